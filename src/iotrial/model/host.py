@@ -1,0 +1,125 @@
+"""Host: a machine we can act on.
+
+A host is the one seam between iotrial and a machine.  ``iotrial.hosts`` has its kinds (local,
+fake; later SSH), and one conformance suite that all of them pass.  Commands are argument
+vectors: nothing here ever reaches a shell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What a finished command said.  ``exit`` is its status, or minus the signal that ended it."""
+
+    argv: tuple[str, ...]
+    exit: int
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def text(self) -> str:
+        return self.stdout.decode("utf-8", "replace")
+
+    @property
+    def complaint(self) -> str:
+        """The last line it wrote to stderr: what to show a person."""
+        lines = self.stderr.decode("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else f"exit status {self.exit}"
+
+
+class Process(Protocol):
+    """A load that was started and is not yet reaped."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def wait(self, seconds: float) -> int | None:
+        """The exit status (or minus the signal), or None when ``seconds`` pass first.
+
+        Returns early (None) when a signal reaches the controller, so that a caller can look
+        whether it was told to stop.
+        """
+        ...
+
+    def kill(self, *, gently: bool) -> None:
+        """Signal the whole process group: SIGTERM if ``gently``, else SIGKILL.  Never raises
+        for a group that is already gone."""
+        ...
+
+
+class Host(Protocol):
+    """A machine we can act on.  Paths are absolute paths on that machine."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> Completed:
+        """Run a short command to its end, environment ``LC_ALL=C``, and give back all it said.
+
+        A program that is not installed is ``exit=127``, as in a shell.  Raises
+        :class:`~iotrial.errors.HostError` on time-out (the command and its children are killed)
+        and :class:`~iotrial.errors.HostUnreachable` when the host is gone.
+        """
+        ...
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+    ) -> Process:
+        """Start a load in a process group of its own, in the controller's ``folder``, its output
+        going to ``folder/stdout`` and ``folder/stderr``.  ``environment`` is added to the
+        host's own, and is how a restore finds the load and all its children again.
+        """
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The whole content.  Raises :class:`~iotrial.errors.FileRefused` (with errno)."""
+        ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write into an *existing* control file (sysfs, procfs) in one write(2), no truncation
+        semantics relied upon.  Raises :class:`~iotrial.errors.FileRefused` (with errno)."""
+        ...
+
+    def save(self, path: str, data: bytes) -> None:
+        """Make or replace a file durably: beside, fsync, rename, fsync of the folder; mode 0600,
+        missing folders made with 0700.  Raises :class:`~iotrial.errors.FileRefused`."""
+        ...
+
+    def append(self, path: str, data: bytes) -> None:
+        """Append to a file durably (fsync file; and folder when the file is new); mode 0600,
+        missing folders made with 0700.  Raises :class:`~iotrial.errors.FileRefused`."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Unlink a file; one that is not there is no error.  Durable (fsync of the folder)."""
+        ...
+
+    def list(self, path: str) -> list[str]:
+        """Sorted names in a folder.  Raises :class:`~iotrial.errors.FileRefused` (with errno)."""
+        ...
+
+    def lock(self, path: str) -> AbstractContextManager[None]:
+        """Hold the exclusive lock ``path`` while the context lives; freed by the kernel if the
+        controller dies.  Raises :class:`~iotrial.errors.LockedError` at once if held."""
+        ...
+
+    def clock(self) -> float:
+        """Seconds on the host's monotonic clock (the fake host has its own)."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass on the host's clock; returns early when a signal arrives."""
+        ...

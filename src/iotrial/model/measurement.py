@@ -1,0 +1,54 @@
+"""Measurement: one number in base units, with the raw file that gave it.  Metric: its kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """``job`` is ``all`` for the trial's own number (summed or merged over its jobs), else the
+    job's name and ordinal (``randread#1``).  ``raw`` is the file in the trial's folder.
+    ``censored`` says on which side the truth lies beyond the value."""
+
+    metric: str
+    value: float
+    unit: str
+    job: str = "all"
+    raw: str = ""
+    censored: Literal["", "high", "low"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """``higher`` is what is better: True, False, or None for a metric with no direction."""
+
+    name: str
+    unit: str
+    higher: bool | None
+    title: str
+
+
+def metric(name: str) -> Metric:
+    """The metric with this dotted name, ``<operation>.<quantity>``.
+
+    Raises KeyError for a quantity iotrial does not know.
+    """
+    operation, _, quantity = name.partition(".")
+    if quantity.startswith(("clat.", "slat.", "lat.")):
+        return Metric(name, "s", higher=False, title=f"{operation} latency {quantity}")
+    unit, higher, title = _QUANTITIES[quantity]
+    return Metric(name, unit, higher, f"{operation} {title}" if operation != "cpu" else title)
+
+
+_QUANTITIES: dict[str, tuple[str, bool | None, str]] = {
+    "iops": ("1/s", True, "IOPS"),
+    "bw": ("bytes/s", True, "bandwidth"),
+    "rate": ("1/s", True, "rate"),
+    "bytes": ("bytes", None, "bytes moved"),
+    "seconds": ("s", False, "time"),
+    "usr": ("fraction", None, "CPU in user mode"),
+    "sys": ("fraction", None, "CPU in the kernel"),
+    "per_io": ("s", False, "CPU per I/O"),
+}

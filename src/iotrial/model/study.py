@@ -1,0 +1,90 @@
+"""Study: question, hosts, targets, workloads, factors, design, decision rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from iotrial.model.target import Target
+from iotrial.model.workload import OptionValue, Workload
+
+FactorKind = Literal["tunable", "group", "option", "target"]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of a factor.  ``label`` names it everywhere; exactly one of the others counts:
+    ``settings`` ((tunable, value) pairs; tunable and group factors), ``option`` or ``target``."""
+
+    label: str
+    settings: tuple[tuple[str, str], ...] = ()
+    option: OptionValue | None = None
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """What is varied.  ``subject`` is the tunable's name, or the option's.  ``workload`` limits an
+    option factor to one workload (empty: all).  ``target`` says whose device a tunable factor
+    means (empty: the target under test).  ``baseline`` is a level's label (empty: the level in
+    force at the start, else the first)."""
+
+    name: str
+    kind: FactorKind
+    levels: tuple[Level, ...]
+    subject: str = ""
+    workload: str = ""
+    target: str = ""
+    baseline: str = ""
+
+    def level(self, label: str) -> Level:
+        return next(level for level in self.levels if level.label == label)
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """How treatments are spread over trials.  ``budget`` (0: none) and ``settle`` in seconds."""
+
+    kind: Literal["full"] = "full"
+    blocks: int = 5
+    seed: int = 1
+    budget: float = 0.0
+    settle: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """When a difference counts.  ``primary`` maps a workload to its metric; ``margin`` is the
+    smallest difference that matters, as a fraction; ``guardrails`` map a metric to the largest
+    tolerated relative change (0.1: +10 %, −0.05: −5 %)."""
+
+    primary: tuple[tuple[str, str], ...]
+    margin: float = 0.02
+    confidence: float = 0.95
+    guardrails: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """``text`` is the study file as it was, ``digest`` the first 12 hex digits of its SHA-256.
+    ``exclude`` holds cells that are not to be run: each a tuple of (factor, label) pairs."""
+
+    question: str
+    name: str
+    targets: tuple[Target, ...]
+    workloads: tuple[Workload, ...]
+    factors: tuple[Factor, ...]
+    design: Design
+    decide: Decide
+    exclude: tuple[tuple[tuple[str, str], ...], ...] = ()
+    text: str = ""
+    digest: str = ""
+
+    def target(self, name: str) -> Target:
+        return next(target for target in self.targets if target.name == name)
+
+    def workload(self, name: str) -> Workload:
+        return next(workload for workload in self.workloads if workload.name == name)
+
+    def factor(self, name: str) -> Factor:
+        return next(factor for factor in self.factors if factor.name == name)

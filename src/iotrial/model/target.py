@@ -1,0 +1,60 @@
+"""Target: what the I/O is aimed at, and who it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+TargetKind = Literal["device", "file", "directory", "loop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target as the study declares it.
+
+    ``path`` is the device, file or directory; for ``loop`` the folder that will hold the backing
+    file (empty: iotrial's own).  ``size`` in bytes (file, loop; 0 otherwise).  ``destroy`` is the
+    serial or WWN that arms writing to a device.
+    """
+
+    name: str
+    kind: TargetKind
+    path: str = ""
+    size: int = 0
+    destroy: str = ""
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a block device is, read from sysfs: never from a name that can move.
+
+    ``ids`` maps a kind of identity (``wwid``, ``serial``, ``dm_uuid``, ``md_uuid``,
+    ``backing_file``, ``backing_inode``) to what the kernel says.  ``devno`` is ``major:minor``.
+    ``size`` in bytes.
+    """
+
+    kernel_name: str
+    devno: str
+    size: int
+    ids: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def stable(self) -> tuple[tuple[str, str], ...]:
+        """What must be equal for two sightings to be the same disk."""
+        return (*self.ids, ("size", str(self.size)))
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """A target made ready: where the load points and which device its settings belong to.
+
+    ``path`` is what the tool is given (device node, file, or directory); ``device`` the kernel
+    name whose ``queue/`` is tuned (empty where there is none, such as a network mount);
+    ``identity`` who that device was when it was made ready.
+    """
+
+    target: Target
+    path: str
+    device: str
+    identity: Identity | None

@@ -1,0 +1,90 @@
+"""Tool: a load generator that iotrial drives.  A plugin of ``iotrial.tools``.
+
+``command`` and ``parse`` are pure: they work where the tool is not installed and need no host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from iotrial.model.doubt import Doubt
+from iotrial.model.measurement import Measurement
+from iotrial.model.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Aimed:
+    """What a load is aimed at, as a tool needs to know it: ``path`` given to the tool, ``kind``
+    of path, ``size`` in bytes the load may use (0: the whole device, or the tool's default)."""
+
+    path: str
+    kind: Literal["device", "file", "directory"]
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What to execute in a trial's folder: ``argv``, and ``files`` to put there before (name →
+    content), such as a job file."""
+
+    argv: tuple[str, ...]
+    files: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a load will touch.  ``reads`` and ``writes`` say whether it does so at all;
+    ``paths`` are files or devices it names itself, beside the one it is aimed at; ``runs`` are
+    commands it would have a shell execute (``exec_prerun`` and the like)."""
+
+    reads: bool
+    writes: bool
+    paths: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """Measurements (the trial's own with job ``all``, then one set per job) and doubts."""
+
+    measurements: tuple[Measurement, ...]
+    doubts: tuple[Doubt, ...] = ()
+
+
+class Tool(Protocol):
+    """One load generator.  ``options`` a person may write are checked by ``check``."""
+
+    name: str
+    summary: str
+    program: str
+    package: str
+
+    def check(self, workload: Workload, facts: Mapping[str, float]) -> list[tuple[str, str]]:
+        """(option, what is wrong with it) for every option that cannot work; empty: fine.
+
+        ``facts`` are the numbers an option's value may use (``cpus``, ``memory`` in bytes).
+        """
+        ...
+
+    def reach(self, workload: Workload) -> Reach: ...
+
+    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load: ...
+
+    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+        """How long one execution is expected to take, from its options alone."""
+        ...
+
+    def version_problem(self, version: str) -> str:
+        """Why the installed version (what ``program --version`` printed) will not do, or ''."""
+        ...
+
+    def parse(self, folder: Path) -> Parsed:
+        """Read what one execution left in ``folder``.
+
+        Raises :class:`~iotrial.errors.FormatError`, naming file and place, for anything that is
+        not a whole and well-formed result.
+        """
+        ...

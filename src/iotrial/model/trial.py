@@ -1,0 +1,67 @@
+"""Treatment: one combination of factor levels.  Trial: a treatment x a workload x a block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from iotrial.model.doubt import Doubt
+from iotrial.model.measurement import Measurement
+
+Treatment = tuple[tuple[str, str], ...]
+"""(factor, label) pairs in the study's order; only the factors that apply to the workload."""
+
+TrialState = Literal["valid", "invalid", "failed"]
+
+
+def treatment_text(treatment: Treatment) -> str:
+    """``scheduler=bfq depth=8``; a study without factors has the one treatment ``-``."""
+    return " ".join(f"{factor}={label}" for factor, label in treatment) or "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A trial as planned.  ``number`` counts from 1 in the order of execution; ``block`` from 1;
+    ``attempt`` from 1 (an INVALID trial is queued again with the next attempt)."""
+
+    number: int
+    id: str
+    block: int
+    workload: str
+    treatment: Treatment
+    target: str
+    attempt: int = 1
+
+    @property
+    def folder(self) -> str:
+        return f"{self.number:04d}-{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRecord:
+    """A trial as executed.
+
+    ``started`` is seconds since the epoch (UTC), ``seconds`` how long the whole trial took,
+    ``load_seconds`` how long the tool's own process lived.  ``command`` is the tool's argv.
+    ``before`` and ``after`` are the settings read back, (device, tunable, value) triples.
+    ``error`` says why a failed trial failed.
+    """
+
+    trial: Trial
+    state: TrialState
+    started: float
+    seconds: float
+    load_seconds: float = 0.0
+    command: tuple[str, ...] = ()
+    before: tuple[tuple[str, str, str], ...] = ()
+    after: tuple[tuple[str, str, str], ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    error: str = ""
+    measurements: tuple[Measurement, ...] = field(default=(), repr=False)
+
+    def value(self, metric: str) -> float | None:
+        """The trial's own number for a metric: over all jobs, or None where it has none."""
+        for measurement in self.measurements:
+            if measurement.metric == metric and measurement.job == "all":
+                return measurement.value
+        return None

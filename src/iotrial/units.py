@@ -1,0 +1,123 @@
+"""Bytes, seconds, rates and fractions: parsed and printed only here.
+
+Inside iotrial every quantity is in base units: bytes, seconds, 1/s, bytes/s, a fraction of 1.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+_BYTES = {
+    "": 1, "b": 1,
+    "k": 2**10, "kb": 10**3, "kib": 2**10,
+    "m": 2**20, "mb": 10**6, "mib": 2**20,
+    "g": 2**30, "gb": 10**9, "gib": 2**30,
+    "t": 2**40, "tb": 10**12, "tib": 2**40,
+}  # fmt: skip
+_SECONDS = {
+    "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3,
+    "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0,
+}  # fmt: skip
+_NUMBER = re.compile(r"\s*([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([a-zA-Zµ%/]*)\s*")
+
+
+def _split(text: str | float, what: str) -> tuple[float, str]:
+    match = _NUMBER.fullmatch(str(text))
+    if not match:
+        raise ValueError(f"{text!r} is not {what}")
+    return float(match[1]), match[2]
+
+
+def parse_bytes(text: str | int) -> int:
+    """``"1GiB"``, ``"64k"`` (fio's binary k), ``"1GB"`` (10^9), ``4096`` → bytes.
+
+    Raises ValueError on anything else, and on a negative or fractional number of bytes.
+    """
+    number, unit = _split(text, 'a size such as "1GiB", "64k" or 4096')
+    try:
+        size = number * _BYTES[unit.lower()]
+    except KeyError:
+        raise ValueError(f"{text!r}: unknown unit {unit!r}; use k, M, G, KiB, MiB, GiB") from None
+    if size < 0 or size != int(size):
+        raise ValueError(f"{text!r} is not a whole number of bytes")
+    return int(size)
+
+
+def parse_seconds(text: str | float) -> float:
+    """``"30m"``, ``"10s"``, ``"250ms"``, ``1.5`` → seconds.  Raises ValueError."""
+    number, unit = _split(text, 'a duration such as "10s", "30m" or "250ms"')
+    try:
+        seconds = number * _SECONDS[unit.lower()]
+    except KeyError:
+        raise ValueError(f"{text!r}: unknown unit {unit!r}; use ms, s, m, h, d") from None
+    if seconds < 0:
+        raise ValueError(f"{text!r} is negative")
+    return seconds
+
+
+def parse_fraction(text: str | float) -> float:
+    """``"2%"`` → 0.02, ``"+10%"`` → 0.1, ``0.02`` → 0.02.  Raises ValueError."""
+    number, unit = _split(text, 'a share such as "2%" or 0.02')
+    if unit not in ("", "%"):
+        raise ValueError(f"{text!r}: unknown unit {unit!r}; use %")
+    return number / 100 if unit == "%" else number
+
+
+def _scaled(value: float, step: float, names: tuple[str, ...], digits: int) -> str:
+    index = 0
+    while abs(value) >= step and index < len(names) - 1:
+        value /= step
+        index += 1
+    return f"{_short(value, digits)} {names[index]}".rstrip()
+
+
+def _short(value: float, digits: int) -> str:
+    """``digits`` significant digits, never an exponent below 1e15, no trailing zeros lost."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else str(value)
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(decimals, 9)}f}"
+
+
+def format_bytes(size: float) -> str:
+    """1073741824 → ``"1.00 GiB"``; whole bytes stay whole."""
+    if abs(size) < 1024:
+        return f"{size:.0f} B"
+    return _scaled(size, 1024.0, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"), 3)
+
+
+def format_seconds(seconds: float) -> str:
+    """0.000123 → ``"123 µs"``; 75 → ``"1m15s"``; 4000 → ``"1h07m"``."""
+    size = abs(seconds)
+    if size >= 3600:
+        return f"{int(seconds // 3600)}h{int(seconds % 3600 // 60):02d}m"
+    if size >= 60:
+        return f"{int(seconds // 60)}m{int(seconds % 60):02d}s"
+    for step, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if size >= step:
+            return f"{_short(seconds / step, 3)} {name}"
+    return f"{seconds * 1e9:.0f} ns" if seconds else "0 s"
+
+
+def format_value(value: float, unit: str) -> str:
+    """A number in a base unit (``1/s``, ``bytes/s``, ``s``, ``bytes``, ``fraction``) for people."""
+    match unit:
+        case "bytes/s":
+            return f"{format_bytes(value)}/s"
+        case "bytes":
+            return format_bytes(value)
+        case "s":
+            return format_seconds(value)
+        case "1/s":
+            return _scaled(value, 1000.0, ("/s", "k/s", "M/s"), 3).replace(" /s", "/s")
+        case "fraction":
+            return f"{value * 100:.1f} %"
+    return f"{_short(value, 4)} {unit}".rstrip()
+
+
+def format_change(ratio: float) -> str:
+    """A ratio as a signed change: 0.82 → ``"−18.0 %"`` (a true minus sign)."""
+    change = (ratio - 1) * 100
+    sign = "−" if change < 0 else "+"
+    return f"{sign}{abs(change):.1f} %"
