@@ -1,0 +1,91 @@
+"""What every test may ask for: root, a browser, a loop device of its own, a private state folder.
+
+Keep this file small: it is read by every test.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+LOOP_CONTROL = Path("/dev/loop-control")
+LOOP_CTL_REMOVE = 0x4C81  # <linux/loop.h>
+LOOP_SIZE = 64 * 2**20
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def _why_not_root() -> str:
+    if os.geteuid() != 0:
+        return "needs root: loop devices and the kernel's own settings are acted on"
+    if not LOOP_CONTROL.exists():
+        return f"needs {LOOP_CONTROL}: this kernel or container offers no loop devices"
+    return ""
+
+
+def _why_no_browser() -> str:
+    if not any(map(shutil.which, BROWSERS)):
+        return f"needs a browser, one of: {', '.join(BROWSERS)}"
+    return ""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that cannot be done here is skipped with the reason, never silently passed."""
+    reasons = {"root": _why_not_root(), "browser": _why_no_browser()}
+    for item in items:
+        for mark, reason in reasons.items():
+            if reason and item.get_closest_marker(mark):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the test's own for lock and journal, in the place of /run and /var/lib.
+
+    The environment names it, so a process that the test starts uses it too.
+    """
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("IOTRIAL_STATE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def browser() -> str:
+    """The path of a headless-capable browser.  Use together with the mark ``browser``."""
+    return next(path for path in map(shutil.which, BROWSERS) if path)
+
+
+def _remove_loop(number: int) -> None:
+    subprocess.run(["losetup", "--detach", f"/dev/loop{number}"], check=False, timeout=30)
+    with LOOP_CONTROL.open("rb") as control, suppress(OSError):
+        fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
+
+
+@pytest.fixture
+def loop_device(tmp_path: Path) -> Iterator[str]:
+    """The kernel name (``loop4711``) of a new 64 MiB loop device with direct I/O.
+
+    The number is new, because attaching to an existing one changes queue limits that detaching
+    does not give back.  The device and its number are removed afterwards.
+    """
+    taken = {path.name for path in Path("/sys/block").glob("loop*")}
+    number = next(
+        n for n in iter(lambda: random.randint(1000, 99999), 0) if f"loop{n}" not in taken
+    )
+    backing = tmp_path / "loop.img"
+    backing.write_bytes(b"")
+    os.truncate(backing, LOOP_SIZE)
+    attach = ["losetup", "--direct-io=on", f"/dev/loop{number}", str(backing)]
+    try:
+        subprocess.run(attach, check=True, timeout=30, capture_output=True)
+        yield f"loop{number}"
+    finally:
+        _remove_loop(number)
