@@ -42,7 +42,7 @@ class TrialRecord:
     """A trial as executed.
 
     ``started`` is seconds since the epoch (UTC), ``seconds`` how long the whole trial took,
-    ``load_seconds`` how long the tool's own process lived.  ``command`` is the tool's argv.
+    ``load_seconds`` how long the tool's own process lived.  ``tool`` is the tool's name, ``command`` its argv.
     ``before`` and ``after`` are the settings read back, (device, tunable, value) triples.
     ``error`` says why a failed trial failed.
     """
@@ -52,6 +52,7 @@ class TrialRecord:
     started: float
     seconds: float
     load_seconds: float = 0.0
+    tool: str = ""
     command: tuple[str, ...] = ()
     before: tuple[tuple[str, str, str], ...] = ()
     after: tuple[tuple[str, str, str], ...] = ()
