@@ -121,3 +121,29 @@ def format_change(ratio: float) -> str:
     change = (ratio - 1) * 100
     sign = "−" if change < 0 else "+"
     return f"{sign}{abs(change):.1f} %"
+
+
+def axis_scale(largest: float, unit: str) -> tuple[float, str]:
+    """``(divisor, name)`` for an axis that reaches ``largest``: divide by the one, write the other.
+
+    2e9 bytes/s → ``(2**30, "GiB/s")``; 81000 /s → ``(1000.0, "k/s")``; 0.002 s → ``(1e-3, "ms")``.
+    """
+    size = abs(largest)
+    match unit:
+        case "bytes" | "bytes/s":
+            steps = [(2.0 ** (10 * power), f"{name}B") for power, name in _BINARY]
+            return _step(size, [(step, name + unit[5:]) for step, name in steps])
+        case "s":
+            return _step(size, [(60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")])
+        case "1/s":
+            return _step(size, [(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")])
+        case "fraction":
+            return 0.01, "%"
+    return 1.0, unit
+
+
+_BINARY = ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki"), (0, ""))
+
+
+def _step(size: float, steps: list[tuple[float, str]]) -> tuple[float, str]:
+    return next((step for step in steps if size >= step[0]), steps[-1])
