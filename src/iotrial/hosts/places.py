@@ -1,0 +1,85 @@
+"""Where iotrial keeps its books on a host: lock, journal, and the files it makes.
+
+As root these are the folders every iotrial on the machine agrees on; without root a user's own,
+which suffices, because such a user cannot change the machine's settings either.  The environment
+variable ``IOTRIAL_STATE`` moves all of them below one folder (tests; two hosts on one kernel).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from iotrial.errors import HostError
+from iotrial.model.host import Host
+
+STATE = "IOTRIAL_STATE"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """``lock`` is a file, ``journal`` and ``files`` are folders.  The lock lives where a reboot
+    forgets it, the journal where a reboot does not."""
+
+    lock: str
+    journal: str
+    files: str
+
+
+def places(uid: int, environment: Mapping[str, str]) -> Places:
+    """The places of a user with this numeric id and environment.
+
+    >>> places(0, {}).journal
+    '/var/lib/iotrial/journal.d'
+    """
+    if root := environment.get(STATE):
+        return _below(root, root)
+    if uid == 0:
+        return _below("/run/iotrial", "/var/lib/iotrial")
+    return _below(_runtime(uid, environment), _state(uid, environment))
+
+
+def _runtime(uid: int, environment: Mapping[str, str]) -> str:
+    base = environment.get("XDG_RUNTIME_DIR")
+    return f"{base}/iotrial" if base else f"/tmp/iotrial-{uid}"  # noqa: S108 (0700, owner checked)
+
+
+def _state(uid: int, environment: Mapping[str, str]) -> str:
+    if base := environment.get("XDG_STATE_HOME"):
+        return f"{base}/iotrial"
+    home = environment.get("HOME")
+    return f"{home}/.local/state/iotrial" if home else f"/var/tmp/iotrial-{uid}"  # noqa: S108
+
+
+def _below(volatile: str, lasting: str) -> Places:
+    return Places(
+        lock=str(PurePosixPath(volatile, "lock")),
+        journal=str(PurePosixPath(lasting, "journal.d")),
+        files=str(PurePosixPath(lasting, "files")),
+    )
+
+
+def state_places(host: Host) -> Places:
+    """The places on this host: its user's id, and the controller's environment.
+
+    Raises :class:`~iotrial.errors.HostError` where ``id -u`` does not answer with a number.
+    """
+    answer = host.run(["id", "-u"])
+    if answer.exit != 0 or not answer.text.strip().isdigit():
+        raise HostError(
+            f"{host.name}: `id -u` does not say who we are: {answer.complaint}",
+            advice="Is coreutils installed there? Try it by hand.",
+        )
+    return places(int(answer.text), os.environ)
+
+
+def journal_folder(host: Host) -> str:
+    """The folder of the host's journal.  Raises HostError as :func:`state_places` does."""
+    return state_places(host).journal
+
+
+def lock_path(host: Host) -> str:
+    """The file of the host's one lock.  Raises HostError as :func:`state_places` does."""
+    return state_places(host).lock

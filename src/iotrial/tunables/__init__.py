@@ -1,0 +1,76 @@
+"""The catalogue of tunables.  PLUGINS: one file per family.
+
+A family is a module of this package with ``FAMILY`` (its name), ``TITLE`` (for people) and
+``TUNABLES`` (its rows).  Adding one is adding a file, or a row to one; listings, documentation
+and tests follow from here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from functools import cache
+
+from iotrial.errors import UsageError
+from iotrial.model.tunable import Tunable
+
+
+@cache
+def families() -> dict[str, tuple[Tunable, ...]]:
+    """Every family's rows by the family's name, in rank order."""
+    found = {}
+    for entry in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{entry.name}")
+        found[str(module.FAMILY)] = _in_rank_order(module.TUNABLES)
+    return found
+
+
+def all_tunables() -> tuple[Tunable, ...]:
+    """The whole catalogue, in rank order."""
+    return _in_rank_order(row for rows in families().values() for row in rows)
+
+
+@cache
+def _by_name() -> dict[str, Tunable]:
+    return {row.name: row for row in all_tunables()}
+
+
+def tunable(name: str) -> Tunable:
+    """The tunable of this name.
+
+    Raises :class:`~iotrial.errors.UsageError`, naming the nearest ones, for a name unknown.
+    """
+    try:
+        return _by_name()[name]
+    except KeyError:
+        raise UsageError(f"there is no tunable {name!r}", advice=_nearest(name)) from None
+
+
+def _nearest(name: str) -> str:
+    near = difflib.get_close_matches(name, list(_by_name()), n=3, cutoff=0.5)
+    near += [known for known in _by_name() if known.endswith(f".{name}") and known not in near]
+    meant = f"Did you mean {' or '.join(near)}? " if near else ""
+    return f"{meant}`iotrial knobs` lists them all."
+
+
+def group(names: Iterable[str]) -> tuple[Tunable, ...]:
+    """The named tunables and everything they move, transitively, in rank order.
+
+    This is what must be snapshotted before the first write: the law of settings, point 3.
+    Raises :class:`~iotrial.errors.UsageError` for an unknown name.
+    """
+    found = {name: tunable(name) for name in names}
+    fresh = list(found.values())
+    while fresh:
+        mover = fresh.pop()
+        for row in all_tunables():
+            if row.name not in found and row.moved_by(mover):
+                found[row.name] = row
+                fresh.append(row)
+    return _in_rank_order(found.values())
+
+
+def _in_rank_order(rows: Iterable[Tunable]) -> tuple[Tunable, ...]:
+    return tuple(sorted(rows, key=lambda row: (row.rank, row.name)))
