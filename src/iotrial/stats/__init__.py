@@ -1,0 +1,7 @@
+"""Statistics: pure; sequences in, frozen results out.
+
+``judge`` turns results into findings; ``power`` says beforehand what a design can resolve;
+``summary`` describes the data and doubts them.  One study's way through the package:
+``responses`` (which numbers count) → ``contrasts`` (what is compared) → ``blocks`` (estimates)
+→ ``simultaneous`` (critical value) → ``verdict`` → ``judge`` → ``recommend`` (words).
+"""

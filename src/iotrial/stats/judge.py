@@ -1,0 +1,243 @@
+"""From results to findings: one interval per comparison, and what it allows us to say.
+
+For each workload a linear model on log responses (:mod:`iotrial.stats.blocks`) gives the ratio of
+each level to its baseline; the critical value makes all primary intervals of the study hold
+together (:mod:`iotrial.stats.simultaneous`); the verdict is read from interval and margin
+(:mod:`iotrial.stats.verdict`).  Guardrails get one comparison's own interval: they are a warning,
+and a warning should not come later because there are many of them.
+
+The family is that of the *plan*: a comparison that lost all its trials still counts, so that no
+interval gets narrower because something failed.
+
+References:
+    R. G. Miller (1981), *Simultaneous Statistical Inference*, 2nd ed., chapter 1 (families).
+    P. J. Fleming and J. J. Wallace (1986), How not to lie with statistics, CACM 29, 218-221
+    (ratios are averaged geometrically).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iotrial.model.finding import Comparison, Finding, Verdict
+from iotrial.model.measurement import metric as metric_named
+from iotrial.model.results import Results
+from iotrial.stats import contrasts as compared
+from iotrial.stats.blocks import Fit, Floats, fit, ratio
+from iotrial.stats.contrasts import Contrast
+from iotrial.stats.method import Terms, method
+from iotrial.stats.power import detectable
+from iotrial.stats.recommend import Case, recommend
+from iotrial.stats.responses import Counted, Responses, counted, in_order, responses
+from iotrial.stats.simultaneous import Critical, critical_value, single, workload_confidence
+from iotrial.stats.summary import nothing_varied
+from iotrial.stats.verdict import guardrail, verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of one workload and one metric.
+
+    ``contrasts`` are those that have data; ``confidence`` is what their intervals must hold
+    together (a guardrail's: each by itself).  ``tolerance`` is a guardrail's; None for a primary
+    metric.
+    """
+
+    workload: str
+    responses: Responses
+    contrasts: tuple[Contrast, ...]
+    confidence: float
+    tolerance: float | None = None
+
+    @property
+    def primary(self) -> bool:
+        """Whether the answer belongs to the family, or is a guardrail's."""
+        return self.tolerance is None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Ratios with their intervals: arrays (contrasts,), or (contrasts, studies) for simulated
+    studies of one layout.  Without residual degrees of freedom there is no critical value and
+    there are no ends."""
+
+    fit: Fit
+    ratio: Floats
+    critical: Critical | None = None
+    low: Floats | None = None
+    high: Floats | None = None
+
+
+def judge(results: Results) -> Comparison:
+    """Every finding of a study, in the study's order: workload, metric (the primary one first),
+    factor, level.
+
+    A level that shares no block with its baseline has no finding; the recommendation names it.
+    """
+    study = results.study
+    asked = questions(results)
+    answered = [(question, answer(question, question.responses.logs)) for question in asked]
+    findings = tuple(
+        finding
+        for question, answered_by in answered
+        for finding in _findings(results, question, answered_by)
+    )
+    primary = [pair for pair in answered if pair[0].primary]
+    resolvable = tuple(
+        (question.workload, _resolvable(got)) for question, got in primary if got.critical
+    )
+    case = Case(
+        study, compared.baselines(results), findings, dict(resolvable), _missing(results, findings)
+    )
+    words = recommend(case) if study.factors else nothing_varied(results)
+    terms = tuple(_terms(question, got) for question, got in primary)
+    how = method(results, terms, sum(map(len, planned(results).values())))
+    return Comparison(study.question, findings, words, how, resolvable)
+
+
+def planned(results: Results) -> dict[str, tuple[Contrast, ...]]:
+    """The primary comparisons of the study's plan, by workload: the family."""
+    trials = results.planned or tuple(record.trial for record in results.records)
+    cells: dict[str, set[tuple[tuple[str, str], ...]]] = {}
+    for trial in trials:
+        cells.setdefault(trial.workload, set()).add(trial.treatment)
+    study, base = results.study, compared.baselines(results)
+    return {
+        workload: compared.main_effects(
+            in_order(study, cells.get(workload, set())), study.factors, base
+        )
+        for workload, _ in study.decide.primary
+    }
+
+
+def questions(results: Results) -> tuple[Question, ...]:
+    """What the study asks and has data for: per workload the primary metric, then guardrails."""
+    study, by_workload = results.study, counted(results)
+    primary, plan = dict(study.decide.primary), planned(results)
+    family = sum(map(len, plan.values()))
+    asked: list[Question | None] = []
+    for workload in (w.name for w in study.workloads):
+        if plan.get(workload):
+            share = workload_confidence(study.decide.confidence, len(plan[workload]), family)
+            data = _read(results, by_workload, workload, primary[workload])
+            asked.append(_question(results, workload, data, share))
+        for name, tolerance in study.decide.guardrails:
+            data = _read(results, by_workload, workload, name)
+            own = study.decide.confidence
+            asked.append(_question(results, workload, data, own, tolerance=tolerance))
+    return tuple(question for question in asked if question)
+
+
+def answer(question: Question, logs: Floats) -> Answer:
+    """``logs`` are the question's own, or simulated ones of shape (observations, studies)."""
+    layout = question.responses.layout
+    rows = compared.weights(question.contrasts, len(question.responses.cells))
+    fitted = fit(layout, logs, rows)
+    middle = ratio(fitted.estimate)
+    if fitted.df == 0:
+        return Answer(fitted, middle)
+    if question.primary:
+        critical = critical_value(fitted.correlation, fitted.df, question.confidence)
+    else:
+        critical = Critical(single(fitted.df, question.confidence), "t")
+    return Answer(fitted, middle, critical, *fitted.interval(critical.value))
+
+
+def verdict_on(results: Results, question: Question, low: float, high: float) -> Verdict:
+    """The verdict that the study's decision rule reads from one interval."""
+    higher = direction(question.responses.metric)
+    if question.tolerance is not None:
+        return guardrail(low, high, question.tolerance, higher_is_better=higher)
+    return verdict(low, high, results.study.decide.margin, higher_is_better=higher)
+
+
+def direction(name: str) -> bool | None:
+    """Whether more of the metric is better; None for one without direction or unknown."""
+    try:
+        return metric_named(name).higher
+    except KeyError:
+        return None
+
+
+def _read(results: Results, by_workload: Counted, workload: str, metric: str) -> Responses:
+    return responses(by_workload.get(workload, ()), metric, results.study)
+
+
+def _question(
+    results: Results,
+    workload: str,
+    data: Responses,
+    confidence: float,
+    *,
+    tolerance: float | None = None,
+) -> Question | None:
+    """None where no level met its baseline in a block."""
+    base = compared.baselines(results)
+    possible = compared.main_effects(data.cells, results.study.factors, base)
+    with_data = compared.measured(possible, data.layout)
+    return Question(workload, data, with_data, confidence, tolerance) if with_data else None
+
+
+def _findings(results: Results, question: Question, got: Answer) -> list[Finding]:
+    incidence = question.responses.layout.incidence
+    folders = _folders(question.responses)
+    noise = float(got.fit.sd) if got.critical else None
+    found: list[Finding] = []
+    for number, contrast in enumerate(question.contrasts):
+        low = None if got.low is None else float(got.low[number])
+        high = None if got.high is None else float(got.high[number])
+        claim: Verdict = "cannot-tell"
+        if low is not None and high is not None:
+            claim = verdict_on(results, question, low, high)
+        found.append(
+            Finding(
+                question.workload,
+                question.responses.metric,
+                contrast.factor,
+                contrast.level,
+                contrast.baseline,
+                float(got.ratio[number]),
+                low,
+                high,
+                claim,
+                compared.blocks_behind(contrast, incidence),
+                _behind(contrast, folders),
+                question.primary,
+                noise,
+            )
+        )
+    return found
+
+
+def _folders(data: Responses) -> list[list[tuple[int, str]]]:
+    """(number, folder) of the trials in each cell."""
+    folders: list[list[tuple[int, str]]] = [[] for _ in data.cells]
+    for cell, trial in zip(data.layout.cell.tolist(), data.trials, strict=True):
+        folders[cell].append((trial.number, trial.folder))
+    return folders
+
+
+def _behind(contrast: Contrast, folders: list[list[tuple[int, str]]]) -> tuple[str, ...]:
+    """The folders behind a contrast, in the order of execution."""
+    cells = {cell for pair in contrast.pairs for cell in pair}
+    return tuple(name for _, name in sorted(trial for cell in cells for trial in folders[cell]))
+
+
+def _resolvable(got: Answer) -> float:
+    """The smallest difference that the least precise of the comparisons could have told."""
+    widest = float(got.fit.standard_error.max())
+    return detectable(widest, got.critical.value if got.critical else 0.0, got.fit.df)
+
+
+def _terms(question: Question, got: Answer) -> Terms:
+    data = question.responses
+    return Terms(question.workload, data.layout, got.fit, got.critical, len(data.unusable))
+
+
+def _missing(results: Results, findings: Sequence[Finding]) -> tuple[tuple[str, str, str], ...]:
+    """(workload, factor, level) of the planned comparisons that have no data."""
+    found = {(f.workload, f.factor, f.level) for f in findings if f.primary}
+    plan = planned(results)
+    wanted = ((w, c.factor, c.level) for w, contrasts in plan.items() for c in contrasts)
+    return tuple(key for key in wanted if key not in found)

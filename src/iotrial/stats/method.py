@@ -1,0 +1,85 @@
+"""How the intervals were made, in words, so that no number stands without its terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iotrial.model.results import Results
+from iotrial.stats.blocks import Fit, Layout
+from iotrial.stats.simultaneous import Critical
+
+HOW = {
+    "t": "Student's t",
+    "Dunnett": "Dunnett, exact",
+    "Šidák": "Šidák's bound, slightly too wide",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the intervals of one workload's primary metric rest on."""
+
+    workload: str
+    layout: Layout
+    fit: Fit
+    critical: Critical | None
+    unusable: int
+
+
+def method(results: Results, terms: Sequence[Terms], family: int) -> str:
+    """Design, n, degrees of freedom, confidence, family, critical values and margin."""
+    study = results.study
+    parts = [_design(results), *map(_workload, terms)]
+    if family:
+        parts.append(
+            f"Two-sided simultaneous {percent(study.decide.confidence)} intervals for the family "
+            f"of all {family} primary {_plural(family, 'comparison')}; workloads share the "
+            "confidence by their number of comparisons. Verdicts are read from the interval "
+            f"alone, with a margin of ±{percent(study.decide.margin)}."
+        )
+    if study.decide.guardrails:
+        parts.append(
+            f"Guardrails: {percent(study.decide.confidence)} intervals, each by itself (t)."
+        )
+    return " ".join(parts)
+
+
+def percent(share: float) -> str:
+    """0.95 → ``95 %``, 0.999 → ``99.9 %``."""
+    return f"{share * 100:.6g} %"
+
+
+def _design(results: Results) -> str:
+    blocks = results.study.design.blocks
+    text = (
+        f"Randomised complete blocks: n = {blocks} {_plural(blocks, 'block')} planned, "
+        f"{len(results.valid)} valid of {len(results.records)} trials done. "
+        "Effects are ratios of geometric means to the baseline level, from the linear model "
+        "log response = block + treatment of each workload."
+    )
+    if len(results.study.factors) > 1:
+        text += " Each factor's effect is averaged over the levels of the others."
+    return text
+
+
+def _workload(terms: Terms) -> str:
+    n, trials = len(terms.layout.incidence), len(terms.layout.cell)
+    text = f"{terms.workload}: n = {n} {_plural(n, 'block')}, {trials} trials"
+    if terms.unusable:
+        text += f", {terms.unusable} set aside (no positive value)"
+    if not terms.critical:
+        return f"{text}, 0 residual df, so no interval."
+    return (
+        f"{text}, {terms.fit.df} residual df, noise of one trial {noise_text(float(terms.fit.sd))}, "
+        f"critical value {terms.critical.value:.3f} ({HOW[terms.critical.method]})."
+    )
+
+
+def noise_text(sd: float) -> str:
+    """A standard deviation on the log scale as people say it: 0.049 → ``4.9 %``."""
+    return f"{sd * 100:.2g} %"
+
+
+def _plural(count: int, noun: str) -> str:
+    return noun if count == 1 else f"{noun}s"

@@ -1,0 +1,47 @@
+"""Verdicts: read from the interval and the margin alone.
+
+``same`` comes first: an interval inside the margin says that whatever difference there is does
+not matter, even where it excludes 1.  A margin m is symmetric on the ratio: [1 / (1 + m), 1 + m].
+Because the verdicts only read a simultaneous interval, they are all right together with the
+interval's confidence, and no p-value is needed.
+
+References:
+    D. J. Schuirmann (1987), A comparison of the two one-sided tests procedure …, Journal of
+    Pharmacokinetics and Biopharmaceutics 15, 657-680 (equivalence from an interval).
+    J. W. Tukey (1991), The philosophy of multiple comparisons, Statistical Science 6, 100-116
+    (which way, or "uncertain"; never "no effect" from a failure to see one).
+"""
+
+from __future__ import annotations
+
+from iotrial.model.finding import Verdict
+
+
+def verdict(low: float, high: float, margin: float, *, higher_is_better: bool | None) -> Verdict:
+    """The verdict on a ratio level / baseline with the interval [``low``, ``high``].
+
+    ``margin`` is a fraction.  For latency and times (``higher_is_better`` False) better means a
+    ratio below 1.  A metric without a direction (None) can be the same, never better or worse.
+    """
+    if 1 / (1 + margin) <= low and high <= 1 + margin:
+        return "same"
+    if higher_is_better is None or low <= 1 <= high:
+        return "cannot-tell"
+    return "better" if (low > 1) is higher_is_better else "worse"
+
+
+def guardrail(
+    low: float, high: float, tolerance: float, *, higher_is_better: bool | None
+) -> Verdict:
+    """The verdict on a guardrail: was the tolerated change exceeded?
+
+    ``tolerance`` is the largest tolerated relative change, signed: 0.1 tolerates a ratio up to
+    1.1, −0.05 one down to 0.95.  At 0 the metric's direction says which change is the bad one
+    (a rise, unless higher is better).  ``worse``: the whole interval is beyond the limit;
+    ``same``: all of it is within, a change for the good included; else ``cannot-tell``.
+    Never ``better``: a guardrail is not what the study set out to improve.
+    """
+    limit = 1 + tolerance
+    if tolerance < 0 or (tolerance == 0 and higher_is_better):
+        return "same" if low >= limit else "worse" if high < limit else "cannot-tell"
+    return "same" if high <= limit else "worse" if low > limit else "cannot-tell"
