@@ -1,0 +1,91 @@
+"""``iotrial compare``: findings of one results folder, or one folder against another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from iotrial.cli.output import Output, common
+from iotrial.errors import UsageError
+from iotrial.model.finding import Comparison
+from iotrial.model.results import Results
+from iotrial.store import open_results
+
+REGRESSION = 1
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("other", required=False, type=click.Path(path_type=Path))
+@click.option("--factor", help="Only the findings of this factor.")
+@click.option("--where", multiple=True, metavar="FACTOR=LEVEL", help="Only these trials.")
+@common
+def command(
+    output: Output, folder: Path, other: Path | None, factor: str | None, where: tuple[str, ...]
+) -> int:
+    """Judge the trials in FOLDER; with OTHER, say where OTHER is better or worse than FOLDER.
+
+    With two folders the exit code is 1 when anything in OTHER is worse.
+
+    \b
+    Example:
+      iotrial compare results/2026-11-20-scheduler
+      iotrial compare results/before results/after
+    """
+    from iotrial.report.document import document  # noqa: PLC0415 (scipy is slow to import)
+    from iotrial.report.text import verdict_table  # noqa: PLC0415
+    from iotrial.report.view import view  # noqa: PLC0415
+    from iotrial.stats.judge import judge  # noqa: PLC0415
+    from iotrial.stats.regress import regress  # noqa: PLC0415
+
+    results = _where(open_results(folder), where)
+    if other is None:
+        comparison = judge(results)
+    else:
+        comparison = regress(results, _where(open_results(other), where))
+    comparison = _only(comparison, factor, results)
+    seen = view(results, comparison)
+    output.document(document(seen))
+    output.answer(verdict_table(seen))
+    worse = any(finding.verdict == "worse" for finding in comparison.findings)
+    return REGRESSION if other is not None and worse else 0
+
+
+def _where(results: Results, pairs: tuple[str, ...]) -> Results:
+    """Only the records whose treatment has all of these levels."""
+    wanted = dict(_pair(results, text) for text in pairs)
+    if not wanted:
+        return results
+    kept = tuple(
+        record
+        for record in results.records
+        if all(dict(record.trial.treatment).get(name) == level for name, level in wanted.items())
+    )
+    return replace(results, records=kept)
+
+
+def _pair(results: Results, text: str) -> tuple[str, str]:
+    name, _, label = text.partition("=")
+    factors = {factor.name: factor for factor in results.study.factors}
+    if name not in factors:
+        raise UsageError(
+            f"--where {text}: no factor {name!r}", advice=f"Factors: {', '.join(factors)}"
+        )
+    labels = [level.label for level in factors[name].levels]
+    if label not in labels:
+        raise UsageError(
+            f"--where {text}: {name} has no level {label!r}", advice=f"Levels: {', '.join(labels)}"
+        )
+    return name, label
+
+
+def _only(comparison: Comparison, factor: str | None, results: Results) -> Comparison:
+    if factor is None:
+        return comparison
+    names = [each.name for each in results.study.factors]
+    if factor not in names:
+        raise UsageError(f"no factor {factor!r}", advice=f"Factors: {', '.join(names)}")
+    kept = tuple(finding for finding in comparison.findings if finding.factor == factor)
+    return replace(comparison, findings=kept)

@@ -1,0 +1,71 @@
+"""``iotrial doctor``: may we measure here?"""
+
+from __future__ import annotations
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from iotrial.cli.machine import machine
+from iotrial.cli.output import Output, common, pretend
+from iotrial.execute.doctor import Check, examine
+from iotrial.execute.journal import sessions
+from iotrial.hosts.places import journal_folder
+
+STYLE = {"ok": "green", "warn": "yellow", "bad": "red"}
+ANSWER = {
+    "ok": "Yes: nothing here speaks against measuring.",
+    "warn": "Yes, with care: read the warnings.",
+    "bad": "No, not yet: see what is bad, and its remedy.",
+}
+
+
+@click.command()
+@click.argument("host", required=False)
+@pretend
+@common
+def command(output: Output, host: str | None, *, pretend: bool) -> int:
+    """Say whether this machine is fit to be measured on, why not, and what to do about it.
+
+    Exits with 1 when something is bad.
+
+    \b
+    Example:
+      sudo iotrial doctor
+    """
+    if host not in (None, "local", "localhost"):
+        raise click.UsageError(
+            f"this version looks at this machine only; run `iotrial doctor` on {host} itself"
+        )
+    with machine(pretend=pretend) as here:
+        owed = [line for each in sessions(here, journal_folder(here)) for line in each.describe()]
+        checks = examine(here, owed=owed)
+    verdict = _gravest(checks)
+    output.document(
+        {
+            "verdict": verdict,
+            "checks": [
+                {"name": c.name, "verdict": c.verdict, "reason": c.reason, "remedy": c.remedy}
+                for c in checks
+            ],
+        }
+    )
+    output.answer(_table(checks), Text(f"May we measure here? {ANSWER[verdict]}", style="bold"))
+    return 1 if verdict == "bad" else 0
+
+
+def _gravest(checks: tuple[Check, ...]) -> str:
+    found = {check.verdict for check in checks}
+    return next((verdict for verdict in ("bad", "warn") if verdict in found), "ok")
+
+
+def _table(checks: tuple[Check, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for check in checks:
+        words = check.reason + (f"\n→ {check.remedy}" if check.remedy else "")
+        table.add_row(
+            Text(check.verdict, style=STYLE[check.verdict]),
+            Text(check.name, style="bold"),
+            Text(words),
+        )
+    return table

@@ -1,0 +1,128 @@
+"""``iotrial``: the group of verbs, and where every error becomes a message and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from iotrial import __version__
+from iotrial.cli.output import Output
+from iotrial.errors import IotrialError
+
+VERBS = (
+    "doctor",
+    "init",
+    "plan",
+    "run",
+    "status",
+    "compare",
+    "report",
+    "restore",
+    "knobs",
+    "completion",
+)
+
+
+class Verbs(click.Group):
+    """Verbs are imported when they are asked for: ``--help`` answers at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            ctx.fail(f"no verb {cmd_name!r}.{_nearest(cmd_name)}")
+        module = importlib.import_module(f"iotrial.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+
+def _nearest(name: str) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 (only for a typing error)
+
+    found = get_close_matches(name, VERBS, n=1)
+    return f" Did you mean {found[0]!r}?" if found else ""
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="iotrial")
+def cli() -> None:
+    """Controlled trials of Linux storage settings.
+
+    iotrial changes settings one treatment at a time in random order, proves that each was in
+    force, puts everything back whatever happens, and says which differences are real.
+
+    \b
+    Example:
+      iotrial doctor                     may we measure here?
+      iotrial init scheduler study.toml  a study to edit
+      iotrial plan study.toml            what would be done; touches nothing
+      sudo iotrial run study.toml        do it; run it again to resume
+
+    \b
+    Exit codes: 0 done, 1 negative answer, 2 usage or study wrong, 3 refused for safety,
+    4 settings still owed, 5 trials failed, 6 host unreachable, 75 locked, 130 interrupted.
+    """
+
+
+def main() -> None:
+    """Entry point: run a verb; say what went wrong; exit with the design's code."""
+    sys.exit(status(sys.argv[1:]))
+
+
+def status(arguments: list[str]) -> int:
+    """Run one command line and give back its exit code."""
+    try:
+        answer = cli.main(arguments, prog_name="iotrial", standalone_mode=False)
+    except IotrialError as error:
+        return _complain(arguments, type(error).__name__, error.message, error.advice, error)
+    except click.ClickException as error:
+        where = getattr(error, "ctx", None)
+        help_at = f"Try: {where.command_path} --help" if where else ""
+        return _complain(arguments, "UsageError", error.format_message(), help_at, error)
+    except (click.Abort, KeyboardInterrupt):
+        return _complain(arguments, "Interrupted", "interrupted", "", None, 130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _complain(arguments, "OSError", str(error), _remedy(error), error, 5)
+    return int(answer or 0)
+
+
+def _complain(  # noqa: PLR0913, PLR0917 (the parts of one message)
+    arguments: list[str],
+    kind: str,
+    message: str,
+    advice: str,
+    error: BaseException | None,
+    code: int | None = None,
+) -> int:
+    code = code if code is not None else int(getattr(error, "exit_code", 2))
+    output = Output(json="--json" in arguments)
+    output.error(kind, message, advice, code)
+    return code
+
+
+def _remedy(error: OSError) -> str:
+    if error.errno == errno.ENOSPC:
+        return "Make room, then run the same command again: committed trials are kept."
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "Look at the owner and mode of the file, or run with sudo."
+    return "Settings are as they were; `iotrial status` says if anything is owed."
+
+
+def describe() -> dict[str, Any]:
+    """Verb → its click command: what the documentation tests walk over."""
+    context = click.Context(cli)
+    return {name: cli.get_command(context, name) for name in VERBS}
+
+
+if __name__ == "__main__":
+    main()

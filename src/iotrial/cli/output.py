@@ -1,0 +1,71 @@
+"""Where words go: answers to stdout, progress and complaints to stderr, JSON as one document."""
+
+from __future__ import annotations
+
+import functools
+import json as jsonlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+from rich.console import Console
+
+
+class Output:
+    """The two streams of one command.  ``quiet`` keeps only answers and errors."""
+
+    def __init__(self, *, json: bool = False, quiet: bool = False, verbose: bool = False) -> None:
+        self.json = json
+        self.quiet = quiet
+        self.verbose = verbose
+        width = None if sys.stdout.isatty() else 100
+        self.answers = Console(highlight=False, soft_wrap=False, width=width)
+        self.notes = Console(stderr=True, highlight=False)
+
+    def answer(self, *renderables: Any) -> None:  # noqa: ANN401 (anything rich renders)
+        """What was asked for, for people; nothing in JSON mode."""
+        if not self.json:
+            for renderable in renderables:
+                self.answers.print(renderable)
+
+    def text(self, text: str) -> None:
+        """Plain text, exactly as it is (files, scripts)."""
+        click.echo(text, nl=not text.endswith("\n"))
+
+    def document(self, document: dict[str, Any]) -> None:
+        """The one JSON document; nothing for people."""
+        if self.json:
+            click.echo(jsonlib.dumps({"format": 1, **document}, ensure_ascii=False, indent=2))
+
+    def note(self, text: str) -> None:
+        """What happens meanwhile."""
+        if not self.quiet:
+            self.notes.print(text, markup=False, soft_wrap=True)
+
+    def error(self, kind: str, message: str, advice: str, code: int) -> None:
+        if self.json:
+            error = {"kind": kind, "message": message, "advice": advice, "exit": code}
+            click.echo(jsonlib.dumps({"format": 1, "error": error}, ensure_ascii=False, indent=2))
+        text = f"iotrial: {message}" + (f"\n  {advice}" if advice else "")
+        self.notes.print(text, markup=False, soft_wrap=True)
+
+
+def common(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """The options every verb has; the verb is called with an :class:`Output` first."""
+
+    @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+    @click.option("-q", "--quiet", is_flag=True, help="Only answers and errors.")
+    @click.option("-v", "--verbose", is_flag=True, help="Say more.")
+    @functools.wraps(verb)
+    def wrapped(*args: Any, as_json: bool, quiet: bool, verbose: bool, **kwargs: Any) -> Any:  # noqa: ANN401
+        return verb(Output(json=as_json, quiet=quiet, verbose=verbose), *args, **kwargs)
+
+    return wrapped
+
+
+pretend = click.option(
+    "--pretend",
+    is_flag=True,
+    help="Act on a made-up machine inside iotrial: nothing here is touched.",
+)

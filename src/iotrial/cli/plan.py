@@ -1,0 +1,159 @@
+"""``iotrial plan``: what would be done.  Touches nothing."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from iotrial.cli.machine import machine
+from iotrial.cli.output import Output, common, pretend
+from iotrial.errors import StudyError
+from iotrial.execute.outline import Outline, outline
+from iotrial.model.trial import treatment_text
+from iotrial.plan.estimate import Estimate, estimate
+from iotrial.plan.load import load_study
+from iotrial.store import open_results
+from iotrial.units import format_bytes, format_seconds, parse_fraction
+
+SHOWN = 12
+ASSUMED_NOISE = 0.05
+"""What one trial is taken to vary by when nobody says: seen for 2 s of 4 KiB random reads."""
+
+
+@click.command()
+@click.argument("study", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--noise", help="Assume this spread of one trial, such as 5%.")
+@click.option(
+    "--pilot",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Take the spread from this results folder instead.",
+)
+@pretend
+@common
+def command(
+    output: Output, study: Path, noise: str | None, pilot: Path | None, *, pretend: bool
+) -> int:
+    """Say what STUDY would do here: trials, order, settings, commands, time, bytes, resolution.
+
+    Only reads. Exits with 2 when this kernel refuses a level.
+
+    \b
+    Example:
+      iotrial plan study.toml
+      iotrial plan study.toml --noise 5%
+    """
+    loaded = load_study(study)
+    with machine(pretend=pretend) as host:
+        seen = outline(host, loaded)
+    spread = _noise(noise, pilot)
+    costs = estimate(seen.study, aims=seen.aimed, noise=spread)
+    _document(output, seen, costs, spread)
+    if not output.json:
+        _tell(output, seen, costs, spread)
+    if seen.refused:
+        raise StudyError(
+            "\n  ".join(["this kernel refuses part of the study:", *seen.refused]),
+            file=str(study),
+            advice="Leave these levels out, or name the cells under [[exclude]].",
+        )
+    return 0
+
+
+def _noise(noise: str | None, pilot: Path | None) -> float:
+    if noise is not None:
+        try:
+            return parse_fraction(noise)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--noise") from error
+    if pilot is None:
+        return ASSUMED_NOISE
+    from iotrial.stats.judge import judge  # noqa: PLC0415 (scipy is slow to import)
+
+    found = [f.noise for f in judge(open_results(pilot)).findings if f.noise is not None]
+    if not found:
+        raise click.BadParameter("has no repeated trials", param_hint="--pilot")
+    return max(found)
+
+
+def _document(output: Output, seen: Outline, costs: Estimate, noise: float) -> None:
+    output.document(
+        {
+            "question": seen.study.question,
+            "trials": [
+                {
+                    "number": trial.number,
+                    "id": trial.id,
+                    "block": trial.block,
+                    "workload": trial.workload,
+                    "treatment": dict(trial.treatment),
+                    "target": trial.target,
+                }
+                for trial in seen.trials
+            ],
+            "treatments": [
+                {"treatment": dict(treatment), "settings": [str(s) for s in settings]}
+                for treatment, settings in seen.settings
+            ],
+            "commands": {name: list(argv) for name, argv in seen.commands},
+            "seconds": costs.seconds,
+            "bytes_written": costs.bytes_written if math.isfinite(costs.bytes_written) else None,
+            "resolvable": {k: v for k, v in costs.resolvable if math.isfinite(v)},
+            "noise": noise,
+            "notes": [*seen.notes, *costs.notes],
+            "refused": list(seen.refused),
+        }
+    )
+
+
+def _tell(output: Output, seen: Outline, costs: Estimate, noise: float) -> None:
+    design = seen.study.design
+    output.answer(f"[bold]{seen.study.question}[/]", "")
+    output.answer(
+        f"{len(seen.trials)} trials in {design.blocks} blocks, about"
+        f" {format_seconds(round(costs.seconds))}; {_written(costs)} written"
+    )
+    for name, difference in costs.resolvable:
+        output.answer(_resolution(name, difference, noise))
+    output.answer("")
+    for target in seen.targets:
+        output.answer(f"target {target}")
+    for treatment, settings in seen.settings:
+        what = ", ".join(str(setting) for setting in settings) or "as it is"
+        output.answer(f"treatment {treatment_text(treatment)}: {what}")
+    for name, argv in seen.commands:
+        output.answer(f"workload {name}:")
+        output.text(f"    {' '.join(argv)}")
+    output.answer("", _order(seen, output))
+    for note in (*seen.notes, *costs.notes):
+        output.answer(f"note: {note}")
+
+
+def _written(costs: Estimate) -> str:
+    if math.isfinite(costs.bytes_written):
+        return f"up to {format_bytes(costs.bytes_written)}"
+    return "an unknown number of bytes"
+
+
+def _resolution(name: str, difference: float, noise: float) -> str:
+    if not math.isfinite(difference):
+        return f"{name}: no difference can be told (see the notes)"
+    return (
+        f"{name}: tells differences of {difference * 100:.1f} % and more, if one trial varies by"
+        f" {noise * 100:.1f} %"
+    )
+
+
+def _order(seen: Outline, output: Output) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("trial", "block", "workload", "treatment"):
+        table.add_column(title)
+    shown = seen.trials if output.verbose else seen.trials[:SHOWN]
+    for trial in shown:
+        treatment = treatment_text(trial.treatment)
+        table.add_row(str(trial.number), str(trial.block), trial.workload, treatment)
+    if len(shown) < len(seen.trials):
+        table.add_row("…", "", f"{len(seen.trials) - len(shown)} more (-v shows all)", "")
+    return table

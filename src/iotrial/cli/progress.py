@@ -1,0 +1,107 @@
+"""Progress: every trial's value as it comes, the last value beside it, and when it will be over.
+
+On a terminal a line at the bottom moves; elsewhere there are plain lines only.  Refreshed when
+something happens, at most once a second: watching must not load the machine that is measured.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.progress import BarColumn, Progress, TextColumn
+
+from iotrial.cli.output import Output
+from iotrial.model.measurement import metric
+from iotrial.model.study import Study
+from iotrial.model.trial import Trial, TrialRecord, treatment_text
+from iotrial.units import format_seconds, format_value
+
+
+class Terminal:
+    """The runner's watcher for people (``iotrial.execute.runner.Watcher``)."""
+
+    def __init__(self, output: Output, study: Study) -> None:
+        self._output = output
+        self._primary = dict(study.decide.primary)
+        self._last: dict[tuple[str, str], float] = {}
+        self._left = 0
+        self._done = 0
+        self._seconds: dict[str, float] = {}
+        self._queue: dict[str, int] = {}
+        self._bar: Progress | None = None
+        if output.notes.is_terminal and not output.quiet:
+            self._bar = Progress(
+                BarColumn(bar_width=24),
+                TextColumn("{task.completed}/{task.total} {task.description}", markup=False),
+                console=output.notes,
+                auto_refresh=False,
+                transient=True,
+            )
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def said(self, text: str) -> None:
+        self._output.note(text)
+
+    def planned(self, pending: int, results: Path) -> None:
+        self._left = pending
+        self._output.note(f"{pending} trials to do; results in {results}")
+        if self._bar is not None:
+            self._bar.start()
+            self._bar.add_task("", total=self._done + pending, completed=self._done)
+
+    def began(self, trial: Trial, seconds: float) -> None:
+        self._show(f"{_name(trial)}  {self._eta(seconds)}")
+
+    def ticked(self, trial: Trial, elapsed: float) -> None:
+        self._show(f"{_name(trial)}  {elapsed:.0f} s  {self._eta(0.0)}")
+
+    def ended(self, record: TrialRecord) -> None:
+        self._done += 1
+        self._left -= 1
+        mean = self._seconds.get("all", record.seconds)
+        self._seconds["all"] = mean + (record.seconds - mean) / self._done
+        total = self._done + self._left
+        self._output.note(
+            f"{self._done:>{len(str(total))}}/{total}  {_name(record.trial):44}"
+            f"  {self._value(record)}  {self._eta(0.0)}".rstrip()
+        )
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[-1], completed=self._done)
+
+    def _value(self, record: TrialRecord) -> str:
+        """This trial's response, and the one before of the same treatment and workload."""
+        if record.state == "failed":
+            return f"FAILED: {record.error}"
+        name = self._primary.get(record.trial.workload, "")
+        value = record.value(name)
+        if value is None:
+            return "no value"
+        unit = metric(name).unit
+        key = (record.trial.workload, treatment_text(record.trial.treatment))
+        last = self._last.get(key)
+        self._last[key] = value
+        text = f"{format_value(value, unit):>12}"
+        text += f"  (last {format_value(last, unit)})" if last is not None else ""
+        if record.state == "invalid":
+            why = next(doubt.what for doubt in record.doubts if doubt.invalid)
+            text += f"  INVALID: {why}; queued again"
+        return text
+
+    def _eta(self, expected: float) -> str:
+        mean = self._seconds.get("all") or expected
+        if not mean or not self._left:
+            return ""
+        return f"ETA {format_seconds(round(mean * self._left))}"
+
+    def _show(self, text: str) -> None:
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[-1], description=text)
+            self._bar.refresh()
+
+
+def _name(trial: Trial) -> str:
+    again = f" attempt {trial.attempt}" if trial.attempt > 1 else ""
+    return f"block {trial.block}  {trial.workload}  {treatment_text(trial.treatment)}{again}"

@@ -1,0 +1,55 @@
+"""``iotrial restore``: pay what is owed."""
+
+from __future__ import annotations
+
+import click
+
+from iotrial.cli.machine import machine
+from iotrial.cli.output import Output, common, pretend
+from iotrial.execute.restore import Payment, forget, restore
+from iotrial.hosts.places import journal_folder, lock_path
+
+
+@click.command()
+@click.argument("host", required=False)
+@click.option(
+    "--forget",
+    "forgotten",
+    is_flag=True,
+    help="Afterwards give up what cannot be restored, naming each value. It stays as it is.",
+)
+@pretend
+@common
+def command(output: Output, host: str | None, *, forgotten: bool, pretend: bool) -> None:
+    """Give back every setting that a killed run left changed, end its load, remove what it made.
+
+    Every run begins with this; it may be done at any time and as often as wanted.
+
+    \b
+    Example:
+      sudo iotrial restore
+    """
+    _only_this_machine(host)
+    with machine(pretend=pretend, purpose="restore") as here, here.lock(lock_path(here)):
+        if forgotten:
+            payment = forget(here, journal_folder(here))
+        else:
+            payment = restore(here, journal_folder(here))
+    _say(output, payment)
+
+
+def _only_this_machine(host: str | None) -> None:
+    if host not in (None, "local", "localhost"):
+        raise click.UsageError(
+            f"this version acts on this machine only; run `iotrial restore` on {host} itself"
+        )
+
+
+def _say(output: Output, payment: Payment) -> None:
+    output.document({"done": payment.done, "notes": payment.notes, "owed": payment.owed})
+    for line in payment.done:
+        output.answer(line)
+    for line in payment.notes:
+        output.answer(line)
+    if not payment.done and not payment.notes:
+        output.answer("Nothing is owed.")

@@ -1,0 +1,87 @@
+"""``iotrial run``: preflight, trials, findings."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import click
+
+from iotrial.cli.machine import machine
+from iotrial.cli.output import Output, common, pretend
+from iotrial.cli.verdicts import publish
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.runner import Outcome, execute_study
+from iotrial.model.study import Study
+from iotrial.plan.load import load_study
+from iotrial.store import is_finished, studies_in
+
+FAILED = 5
+
+
+@click.command()
+@click.argument("study", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The results folder.  [default: results/DATE-STUDY; an unfinished one is resumed]",
+)
+@pretend
+@common
+def command(output: Output, study: Path, out: Path | None, *, pretend: bool) -> int:
+    """Execute STUDY: change settings, measure, put everything back, decide.
+
+    Run it again to resume: committed trials are kept, and what is owed from a run that was killed
+    is given back first.
+
+    \b
+    Example:
+      sudo iotrial run study.toml
+      iotrial run study.toml --pretend
+    """
+    loaded = load_study(study)
+    folder = out or _folder(Path("results"), loaded)
+    outcome = _execute(output, loaded, folder, pretend=pretend)
+    return _conclude(output, outcome)
+
+
+def _execute(output: Output, study: Study, folder: Path, *, pretend: bool) -> Outcome:
+    from iotrial.cli.progress import Terminal  # noqa: PLC0415 (rich's progress is slow to import)
+
+    watcher = Terminal(output, study)
+    try:
+        with (
+            Interruption() as interruption,
+            machine(pretend=pretend, purpose=study.name) as host,
+        ):
+            return execute_study(study, host, folder, watcher=watcher, interruption=interruption)
+    finally:
+        watcher.close()
+
+
+def _conclude(output: Output, outcome: Outcome) -> int:
+    counts = outcome.counts
+    if outcome.stopped:
+        output.note(f"stopped: {outcome.stopped}")
+    if counts["invalid"] or counts["failed"]:
+        output.note(f"{counts['invalid']} trials were INVALID, {counts['failed']} failed")
+    publish(
+        output,
+        outcome.results,
+        trials={"done": counts["valid"], **counts},
+        restored=outcome.payment.done,
+        stopped=outcome.stopped,
+    )
+    return FAILED if counts["failed"] or not counts["valid"] else 0
+
+
+def _folder(parent: Path, study: Study) -> Path:
+    """The newest unfinished folder of this very study, or a new one named by date and study."""
+    for folder in reversed(studies_in(parent, study.digest)):
+        if not is_finished(folder):
+            return folder
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", study.name).strip("-.") or "study"
+    stem = f"{time.strftime('%Y-%m-%d')}-{name}"
+    names = [stem, *(f"{stem}-{n}" for n in range(2, 10_000))]
+    return next(parent / each for each in names if not (parent / each).exists())

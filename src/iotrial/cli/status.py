@@ -1,0 +1,95 @@
+"""``iotrial status``: done, missing, doubtful, owed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from iotrial.cli.machine import machine
+from iotrial.cli.output import Output, common, pretend
+from iotrial.execute.journal import Session, sessions
+from iotrial.hosts.places import journal_folder
+from iotrial.model.results import Results
+from iotrial.model.trial import treatment_text
+from iotrial.plan.design import next_trials
+from iotrial.store import open_results
+
+
+@click.command()
+@click.argument("what", required=False)
+@pretend
+@common
+def command(output: Output, what: str | None, *, pretend: bool) -> int:
+    """Say how far a results folder DIR is, or (without DIR) what this host is owed.
+
+    Exits with 4 when something is owed.
+
+    \b
+    Example:
+      iotrial status
+      iotrial status results/2026-11-20-scheduler
+    """
+    if what not in (None, "local", "localhost"):
+        _of_results(output, open_results(Path(str(what))))
+        return 0
+    with machine(pretend=pretend) as here:
+        owing = sessions(here, journal_folder(here))
+    output.document({"host": "local", "sessions": [_session(each) for each in owing]})
+    if not owing:
+        output.answer("Nothing is owed.")
+        return 0
+    for each in owing:
+        output.answer(f"[bold]{each.study}[/] ({each.results}) owes, or is running now:")
+        for line in each.describe():
+            output.answer(f"  {line}")
+    output.note("If no iotrial is running, give it back with: iotrial restore")
+    return 4
+
+
+def _session(session: Session) -> dict[str, object]:
+    return {
+        "study": session.study,
+        "results": session.results,
+        "since": session.opened,
+        "journal": session.path,
+        "owed": list(session.describe()),
+    }
+
+
+def _of_results(output: Output, results: Results) -> None:
+    done = {record.trial.number for record in results.records}
+    missing = sum(1 for trial in results.planned if trial.number not in done)
+    more = 0 if missing else len(next_trials(results.study, results.planned, results.records))
+    states = [record.state for record in results.records]
+    doubtful = [record for record in results.records if record.doubts or record.error]
+    counts = {
+        "planned": len(results.planned) + more,
+        "valid": states.count("valid"),
+        "invalid": states.count("invalid"),
+        "failed": states.count("failed"),
+        "missing": missing + more,
+    }
+    output.document(
+        {
+            "results": str(results.folder),
+            "question": results.study.question,
+            **counts,
+            "doubts": [
+                {"trial": d.trial, "what": d.what, "advice": d.advice, "invalid": d.invalid}
+                for record in results.records
+                for d in record.doubts
+            ],
+        }
+    )
+    output.answer(results.study.question)
+    output.answer(", ".join(f"{count} {name}" for name, count in counts.items()))
+    for record in doubtful:
+        words = [record.error, *(doubt.what for doubt in record.doubts)]
+        output.answer(
+            f"  {record.trial.folder} {record.trial.workload}"
+            f" {treatment_text(record.trial.treatment)}: {record.state}:"
+            f" {'; '.join(word for word in words if word)}"
+        )
+    if counts["missing"]:
+        output.answer(f"To go on: iotrial run {results.folder}/study.toml --out {results.folder}")

@@ -1,0 +1,162 @@
+"""The bench: a host made ready for a study, and everything it will be owed.
+
+Inside the context the targets exist, the group of every device is in the journal, and treatments
+can be held.  Leaving it pays the journal, by the same code that ``iotrial restore`` uses.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from iotrial.errors import OwedError
+from iotrial.execute.identity import identify
+from iotrial.execute.journal import Journal, MadeDebt, SettingsDebt, open_journal, read_session
+from iotrial.execute.loops import make_loop, plan_loop
+from iotrial.execute.restore import Payment, boot_id, pay
+from iotrial.execute.targets import doubts, lay_out, ready
+from iotrial.execute.tuning import Group, apply, put_back, read_back, snapshot
+from iotrial.hosts.places import journal_folder
+from iotrial.model.doubt import Doubt
+from iotrial.model.host import Host
+from iotrial.model.study import Study
+from iotrial.model.target import Aim, Target
+from iotrial.model.tool import Reach
+from iotrial.model.tunable import Setting
+from iotrial.tools import tool
+
+
+@dataclass
+class Bench:
+    """A host with its targets ready.  ``aims`` and ``groups`` are by target and by device name;
+    ``held`` are the settings in force now beyond the former state."""
+
+    host: Host
+    study: Study
+    journal: Journal
+    aims: dict[str, Aim] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    doubts: list[Doubt] = field(default_factory=list)
+    held: tuple[Setting, ...] = ()
+
+    @property
+    def device_of(self) -> dict[str, str]:
+        return {name: aim.device for name, aim in self.aims.items()}
+
+    def in_force(self) -> dict[tuple[str, str], str]:
+        """(device, tunable) → value, as it was before iotrial changed anything."""
+        return {
+            (setting.device, setting.tunable): setting.value
+            for group in self.groups.values()
+            for setting in group.values
+        }
+
+    def own_group(self, names: Sequence[str], device: str) -> None:
+        """Read the group of these tunables on a device, and owe it before anything is written."""
+        group = snapshot(self.host, names, device)
+        identity = identify(self.host, f"/dev/{device}") if device else None
+        self.journal.owe_settings(SettingsDebt(device, identity, group.values))
+        self.groups[device] = group
+
+    def hold(self, settings: Sequence[Setting]) -> None:
+        """Make a treatment's settings be in force, starting from the former state, so that what
+        is in force depends on the treatment alone and not on the one before it."""
+        wanted = tuple(settings)
+        if wanted == self.held and self.observed() == self._observed_held:
+            return
+        self.release()
+        self.held = wanted
+        apply(self.host, wanted)
+        self._observed_held = self.observed()
+
+    _observed_held: tuple[Setting, ...] = ()
+
+    def observed(self) -> tuple[Setting, ...]:
+        """Every value of every group, read now."""
+        return tuple(s for group in self.groups.values() for s in read_back(self.host, group))
+
+    def release(self) -> None:
+        """Back to the former state.  Raises OwedError when a value does not go back."""
+        owed = [
+            line for group in self.groups.values() for line in put_back(self.host, group.values)
+        ]
+        self.held = ()
+        self._observed_held = ()
+        if owed:
+            raise OwedError(
+                f"{self.host.name}: settings do not go back between trials:",
+                owed=owed,
+                advice="Another program may be changing them; stop it, then: iotrial restore",
+            )
+
+
+@contextmanager
+def open_bench(host: Host, study: Study, *, results: Path, payment: Payment) -> Iterator[Bench]:
+    """Make every target of the study ready on ``host``; on the way out pay all that is owed.
+
+    The caller holds the host's lock and has paid what earlier sessions owed.  Raises OwedError
+    (exit 4) when something could not be given back, whatever else went wrong inside.
+    """
+    folder = journal_folder(host)
+    token = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
+    journal = open_journal(host, folder, _header(host, study, results, token))
+    try:
+        bench = Bench(host, study, journal)
+        for target in study.targets:
+            bench.aims[target.name] = _make_ready(bench, target)
+        yield bench
+    finally:
+        pay(host, read_session(journal.path, host.read(journal.path)), payment)
+        if payment.owed:
+            raise OwedError(
+                f"{host.name}: {len(payment.owed)} things could not be put back:",
+                owed=payment.owed,
+                advice="Mend what is named above, then run: iotrial restore",
+            )
+
+
+def _header(host: Host, study: Study, results: Path, token: str) -> Mapping[str, Any]:
+    return {
+        "boot_id": boot_id(host),
+        "token": token,
+        "study": study.name,
+        "results": str(results),
+        "at": round(time.time(), 3),
+    }
+
+
+def _make_ready(bench: Bench, target: Target) -> Aim:
+    """A target's aim; what has to be made for it is owed first."""
+    reach = reach_of(bench.study)
+    if target.kind == "loop":
+        plan = plan_loop(bench.host, target, bench.journal.token)
+        bench.journal.owe_made(MadeDebt("loop", plan.as_dict()))
+        aim, seen = make_loop(bench.host, plan, target)
+        bench.doubts += seen
+        return aim
+    aim = ready(bench.host, target, reach)
+    if target.kind == "file" and not exists(bench.host, aim.path):
+        bench.journal.owe_made(MadeDebt("file", {"file": aim.path}))
+        lay_out(bench.host, aim.path, target.size)
+    bench.doubts += doubts(bench.host, aim)
+    return aim
+
+
+def exists(host: Host, path: str) -> bool:
+    return host.run(["stat", "-c", "%F", path]).exit == 0
+
+
+def reach_of(study: Study) -> Reach:
+    """What all workloads together may do to any target."""
+    reaches = [tool(each.tool).reach(each) for each in study.workloads]
+    return Reach(
+        reads=any(reach.reads for reach in reaches),
+        writes=any(reach.writes for reach in reaches),
+        paths=tuple(path for reach in reaches for path in reach.paths),
+        runs=tuple(run for reach in reaches for run in reach.runs),
+    )

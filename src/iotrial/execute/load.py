@@ -1,0 +1,136 @@
+"""The load: start one tool execution, watch it to its end, and end it whatever happens.
+
+A load carries a token in its environment (``IOTRIAL_LOAD``), inherited by all its children.  A
+killed controller leaves its load running (seen with fio); the token is how a restore finds every
+process of it again, without trusting a pid that may long be somebody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from iotrial.errors import FileRefused, HostError
+from iotrial.execute.interruption import Interruption
+from iotrial.model.host import Host, Process
+
+TOKEN = "IOTRIAL_LOAD"  # noqa: S105 (a name in the environment, no secret)
+GRACE = 5.0
+"""Seconds between SIGTERM and SIGKILL: fio writes its result when asked to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a load ended.  ``timed_out``: it outlived its limit and was ended."""
+
+    exit: int
+    seconds: float
+    timed_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How a load is watched: ended after ``limit`` seconds, ``tick(elapsed)`` once a second,
+    ended at once when ``interruption`` notes a signal."""
+
+    limit: float
+    tick: Callable[[float], None]
+    interruption: Interruption
+
+
+def execute_load(
+    host: Host, argv: tuple[str, ...], *, folder: Path, token: str, watch: Watch
+) -> Ended:
+    """Start ``argv`` in ``folder`` and wait for its end.
+
+    Raises Interrupted after ending the load when the controller was told to stop.
+    """
+    began = host.clock()
+    process = host.start(argv, folder=folder, environment={TOKEN: token, "LC_ALL": "C"})
+    finished = False
+    try:
+        status, timed_out = _await(host, process, began, watch)
+        finished = True
+    finally:
+        if not finished:
+            end(host, process)
+    watch.interruption.check()
+    return Ended(status, host.clock() - began, timed_out)
+
+
+def _await(host: Host, process: Process, began: float, watch: Watch) -> tuple[int, bool]:
+    """The exit status, and whether the limit ended it."""
+    due = 1.0
+    while True:
+        elapsed = host.clock() - began
+        status = process.wait(max(0.0, min(due, watch.limit) - elapsed))
+        elapsed = host.clock() - began
+        if status is not None:
+            return status, False
+        if watch.interruption.signal or elapsed >= watch.limit:
+            return end(host, process), not watch.interruption.signal
+        if elapsed >= due:
+            watch.tick(elapsed)
+            due = float(int(elapsed)) + 1.0
+
+
+def end(host: Host, process: Process) -> int:
+    """End a load and all its children: ask, wait ``GRACE`` seconds, insist."""
+    process.kill(gently=True)
+    deadline = host.clock() + GRACE
+    while (left := deadline - host.clock()) > 0:
+        status = process.wait(left)
+        if status is not None:
+            process.kill(gently=False)  # children that outlived their parent
+            return status
+    process.kill(gently=False)
+    while (status := process.wait(GRACE)) is None:
+        pass  # SIGKILL cannot be refused; a process in D state ends with its I/O
+    return status
+
+
+def end_loads(host: Host, token: str) -> list[str]:
+    """End every process that carries ``token``.  Gives back what was done, in words."""
+    done = []
+    for _ in range(3):
+        found = loads(host, token)
+        if not found:
+            break
+        for pid in found:
+            host.run(["kill", "-KILL", str(pid)])
+            done.append(f"ended process {pid} of the load")
+        _wait_gone(host, token)
+    left = loads(host, token)
+    if left:
+        raise HostError(
+            f"{host.name}: processes {left} of the load do not end",
+            advice="They wait for I/O that does not return. Mend the device, then restore again.",
+        )
+    return list(dict.fromkeys(done))
+
+
+def _wait_gone(host: Host, token: str) -> None:
+    for _ in range(100):
+        if not loads(host, token):
+            return
+        host.sleep(0.05)
+
+
+def loads(host: Host, token: str) -> list[int]:
+    """Process ids on the host whose environment carries ``token``."""
+    if not token:
+        return []
+    wanted = f"{TOKEN}={token}".encode()
+    return [
+        int(name)
+        for name in host.list("/proc")
+        if name.isdigit() and wanted in _environment(host, name).split(b"\0")
+    ]
+
+
+def _environment(host: Host, pid: str) -> bytes:
+    try:
+        return host.read(f"/proc/{pid}/environ")
+    except FileRefused:
+        return b""  # gone, another user's, or a kernel thread

@@ -1,0 +1,111 @@
+"""Outline: what a study would do on a host.  Only reads; the host is as it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from iotrial.errors import IotrialError
+from iotrial.execute.bench import reach_of
+from iotrial.execute.facts import gather, numbers
+from iotrial.execute.preflight import domain_on, refusals
+from iotrial.execute.targets import ready
+from iotrial.execute.trial import aimed_at
+from iotrial.model.host import Host
+from iotrial.model.study import Study
+from iotrial.model.target import Aim, Target
+from iotrial.model.tool import Aimed
+from iotrial.model.trial import Treatment, Trial
+from iotrial.model.tunable import Setting
+from iotrial.plan.available import with_available
+from iotrial.plan.design import next_trials, open_factors, workload_of
+from iotrial.plan.design import settings as settings_of
+from iotrial.tools import tool
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """``settings`` per treatment and ``commands`` per workload (of its first trial), both as
+    they would be; ``targets`` in words; ``refused`` what the kernel is known to refuse;
+    ``notes`` what could not be looked at without doing it."""
+
+    study: Study
+    trials: tuple[Trial, ...]
+    settings: tuple[tuple[Treatment, tuple[Setting, ...]], ...]
+    commands: tuple[tuple[str, tuple[str, ...]], ...]
+    targets: tuple[str, ...]
+    aimed: dict[str, Aimed]
+    refused: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def outline(host: Host, study: Study) -> Outline:
+    """Look at the targets and the kernel and say what would be done.
+
+    Raises as the run would for a target that is refused.
+    """
+    notes: list[str] = []
+    aims = {target.name: _aim(host, study, target, notes) for target in study.targets}
+    device_of = {name: aim.device for name, aim in aims.items()}
+    choices = {
+        factor.subject: domain_on(
+            host, factor.subject, device_of[factor.target or study.targets[0].name]
+        ).choices
+        for factor in open_factors(study)
+    }
+    study = with_available(study, choices)
+    trials = next_trials(study, (), ())
+    per_treatment = {
+        trial.treatment: settings_of(study, trial, device_of) for trial in reversed(trials)
+    }
+    return Outline(
+        study=study,
+        trials=trials,
+        settings=tuple(sorted(per_treatment.items())),
+        commands=_commands(host, study, trials, aims),
+        targets=tuple(f"{name}: {_words(aim)}" for name, aim in aims.items()),
+        aimed={name: _aimed(aim) for name, aim in aims.items()},
+        refused=tuple(dict.fromkeys(refusals(host, study, device_of))),
+        notes=tuple(notes),
+    )
+
+
+def _aim(host: Host, study: Study, target: Target, notes: list[str]) -> Aim:
+    """A target's aim.  A loop device is not made: another one stands in to be asked what its
+    queue takes."""
+    if target.kind != "loop":
+        return ready(host, target, reach_of(study))
+    try:
+        names = host.list("/sys/block")
+    except IotrialError:
+        names = []
+    stand_in = next((n for n in names if n.startswith("loop")), next(iter(names), ""))
+    if stand_in:
+        notes.append(
+            f"target {target.name} does not exist yet: what its queue takes was asked of {stand_in}"
+        )
+    return Aim(target, "/dev/loopN", stand_in, None)
+
+
+def _commands(
+    host: Host, study: Study, trials: tuple[Trial, ...], aims: dict[str, Aim]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    facts = numbers(gather(host, (), sorted({tool(w.tool).program for w in study.workloads})))
+    found: dict[str, tuple[str, ...]] = {}
+    for trial in trials:
+        if trial.workload not in found:
+            workload = workload_of(study, trial)
+            aimed = aimed_at(aims[trial.target])
+            found[trial.workload] = tool(workload.tool).command(workload, aimed, facts).argv
+    return tuple((w.name, found[w.name]) for w in study.workloads if w.name in found)
+
+
+def _aimed(aim: Aim) -> Aimed:
+    whole = aim.identity.size if aim.identity and aim.target.kind == "device" else 0
+    return replace(aimed_at(aim), size=aim.target.size or whole)
+
+
+def _words(aim: Aim) -> str:
+    if aim.target.kind == "loop":
+        return "a loop device that iotrial makes and removes"
+    device = f" on {aim.device}" if aim.device and aim.device not in aim.path else ""
+    return f"{aim.path}{device}"

@@ -1,0 +1,155 @@
+"""Preflight: refuse early, before anything is changed or hours are spent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from iotrial.errors import (
+    FileRefused,
+    RefusedError,
+    SettingLost,
+    SettingRefused,
+    StudyError,
+    ToolMissing,
+    UsageError,
+)
+from iotrial.execute.bench import Bench
+from iotrial.model.host import Host
+from iotrial.model.study import Factor, Study
+from iotrial.model.trial import treatment_text
+from iotrial.model.tunable import Domain
+from iotrial.plan.design import next_trials
+from iotrial.plan.design import settings as settings_of
+from iotrial.tools import tool
+from iotrial.tunables import tunable as find
+
+
+def check_machine(host: Host, study: Study) -> None:
+    """Root where settings change or devices are made; the tools, in a version that will do."""
+    check_tools(host, study)
+    changes = any(level.settings for factor in study.factors for level in factor.levels)
+    makes = any(target.kind == "loop" for target in study.targets)
+    if (changes or makes) and host.run(["id", "-u"]).text.strip() != "0":
+        what = "changes settings" if changes else "makes a loop device"
+        raise RefusedError(
+            f"{host.name}: this study {what}, which needs root",
+            advice="Run it with sudo, or use a file target and option factors (iotrial init file).",
+        )
+
+
+def check_tools(host: Host, study: Study) -> None:
+    for name in dict.fromkeys(workload.tool for workload in study.workloads):
+        driver = tool(name)
+        answer = host.run([driver.program, "--version"])
+        if answer.exit == 127:  # noqa: PLR2004 (the shell's own "not found")
+            raise ToolMissing(
+                f"{host.name}: {driver.program} is not installed",
+                advice=f"On Debian and Ubuntu: apt-get install {driver.package}",
+            )
+        problem = driver.version_problem(answer.text.strip())
+        if problem:
+            raise ToolMissing(f"{host.name}: {problem}")
+
+
+def choices_for(bench: Bench) -> dict[str, list[str]]:
+    """What ``levels = "available"`` means on this bench: tunable → the kernel's choices."""
+    found: dict[str, list[str]] = {}
+    for factor in bench.study.factors:
+        if factor.kind == "tunable" and not factor.levels:
+            found[factor.subject] = list(_domain(bench, factor, factor.subject).choices)
+    return found
+
+
+def _domain(bench: Bench, factor: Factor, name: str) -> Domain:
+    target = factor.target or next(iter(bench.aims))
+    return domain_on(bench.host, name, bench.aims[target].device)
+
+
+def domain_on(host: Host, name: str, device: str) -> Domain:
+    """What a tunable takes on a device, as the kernel says now.
+
+    Raises SettingRefused where it does not exist or cannot be read.
+    """
+    knob = find(name)
+    try:
+        return knob.domain(host.read(knob.file(device)))
+    except FileRefused as refused:
+        raise SettingRefused(
+            f"{name} cannot be read on {device or host.name}: {refused}",
+            tunable=name,
+            device=device,
+            advice="Leave the factor out, or take a target that has this setting.",
+        ) from refused
+
+
+def refusals(host: Host, study: Study, device_of: dict[str, str]) -> Iterator[str]:
+    """Every level that this kernel is known to refuse, in words.  Only reads."""
+    for factor in study.factors:
+        targets = [factor.target] if factor.target else list(device_of)
+        for level in factor.levels:
+            for name, value in level.settings:
+                for target in targets:
+                    problem = _refusal(host, name, value, device_of[target])
+                    if problem:
+                        yield f"factor {factor.name}, level {level.label}: {name}: {problem}"
+
+
+def _refusal(host: Host, name: str, value: str, device: str) -> str:
+    if name.startswith("queue.iosched."):
+        return ""  # exists only under its own scheduler: the rehearsal tells
+    return domain_on(host, name, device).refusal(value)
+
+
+def rehearse(bench: Bench) -> None:
+    """Hold every distinct treatment once, before the first trial, then release.
+
+    Raises StudyError naming each level or cell that the kernel refuses.
+    """
+    study = bench.study
+    known = list(dict.fromkeys(refusals(bench.host, study, bench.device_of)))
+    if known:
+        raise _refused(known)
+    problems = []
+    tried = set()
+    for trial in next_trials(study, (), ()):
+        settings = settings_of(study, trial, bench.device_of)
+        if settings in tried:
+            continue
+        tried.add(settings)
+        try:
+            bench.hold(settings)
+        except (SettingRefused, SettingLost) as error:
+            if "read-only" in error.advice or "root" in error.advice:
+                raise
+            problems.append(f"cell {treatment_text(trial.treatment)}: {error.message}")
+    bench.release()
+    if problems:
+        raise _refused(problems)
+
+
+def _refused(problems: list[str]) -> StudyError:
+    return StudyError(
+        "\n  ".join(["this kernel refuses part of the study:", *problems]),
+        advice="Leave these levels out, or name the cells under [[exclude]].",
+    )
+
+
+def check_resume(folder: Path, bench: Bench, facts: dict[str, Any]) -> None:
+    """A resumed study goes on only on the machine, kernel and disks it began on."""
+    path = folder / "hosts" / f"{bench.host.name}.json"
+    if not path.exists():
+        return
+    former = json.loads(path.read_text(encoding="utf-8"))
+    differing = [
+        f"{what} was {former.get(what)!r}, is {facts.get(what)!r}"
+        for what in ("kernel", "machine_id")
+        if former.get(what) != facts.get(what)
+    ]
+    if differing:
+        raise UsageError(
+            f"{folder} was begun on another machine: {'; '.join(differing)}",
+            advice="Blocks from two machines do not mix. Begin a new folder with --out.",
+        )

@@ -1,0 +1,127 @@
+"""Restore: pay what a host is owed, from its journal alone.
+
+First the load ends, then settings go back, then what was made is removed, then the receipt: the
+journal file goes.  Every step may be done twice; a crash in the middle is paid by the next call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from iotrial.errors import IotrialError, OwedError, TargetRefused
+from iotrial.execute.debris import unmake
+from iotrial.execute.identity import identify
+from iotrial.execute.journal import Session, SettingsDebt, sessions
+from iotrial.execute.load import end_loads
+from iotrial.execute.tuning import observe, put_back
+from iotrial.model.host import Host
+from iotrial.model.tunable import Setting
+from iotrial.tunables import tunable as find
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+@dataclass
+class Payment:
+    """What one restore did, in words for people: ``done``, ``notes`` (nothing to do and why) and
+    ``owed`` (what could not be paid)."""
+
+    done: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    owed: list[str] = field(default_factory=list)
+
+
+def restore(host: Host, folder: str) -> Payment:
+    """Pay every session in the journal folder of ``host``.  The caller holds the host's lock.
+
+    Raises OwedError (exit 4) naming each value that could not be restored; what could be, was.
+    """
+    payment = Payment()
+    for session in sessions(host, folder):
+        pay(host, session, payment)
+    if payment.owed:
+        raise OwedError(
+            f"{host.name}: {len(payment.owed)} of its former settings could not be restored:",
+            owed=payment.owed,
+            advice="Mend what is named above, then run: iotrial restore",
+        )
+    return payment
+
+
+def pay(host: Host, session: Session, payment: Payment) -> None:
+    """Pay one session and, when nothing is left, remove its journal."""
+    before = len(payment.owed)
+    rebooted = bool(session.boot_id) and session.boot_id != boot_id(host)
+    if rebooted:
+        payment.notes.append(
+            f"{host.name} has rebooted since {session.study or 'the study'}: its settings went"
+            " back to the boot's own values, and nothing is written"
+        )
+    else:
+        payment.done += end_loads(host, session.token)
+        for debt in session.settings:
+            _pay_settings(host, debt, payment)
+    for made in reversed(session.made):
+        try:
+            payment.done += unmake(host, made)
+        except IotrialError as error:
+            payment.owed.append(f"{made.what} {made.plan.get('file', '')}: {error.message}")
+    payment.owed += session.damage
+    if len(payment.owed) == before:
+        host.remove(session.path)
+
+
+def boot_id(host: Host) -> str:
+    return host.read(BOOT_ID).decode().strip()
+
+
+def _pay_settings(host: Host, debt: SettingsDebt, payment: Payment) -> None:
+    stranger = _stranger(host, debt)
+    if stranger:
+        payment.owed += [f"{setting} ({stranger})" for setting in debt.values]
+        return
+    if debt.device and _gone(host, debt.device):
+        payment.notes.append(f"{debt.device} is gone, and its settings went with it")
+        return
+    differing = [setting for setting in debt.values if not _in_force(host, setting)]
+    owed = put_back(host, debt.values)
+    payment.owed += owed
+    payment.done += [f"restored {s}" for s in differing if not any(str(s) in o for o in owed)]
+
+
+def _gone(host: Host, device: str) -> bool:
+    return device not in host.list("/sys/block")
+
+
+def _stranger(host: Host, debt: SettingsDebt) -> str:
+    """Why the device that has this name now is not the one that was changed, or ''."""
+    if debt.identity is None or _gone(host, debt.device):
+        return ""
+    try:
+        now = identify(host, f"/dev/{debt.device}")
+    except TargetRefused as refused:
+        return f"cannot tell who {debt.device} is now: {refused.message}"
+    if now.stable == debt.identity.stable:
+        return ""
+    was = ", ".join(f"{kind} {value}" for kind, value in debt.identity.stable)
+    found = ", ".join(f"{kind} {value}" for kind, value in now.stable)
+    return f"{debt.device} is another disk now: it was {was}; it is {found}"
+
+
+def _in_force(host: Host, setting: Setting) -> bool:
+    try:
+        return observe(host, find(setting.tunable), setting.device) == setting.value
+    except IotrialError:
+        return False
+
+
+def forget(host: Host, folder: str) -> Payment:
+    """Restore what can be, then give up the rest: its journals go, and each value is named."""
+    payment = Payment()
+    for session in sessions(host, folder):
+        before = len(payment.owed)
+        pay(host, session, payment)
+        if len(payment.owed) > before:
+            payment.notes += [f"given up: {line}" for line in payment.owed[before:]]
+            host.remove(session.path)
+    return payment

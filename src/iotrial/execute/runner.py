@@ -1,0 +1,149 @@
+"""The runner: a study becomes trial folders.
+
+Read :func:`execute_study` first; it is the whole story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from iotrial import store as stores
+from iotrial.execute.bench import Bench, open_bench
+from iotrial.execute.facts import gather, numbers
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.preflight import check_machine, check_resume, choices_for, rehearse
+from iotrial.execute.restore import Payment, restore
+from iotrial.execute.trial import Limits, execute_trial
+from iotrial.hosts.places import journal_folder, lock_path
+from iotrial.model.host import Host
+from iotrial.model.results import Results
+from iotrial.model.study import Study
+from iotrial.model.trial import Trial, TrialRecord
+from iotrial.plan.design import baselines, next_trials
+from iotrial.tools import tool
+
+
+class Watcher(Protocol):
+    """Who is told how a run goes on.  Nothing here prints."""
+
+    def said(self, text: str) -> None: ...
+    def planned(self, pending: int, results: Path) -> None: ...
+    def began(self, trial: Trial, seconds: float) -> None: ...
+    def ticked(self, trial: Trial, elapsed: float) -> None: ...
+    def ended(self, record: TrialRecord) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to.  ``stopped`` says why it ended before its plan did ('' if it did not)."""
+
+    results: Results
+    payment: Payment
+    stopped: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def execute_study(
+    study: Study, host: Host, folder: Path, *, watcher: Watcher, interruption: Interruption
+) -> Outcome:
+    """Execute what is missing of ``study`` into the results ``folder``; called again, it resumes.
+
+    Raises RefusedError before anything is changed, Interrupted after everything was put back, and
+    OwedError when something could not be.  A trial that fails is recorded, and the study goes on.
+    """
+    check_machine(host, study)
+    stores.check(folder, study)
+    payment = Payment()
+    stopped = ""
+    with host.lock(lock_path(host)):
+        for line in restore(host, journal_folder(host)).done:
+            watcher.said(f"owed from an earlier run: {line}")
+        with open_bench(host, study, results=folder, payment=payment) as bench:
+            interruption.check()
+            store, facts = _prepare(bench, folder)
+            rehearse(bench)
+            stopped = _execute_all(bench, store, facts, watcher, interruption)
+    return Outcome(store.results(), payment, stopped, _counts(store.records))
+
+
+def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]]:
+    """Facts, levels, journalled groups: everything that must be known before the first trial."""
+    choices = choices_for(bench)
+    store = stores.create(folder, bench.study, choices)
+    bench.study = store.study
+    for device, names in _tuned(bench).items():
+        bench.own_group(names, device)
+    programs = sorted({tool(w.tool).program for w in bench.study.workloads})
+    facts: dict[str, Any] = gather(bench.host, tuple(bench.aims.values()), programs)
+    check_resume(folder, bench, facts)
+    facts["baselines"] = baselines(bench.study, bench.in_force(), bench.device_of)
+    facts["doubts"] = [{"check": d.check, "what": d.what, "advice": d.advice} for d in bench.doubts]
+    store.write_facts(bench.host.name, facts)
+    return store, numbers(facts)
+
+
+def _tuned(bench: Bench) -> dict[str, list[str]]:
+    """Device → names of the tunables that any factor sets on it."""
+    names: dict[str, list[str]] = {}
+    for factor in bench.study.factors:
+        subjects = [name for level in factor.levels for name, _ in level.settings]
+        targets = [factor.target] if factor.target else list(bench.aims)
+        for target in targets:
+            if subjects:
+                names.setdefault(bench.aims[target].device, []).extend(subjects)
+    return {device: list(dict.fromkeys(found)) for device, found in names.items()}
+
+
+def _execute_all(
+    bench: Bench,
+    store: stores.Store,
+    facts: dict[str, float],
+    watcher: Watcher,
+    interruption: Interruption,
+) -> str:
+    """Execute what is planned and not done, then ask again; gives back why it stopped early."""
+    limits = Limits(watcher=watcher, interruption=interruption, facts=facts)
+    while pending := _pending(bench.study, store):
+        watcher.planned(len(pending), store.folder)
+        for trial in pending:
+            if _spent(bench.study, store, trial):
+                return f"the budget of {bench.study.design.budget:.0f} s is spent"
+            watcher.began(trial, _typical(store, trial))
+            watcher.ended(execute_trial(bench, store, trial, limits))
+            interruption.check()
+    return ""
+
+
+def _pending(study: Study, store: stores.Store) -> list[Trial]:
+    done = {record.trial.number for record in store.records}
+    pending = [trial for trial in store.planned if trial.number not in done]
+    if not pending:
+        added = next_trials(study, store.planned, store.records)
+        store.append_plan(added)
+        pending = list(added)
+    return pending
+
+
+def _spent(study: Study, store: stores.Store, trial: Trial) -> bool:
+    if not study.design.budget:
+        return False
+    used = sum(record.seconds for record in store.records)
+    return used + _typical(store, trial) > study.design.budget
+
+
+def _typical(store: stores.Store, trial: Trial) -> float:
+    """What a trial of this workload has taken so far, in seconds (0: none yet)."""
+    for record in reversed(store.records):
+        if record.trial.workload == trial.workload:
+            return record.seconds
+    return 0.0
+
+
+def _counts(records: list[TrialRecord]) -> dict[str, int]:
+    counts = {"valid": 0, "invalid": 0, "failed": 0}
+    for record in records:
+        counts[record.state] += 1
+    return counts

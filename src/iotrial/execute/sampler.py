@@ -1,0 +1,125 @@
+"""Telemetry: the device, CPU, pressure and interrupts, once a second on the trial's clock.
+
+One JSON object a line in ``telemetry.jsonl``: ``t`` in seconds since the load began, then counters
+exactly as the kernel keeps them (they grow; a reader takes differences).  What a kernel lacks
+(``/proc/pressure`` often) is left out.
+
+Sources: Documentation/admin-guide/iostats.rst, proc(5), Documentation/accounting/psi.rst.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from iotrial.errors import FileRefused
+from iotrial.model.host import Host
+
+DISK_FIELDS = (
+    "reads", "reads_merged", "sectors_read", "read_ms",
+    "writes", "writes_merged", "sectors_written", "write_ms",
+    "in_flight", "io_ms", "weighted_ms",
+)  # fmt: skip
+CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+PRESSURE = ("io", "cpu", "memory")
+NETWORK = ("/proc/net/dev", "/proc/net/snmp", "/proc/net/rpc/nfs")
+
+
+@dataclass
+class Sampler:
+    """Writes samples of ``host`` to ``path`` while the context lives.
+
+    ``device`` is the kernel name of the block device under test; empty means that the target is
+    remote, and that the network counters are what matters.
+    """
+
+    host: Host
+    device: str
+    path: Path
+    first: dict[str, Any] = field(default_factory=dict)
+    last: dict[str, Any] = field(default_factory=dict)
+    _file: IO[str] | None = None
+    _absent: set[str] = field(default_factory=set)
+
+    def __enter__(self) -> Self:
+        self._file = self.path.open("w", encoding="utf-8")
+        self.sample(0.0)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def sample(self, elapsed: float) -> None:
+        """Read every source once and write one line."""
+        values: dict[str, Any] = {"t": round(elapsed, 3)}
+        values["cpu"] = cpu_times(self._read("/proc/stat"))
+        values["interrupts"] = interrupts(self._read("/proc/interrupts"))
+        values["pressure"] = {
+            what: pressure
+            for what in PRESSURE
+            if (pressure := pressures(self._read(f"/proc/pressure/{what}")))
+        }
+        if self.device:
+            values["disk"] = disk(self._read(f"/sys/block/{self.device}/stat"))
+        else:
+            values["network"] = {path: self._read(path) for path in NETWORK}
+        self.first = self.first or values
+        self.last = values
+        if self._file is not None:
+            self._file.write(json.dumps(values, separators=(",", ":")) + "\n")
+
+    def _read(self, path: str) -> str:
+        if path in self._absent:
+            return ""
+        try:
+            return self.host.read(path).decode("ascii", "replace")
+        except FileRefused:
+            self._absent.add(path)
+            return ""
+
+
+def disk(text: str) -> dict[str, int]:
+    """``/sys/block/X/stat`` → counters by name (sectors of 512 bytes, times in ms)."""
+    return dict(zip(DISK_FIELDS, map(int, text.split()), strict=False))
+
+
+def cpu_times(text: str) -> dict[str, int]:
+    """The ``cpu`` line of /proc/stat → jiffies by state, over all CPUs."""
+    for line in text.splitlines():
+        if line.startswith("cpu "):
+            return dict(zip(CPU_FIELDS, map(int, line.split()[1:]), strict=False))
+    return {}
+
+
+def interrupts(text: str) -> dict[str, int]:
+    """/proc/interrupts → count over all CPUs by ``number name``; silent lines are left out."""
+    lines = text.splitlines()
+    columns = len(lines[0].split()) if lines else 0
+    totals = {}
+    for line in lines[1:]:
+        number, _, rest = line.partition(":")
+        words = rest.split()
+        total = sum(int(word) for word in words[:columns] if word.isdigit())
+        if total:
+            totals[f"{number.strip()} {' '.join(words[columns:])}".strip()] = total
+    return totals
+
+
+def pressures(text: str) -> dict[str, int]:
+    """A PSI file → ``some`` and ``full`` stall totals in microseconds."""
+    totals = {}
+    for line in text.splitlines():
+        kind, _, rest = line.partition(" ")
+        _, _, total = rest.rpartition("total=")
+        if total.isdigit():
+            totals[kind] = int(total)
+    return totals

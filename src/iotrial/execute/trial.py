@@ -1,0 +1,162 @@
+"""One trial: hold its settings, read them back, load, read them again, keep everything, commit."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from iotrial.errors import FormatError
+from iotrial.execute.bench import Bench
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.load import Ended, Watch, execute_load
+from iotrial.execute.sampler import Sampler
+from iotrial.execute.targets import same
+from iotrial.model.doubt import Doubt
+from iotrial.model.target import Aim
+from iotrial.model.tool import Aimed, Load, Parsed, Tool
+from iotrial.model.trial import Trial, TrialRecord, TrialState
+from iotrial.model.tunable import Setting
+from iotrial.plan.design import settings as settings_of
+from iotrial.plan.design import workload_of
+from iotrial.store import Store
+from iotrial.tools import tool
+
+if TYPE_CHECKING:
+    from iotrial.execute.runner import Watcher
+
+SLACK = 60.0
+"""Seconds a load may take beyond twice what its options say, before it is ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a trial lives under: who watches, who may stop it, the numbers options may use."""
+
+    watcher: Watcher
+    interruption: Interruption
+    facts: Mapping[str, float]
+
+
+def execute_trial(bench: Bench, store: Store, trial: Trial, limits: Limits) -> TrialRecord:
+    """Do one planned trial once and commit its folder.
+
+    Raises Interrupted when told to stop (nothing is committed: the trial is done again at the
+    next run), SettingRefused or SettingLost when its settings cannot be held.
+    """
+    began, started = bench.host.clock(), time.time()
+    partial = store.begin(trial)
+    aim = bench.aims[trial.target]
+    same(bench.host, aim)
+    bench.hold(settings_of(bench.study, trial, bench.device_of))
+    before = bench.observed()
+    bench.host.sleep(bench.study.design.settle)
+    limits.interruption.check()
+    driver = tool(bench.study.workload(trial.workload).tool)
+    load, ended = _load(bench, trial, driver, partial, limits)
+    after = bench.observed()
+    state, error, parsed = _read(driver, partial, ended)
+    doubts = (*parsed.doubts, *drift(before, after))
+    if state == "valid" and any(doubt.invalid for doubt in doubts):
+        state = "invalid"
+    record = TrialRecord(
+        trial=trial,
+        state=state,
+        started=started,
+        seconds=bench.host.clock() - began,
+        load_seconds=ended.seconds,
+        tool=driver.name,
+        command=load.argv,
+        before=_triples(before),
+        after=_triples(after),
+        doubts=doubts,
+        error=error,
+        measurements=parsed.measurements,
+    )
+    store.commit(partial, record)
+    return record
+
+
+def _load(
+    bench: Bench, trial: Trial, driver: Tool, partial: Path, limits: Limits
+) -> tuple[Load, Ended]:
+    """Execute the tool in the trial's folder, sampling; what it was told and said stays there."""
+    aim = bench.aims[trial.target]
+    workload = workload_of(bench.study, trial)
+    aimed = aimed_at(aim)
+    load = driver.command(workload, aimed, limits.facts)
+    for name, content in load.files:
+        (partial / name).write_bytes(content)
+    (partial / "command").write_text(shlex.join(load.argv) + "\n", encoding="utf-8")
+    with Sampler(bench.host, aim.device, partial / "telemetry.jsonl") as sampler:
+
+        def tick(elapsed: float) -> None:
+            sampler.sample(elapsed)
+            limits.watcher.ticked(trial, elapsed)
+
+        ended = execute_load(
+            bench.host,
+            load.argv,
+            folder=partial,
+            token=bench.journal.token,
+            watch=Watch(2 * driver.seconds(workload, aimed) + SLACK, tick, limits.interruption),
+        )
+        sampler.sample(ended.seconds)
+    (partial / "exitcode").write_text(f"{ended.exit}\n", encoding="utf-8")
+    return load, ended
+
+
+def aimed_at(aim: Aim) -> Aimed:
+    """What a tool is told of a target."""
+    kind = aim.target.kind
+    return Aimed(aim.path, "device" if kind == "loop" else kind, aim.target.size)
+
+
+def _read(driver: Tool, folder: Path, ended: Ended) -> tuple[TrialState, str, Parsed]:
+    nothing = Parsed(())
+    if ended.timed_out:
+        return "failed", f"{driver.name} did not end within its limit and was ended", nothing
+    if ended.exit != 0:
+        return "failed", f"{driver.name}: {_last_words(folder, ended)}", nothing
+    try:
+        return "valid", "", driver.parse(folder)
+    except FormatError as error:
+        return "failed", error.message, nothing
+
+
+def _last_words(folder: Path, ended: Ended) -> str:
+    for name in ("stderr", "stdout"):
+        path = folder / name
+        text = path.read_text("utf-8", "replace") if path.exists() else ""
+        lines = [line for line in text.splitlines() if line.strip()]
+        if lines:
+            return f"{lines[-1].strip()} (exit status {ended.exit}; see {name})"
+    return f"exit status {ended.exit}"
+
+
+def drift(before: tuple[Setting, ...], after: tuple[Setting, ...]) -> tuple[Doubt, ...]:
+    """A setting that changed under the load makes the trial INVALID."""
+    now = {(setting.device, setting.tunable): setting.value for setting in after}
+    changed = [
+        f"{s.tunable} on {s.device or 'the host'} went from {s.value} to "
+        f"{now.get((s.device, s.tunable), 'absent')}"
+        for s in before
+        if now.get((s.device, s.tunable)) != s.value
+    ]
+    if not changed:
+        return ()
+    return (
+        Doubt(
+            "drift",
+            "a setting changed during the measurement: " + "; ".join(changed),
+            "Find who else sets it (tuned, a udev rule, another administrator) and stop them.",
+            invalid=True,
+        ),
+    )
+
+
+def _triples(settings: tuple[Setting, ...]) -> tuple[tuple[str, str, str], ...]:
+    return tuple((s.device, s.tunable, s.value) for s in settings)

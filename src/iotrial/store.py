@@ -1,0 +1,311 @@
+"""The results folder: what lies on disk is the state.
+
+::
+
+    study.toml               the study as it was
+    plan.jsonl               a head line, then one planned trial a line, appended and fsynced
+    hosts/NAME.json          facts, written once
+    trials/0007-3fa9c1/      a trial; ``.partial`` until complete: the rename is the commit
+    measurements.jsonl       derived: one line a committed trial; delete and remake at will
+    findings.json report.html  derived
+
+Nothing here judges.  Everything raises :class:`~iotrial.errors.FormatError`, naming file and line,
+for content that is not what it should be.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from iotrial.errors import FormatError, UsageError
+from iotrial.model.doubt import Doubt
+from iotrial.model.results import Results
+from iotrial.model.study import Study
+from iotrial.model.trial import Trial, TrialRecord
+from iotrial.plan.available import with_available
+from iotrial.plan.design import next_trials
+from iotrial.plan.load import load_study
+from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
+from iotrial.tools import tool
+
+FORMAT = 1
+
+
+class Store:
+    """One results folder, open for a run.  ``planned`` and ``records`` mirror what is on disk."""
+
+    def __init__(self, folder: Path, study: Study) -> None:
+        self.folder = folder
+        self.study = study
+        self.planned: list[Trial] = []
+        self.records: list[TrialRecord] = []
+
+    @property
+    def plan_file(self) -> Path:
+        return self.folder / "plan.jsonl"
+
+    def append_plan(self, trials: Iterable[Trial]) -> None:
+        """Append to plan.jsonl durably, before any of them is executed."""
+        added = list(trials)
+        _append(self.plan_file, "".join(_dump(trial_out(trial)) for trial in added))
+        self.planned += added
+
+    def begin(self, trial: Trial) -> Path:
+        """An empty ``.partial`` folder for a trial; what an earlier crash left in it is gone."""
+        folder = self.folder / "trials" / f"{trial.folder}.partial"
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+        return folder
+
+    def commit(self, partial: Path, record: TrialRecord) -> None:
+        """Write the record, sync, rename: from then on the trial is done."""
+        _write_json(partial / "trial.json", {"format": FORMAT, **record_out(record)})
+        _write_json(partial / "before.json", [list(row) for row in record.before])
+        _write_json(partial / "after.json", [list(row) for row in record.after])
+        _sync_all(partial)
+        partial.rename(partial.with_suffix(""))
+        _sync(partial.parent)
+        _append(self.folder / "measurements.jsonl", _dump(line_out(record)))
+        self.records.append(record)
+
+    def write_facts(self, name: str, facts: Mapping[str, Any]) -> None:
+        """hosts/NAME.json, once: facts of an earlier session are kept."""
+        path = self.folder / "hosts" / f"{name}.json"
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            beside = path.with_suffix(".new")
+            _write_json(beside, dict(facts))
+            _sync(beside)
+            beside.rename(path)
+
+    def results(self) -> Results:
+        return load(self.folder, self.study, self.planned, self.records)
+
+
+def check(folder: Path, study: Study) -> None:
+    """Whether ``folder`` may receive this study's results: new, empty, or its own to resume.
+
+    Raises UsageError when it belongs to another study or holds something else, FormatError when
+    it is of a format this version does not know.
+    """
+    if (folder / "plan.jsonl").exists():
+        head, _ = _plan(folder)
+        if head.get("digest") != study.digest:
+            raise UsageError(
+                f"{folder} holds another study ({head.get('study')}, {head.get('digest')})",
+                advice="Name another folder with --out, or run the study.toml that lies in it.",
+            )
+    elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(
+            f"{folder} is not empty and is no results folder",
+            advice="Name another with --out.",
+        )
+
+
+def studies_in(parent: Path, digest: str) -> list[Path]:
+    """Results folders below ``parent`` that hold this very study, oldest first."""
+    found = []
+    for path in parent.glob("*/plan.jsonl"):
+        try:
+            head, _ = _plan(path.parent)
+        except FormatError:
+            continue  # another version's: not ours to resume
+        if head.get("digest") == digest:
+            found.append(path.parent)
+    return sorted(found, key=lambda folder: (folder / "plan.jsonl").stat().st_ctime)
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether nothing is left to do in a results folder."""
+    results = open_results(folder)
+    done = {record.trial.number for record in results.records}
+    if not results.planned or any(trial.number not in done for trial in results.planned):
+        return False
+    return not next_trials(results.study, results.planned, results.records)
+
+
+def create(folder: Path, study: Study, choices: Mapping[str, list[str]]) -> Store:
+    """A new results folder, or the same study's folder opened again to be resumed.
+
+    ``choices`` are the levels that ``levels = "available"`` stood for; they count for a new
+    folder only, a resumed one keeps its own.  Raises as :func:`check` does.
+    """
+    check(folder, study)
+    if (folder / "plan.jsonl").exists():
+        return _reopen(folder)
+    (folder / "trials").mkdir(parents=True, exist_ok=True)
+    (folder / "study.toml").write_text(study.text, encoding="utf-8")
+    head = {
+        "format": FORMAT,
+        "study": study.name,
+        "digest": study.digest,
+        "choices": dict(choices),
+    }
+    _append(folder / "plan.jsonl", _dump(head))
+    return Store(folder, with_available(study, _tuples(choices)))
+
+
+def _reopen(folder: Path) -> Store:
+    opened = open_results(folder)
+    store = Store(folder, opened.study)
+    store.planned = list(opened.planned)
+    store.records = list(opened.records)
+    return store
+
+
+def open_results(folder: Path) -> Results:
+    """Everything a results folder holds.  Raises FormatError, or UsageError for no such folder."""
+    if not (folder / "plan.jsonl").is_file():
+        raise UsageError(
+            f"{folder} is no results folder: it has no plan.jsonl",
+            advice="Name the folder that `iotrial run` printed.",
+        )
+    head, trials = _plan(folder)
+    study = load_study(folder / "study.toml")
+    study = with_available(study, _tuples(head.get("choices", {})))
+    return load(folder, study, trials, list(_records(folder)))
+
+
+def _tuples(choices: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(values) for name, values in choices.items()}
+
+
+def load(folder: Path, study: Study, planned: list[Trial], records: list[TrialRecord]) -> Results:
+    facts = {path.stem: _read_json(path) for path in sorted((folder / "hosts").glob("*.json"))}
+    baselines: dict[str, str] = {}
+    for each in facts.values():
+        baselines |= each.get("baselines", {})
+    notes = tuple(Doubt(**doubt) for each in facts.values() for doubt in each.get("doubts", ()))
+    ordered = tuple(sorted(records, key=lambda record: record.trial.number))
+    return Results(folder, study, tuple(planned), ordered, facts, baselines, notes)
+
+
+def _plan(folder: Path) -> tuple[dict[str, Any], list[Trial]]:
+    """The head of plan.jsonl and its trials.  A torn last line was never executed: dropped."""
+    path = folder / "plan.jsonl"
+    text = path.read_text(encoding="utf-8", errors="replace")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        _truncate(path, len(whole.encode()))
+    rows = [_parse(path, n, line) for n, line in enumerate(whole.splitlines(), start=1)]
+    head = rows[0] if rows else {}
+    if head.get("format") != FORMAT:
+        raise FormatError(
+            f"{path}:1: results format {head.get('format')!r}; this version reads {FORMAT}",
+            advice="Use the version of iotrial that wrote it.",
+        )
+    return head, [_trial_in(path, n, row) for n, row in enumerate(rows[1:], start=2)]
+
+
+def _truncate(path: Path, size: int) -> None:
+    if os.access(path, os.W_OK):
+        with path.open("r+b") as file:
+            file.truncate(size)
+
+
+def _records(folder: Path) -> Iterator[TrialRecord]:
+    """Committed trials: from measurements.jsonl where it has them, else from their folders."""
+    known = _derived(folder)
+    trials = folder / "trials"
+    names = sorted(path.name for path in trials.iterdir()) if trials.is_dir() else []
+    memo: dict[Triples, Triples] = {}
+    for name in names:
+        if name.endswith(".partial"):
+            continue
+        row = known.get(name)
+        record = record_in(row, memo) if row else read_trial(trials / name)
+        yield record
+
+
+def _derived(folder: Path) -> dict[str, dict[str, Any]]:
+    path = folder / "measurements.jsonl"
+    rows: dict[str, dict[str, Any]] = {}
+    if not path.is_file():
+        return rows
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                row = json.loads(line)
+                rows[row["folder"]] = row
+            except (ValueError, KeyError, TypeError):
+                continue  # derived and damaged: the trial's own folder is read instead
+    return rows
+
+
+def read_trial(folder: Path) -> TrialRecord:
+    """A committed trial from its own folder, its raw output parsed again."""
+    row = _read_json(folder / "trial.json")
+    if row.get("format") != FORMAT:
+        raise FormatError(f"{folder}/trial.json: format {row.get('format')!r} is not known")
+    row["before"] = _read_json(folder / "before.json")
+    row["after"] = _read_json(folder / "after.json")
+    try:
+        record = record_in(row | {"values": {}}, {})
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{folder}/trial.json: {error!r}") from error
+    if record.state == "failed":
+        return record
+    return replace(record, measurements=tool(str(row["tool"])).parse(folder).measurements)
+
+
+def _trial_in(path: Path, number: int, row: dict[str, Any]) -> Trial:
+    try:
+        return trial_in_row(row)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"{path}:{number}: not a planned trial ({error!r})") from error
+
+
+def _parse(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise FormatError(f"{path}:{number}: {error}") from error
+    if not isinstance(row, dict):
+        raise FormatError(f"{path}:{number}: not a JSON object")
+    return row
+
+
+def _read_json(path: Path) -> Any:  # noqa: ANN401 (whatever the file holds)
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise FormatError(f"{path}: {error}") from error
+
+
+def _dump(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _write_json(path: Path, value: Any) -> None:  # noqa: ANN401
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(value, file, ensure_ascii=False, indent=1)
+        file.write("\n")
+
+
+def _append(path: Path, text: str) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_all(folder: Path) -> None:
+    """Everything a trial left, the tool's raw output too: a committed trial survives a power cut."""
+    for path in folder.rglob("*"):
+        _sync(path)
+    _sync(folder)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
