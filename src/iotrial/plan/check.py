@@ -1,0 +1,220 @@
+"""What the tables of a study say of each other: names that exist, keys that go together.
+
+Runs on the file's tables, after their types were checked and before they become a Study; so a
+problem can be told at the key that has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from iotrial.errors import UsageError
+from iotrial.plan import convert
+from iotrial.plan.locate import KeyPath
+from iotrial.plan.problem import Problem, choices
+from iotrial.plan.schema import FactorTable, StudyFile, TargetTable
+from iotrial.tunables import tunable
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+_PLACES = ("device", "devices", "file", "directory", "loop")
+_VARIED = ("tunable", "option", "targets", "count", "manual")
+_WHOSE = {"workload": ("option",), "target": ("tunable", "group"), "verify": ("manual",)}
+
+
+def checks(spec: StudyFile) -> Iterator[Problem]:
+    """Every problem of one table with another, in no particular order."""
+    yield from _names(spec)
+    for name, target in spec.targets.items():
+        yield from _target(("targets", name), target, spec)
+    for name, factor in spec.factors.items():
+        yield from _factor(("factors", name), factor, spec)
+    yield from _under_test(spec)
+    yield from _exclude(spec)
+    yield from _decide(spec)
+
+
+def _names(spec: StudyFile) -> Iterator[Problem]:
+    tables: dict[str, Mapping[str, object]] = {
+        "hosts": spec.hosts,
+        "targets": spec.targets,
+        "workloads": spec.workloads,
+        "factors": spec.factors,
+    }
+    for table, entries in tables.items():
+        for name in entries:
+            if not _NAME.fullmatch(name):
+                advice = "Use letters, digits, and . _ + - inside; the name appears in results."
+                yield Problem((table, name), f"{name!r} cannot be a name", advice)
+    for table in ("targets", "workloads"):
+        if not tables[table]:
+            yield Problem((table,), "at least one is needed", f"For example [{table}.first]")
+    if "factor" in spec.factors:
+        yield Problem(("factors", "factor"), "'factor' is a word of [[exclude]]", "Rename it.")
+
+
+def _target(path: KeyPath, table: TargetTable, spec: StudyFile) -> Iterator[Problem]:
+    said = [place for place in _PLACES if getattr(table, place)]
+    if len(said) != 1:
+        found = f"both {said[0]} and {said[1]}" if said else "none"
+        message = f"a target is one of {', '.join(_PLACES)}; here is {found}"
+        yield Problem(
+            (*path, said[1]) if said else path, message, 'For example loop = { size = "1GiB" }'
+        )
+    if table.file and not table.size:
+        yield Problem(path, "the file's size is missing", 'For example size = "4GiB"')
+    if table.size and not table.file:
+        yield Problem((*path, "size"), "only a file has a size here", "Leave it out.")
+    if table.loop is not None and not table.loop.size:
+        yield Problem((*path, "loop", "size"), "an empty loop device cannot be loaded")
+    if table.destroy and not (table.device or table.devices):
+        yield Problem((*path, "destroy"), "only a device needs arming", "Leave it out.")
+    if table.host and table.host not in spec.hosts:
+        yield _unknown((*path, "host"), table.host, list(spec.hosts), "hosts")
+    yield from _absolute(path, table)
+
+
+def _absolute(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
+    places = {"device": table.device, "file": table.file, "directory": table.directory}
+    for key, place in places.items():
+        if place and not place.startswith("/"):
+            yield Problem((*path, key), f"{place!r} is not an absolute path", "Begin it with /")
+    if table.loop and table.loop.directory and not table.loop.directory.startswith("/"):
+        message = f"{table.loop.directory!r} is not an absolute path"
+        yield Problem((*path, "loop", "directory"), message, "Begin it with /")
+
+
+def _factor(path: KeyPath, table: FactorTable, spec: StudyFile) -> Iterator[Problem]:
+    said: list[str] = [key for key in _VARIED if getattr(table, key)]
+    if isinstance(table.levels, dict):
+        said.append("group")
+    if len(said) != 1:
+        yield _ambiguous(path, said)
+        return
+    for key, kinds in _WHOSE.items():
+        if getattr(table, key) and said[0] not in kinds:
+            yield Problem((*path, key), f"{key} does not go with {said[0]}", "Leave it out.")
+    yield from _spread(path, table, said[0])
+    yield from _references(path, table, spec)
+    yield from _labels(path, table)
+
+
+def _ambiguous(path: KeyPath, said: Sequence[str]) -> Problem:
+    advice = "Say one of: tunable, option, targets, count, manual, levels = { label = { … } }"
+    if not said:
+        return Problem(path, "it does not say what is varied", advice)
+    spelt = ["levels as a table of groups" if key == "group" else key for key in said]
+    return Problem(path, f"it varies {' and '.join(spelt)} at once", advice)
+
+
+def _spread(path: KeyPath, table: FactorTable, kind: str) -> Iterator[Problem]:
+    """Levels or a range, and of the right form for what is varied."""
+    said = [key for key in ("levels", "range") if getattr(table, key) is not None]
+    if kind == "targets":
+        for key in said:
+            yield Problem((*path, key), "the targets are the levels", "Leave it out.")
+        return
+    if len(said) != 1:
+        found = "both" if said else "neither"
+        yield Problem(path, f"either levels or range is needed; here is {found}")
+    if table.levels == "available" and kind != "tunable":
+        yield Problem((*path, "levels"), '"available" is for a tunable', "List the levels.")
+    if table.range and kind not in {"tunable", "option", "count"}:
+        yield Problem((*path, "range"), f"{kind} has no range", "List the levels.")
+    elif table.range:
+        yield from _range(path, table)
+
+
+def _range(path: KeyPath, table: FactorTable) -> Iterator[Problem]:
+    spread = table.range
+    if spread is None:
+        return
+    if not spread.step:
+        yield Problem((*path, "range", "step"), "0 leads nowhere", "Use a step of 1 or more.")
+    elif spread.to < spread.start:
+        yield Problem((*path, "range", "to"), f"{spread.to} is below `from`, {spread.start}")
+    elif len(convert.steps(spread)) > convert.MOST_LEVELS:
+        count = len(convert.steps(spread))
+        advice = f"Use a longer step: {convert.MOST_LEVELS} levels at most."
+        yield Problem((*path, "range", "step"), f"these are {count} levels", advice)
+
+
+def _references(path: KeyPath, table: FactorTable, spec: StudyFile) -> Iterator[Problem]:
+    if table.tunable:
+        yield from _tunable((*path, "tunable"), table.tunable)
+    if table.workload and table.workload not in spec.workloads:
+        yield _unknown((*path, "workload"), table.workload, list(spec.workloads), "workloads")
+    if table.target and table.target not in spec.targets:
+        yield _unknown((*path, "target"), table.target, list(spec.targets), "targets")
+    for at, name in enumerate(table.targets):
+        if name not in spec.targets:
+            yield _unknown((*path, "targets", at), name, list(spec.targets), "targets")
+    if isinstance(table.levels, dict):
+        for label, group in table.levels.items():
+            for name in group:
+                yield from _tunable((*path, "levels", label, name), name)
+
+
+def _tunable(path: KeyPath, name: str) -> Iterator[Problem]:
+    try:
+        tunable(name)
+    except UsageError as unknown:
+        yield Problem(path, unknown.message, unknown.advice)
+
+
+def _unknown(path: KeyPath, name: str, known: Sequence[str], table: str) -> Problem:
+    return Problem(path, f"there is no {name!r} in [{table}]", choices(name, known, f"[{table}]"))
+
+
+def _labels(path: KeyPath, table: FactorTable) -> Iterator[Problem]:
+    """No level twice or empty, and a baseline that is one of them."""
+    labels = [level.label for level in convert.written_levels(table)]
+    key = "targets" if table.targets else "levels"
+    for at, label in enumerate(labels):
+        place = (*path, key, label if isinstance(table.levels, dict) else at)
+        if label in labels[:at]:
+            yield Problem(place, f"level {label!r} is there twice", "Leave one out.")
+        if not label.strip() or not label.isprintable():
+            yield Problem(place, f"{label!r} cannot name a level")
+    baseline = convert.label(table.baseline)
+    if baseline and labels and baseline not in labels and not convert.needs_unset(table):
+        message = f"{baseline!r} is not one of the levels"
+        yield Problem((*path, "baseline"), message, choices(baseline, labels, "levels"))
+
+
+def _under_test(spec: StudyFile) -> Iterator[Problem]:
+    """One target is under test in each trial, and the study must say which."""
+    comparing = [name for name, factor in spec.factors.items() if factor.targets]
+    for name in comparing[1:]:
+        message = f"the targets are already varied by factor {comparing[0]!r}"
+        yield Problem(("factors", name, "targets"), message, "Leave one out.")
+    if len(spec.targets) > 1 and not comparing:
+        names = list(spec.targets)
+        advice = (
+            f"Compare them: [factors.storage] targets = {names!r}, or make a study for each."
+        ).replace("'", '"')
+        yield Problem(("targets", names[1]), "there is more than one target to test", advice)
+
+
+def _exclude(spec: StudyFile) -> Iterator[Problem]:
+    for at, cell in enumerate(spec.exclude):
+        for name, given in cell.items():
+            path: KeyPath = ("exclude", at, name)
+            if name not in spec.factors:
+                if name != "factor":
+                    yield _unknown(path, name, list(spec.factors), "factors")
+                continue
+            labels = [level.label for level in convert.levels(spec.factors[name])]
+            for index, value in enumerate(given if isinstance(given, list) else [given]):
+                label = convert.label(value)
+                if labels and label not in labels:
+                    place = (*path, index) if isinstance(given, list) else path
+                    message = f"{label!r} is not one of the levels of {name}"
+                    yield Problem(place, message, choices(label, labels, "levels"))
+
+
+def _decide(spec: StudyFile) -> Iterator[Problem]:
+    if isinstance(spec.decide.primary, dict):
+        for name in spec.decide.primary:
+            if name not in spec.workloads:
+                yield _unknown(("decide", "primary", name), name, list(spec.workloads), "workloads")

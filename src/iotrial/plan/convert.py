@@ -1,0 +1,145 @@
+"""From the tables of a study file to the nouns of the model.  Assumes that the file was checked."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+from iotrial.model.study import Design, Factor, FactorKind, Level
+from iotrial.model.target import Target, TargetKind
+from iotrial.model.workload import OptionValue, Workload
+from iotrial.plan.schema import (
+    DesignTable,
+    FactorTable,
+    RangeTable,
+    StudyFile,
+    TargetTable,
+    WorkloadTable,
+)
+
+UNSET = "unset"
+"""The level of a tunable factor that leaves the tunable as it was at the start."""
+MOST_LEVELS = 1000
+
+
+def label(value: OptionValue) -> str:
+    """How a level is named, and what is written for it: ``8`` → ``"8"``, ``2.0`` → ``"2"``,
+    ``true`` → ``"1"`` and ``false`` → ``"0"``, because that is what sysfs and fio take."""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else repr(value)
+    return str(value)
+
+
+def factor_kind(table: FactorTable) -> FactorKind | None:
+    """What a factor varies; None for what this version does not execute."""
+    if table.tunable:
+        return "tunable"
+    if table.option:
+        return "option"
+    if table.targets:
+        return "target"
+    return "group" if isinstance(table.levels, dict) else None
+
+
+def values(table: FactorTable) -> tuple[OptionValue, ...]:
+    """The values of a factor whose levels are a list or a range."""
+    if isinstance(table.levels, list):
+        return tuple(table.levels)
+    return tuple(steps(table.range)) if table.range else ()
+
+
+def steps(spread: RangeTable) -> range:
+    """The numbers of a range, its end included where a step falls on it."""
+    return range(spread.start, spread.to + 1, max(1, spread.step))
+
+
+def written_levels(table: FactorTable) -> tuple[Level, ...]:
+    """The levels as they stand in the file; none where they are ``"available"``."""
+    match factor_kind(table):
+        case "tunable":
+            return tuple(tunable_level(table.tunable, label(value)) for value in values(table))
+        case "option":
+            return tuple(Level(label(value), option=value) for value in values(table))
+        case "target":
+            return tuple(Level(name, target=name) for name in table.targets)
+        case "group" if isinstance(table.levels, dict):
+            return tuple(_group(name, group) for name, group in table.levels.items())
+    return ()
+
+
+def tunable_level(tunable: str, name: str) -> Level:
+    return Level(name, settings=() if name == UNSET else ((tunable, name),))
+
+
+def _group(name: str, group: Mapping[str, OptionValue]) -> Level:
+    return Level(name, settings=tuple((knob, label(value)) for knob, value in group.items()))
+
+
+def levels(table: FactorTable) -> tuple[Level, ...]:
+    """The written levels; before them ``unset``, where only the baseline speaks of it.
+
+    Empty for ``levels = "available"``: see :mod:`iotrial.plan.available`.
+    """
+    written = written_levels(table)
+    if written and needs_unset(table):
+        return (Level(UNSET), *written)
+    return written
+
+
+def needs_unset(table: FactorTable) -> bool:
+    return (
+        factor_kind(table) == "tunable"
+        and table.baseline == UNSET
+        and UNSET not in [level.label for level in written_levels(table)]
+    )
+
+
+def factor(name: str, table: FactorTable) -> Factor:
+    return Factor(
+        name=name,
+        kind=factor_kind(table) or "group",
+        levels=levels(table),
+        subject=table.tunable or table.option,
+        workload=table.workload,
+        target=table.target,
+        baseline=label(table.baseline),
+    )
+
+
+def target(name: str, table: TargetTable) -> Target:
+    kind, path = target_place(table)
+    size = table.loop.size if table.loop else table.size or 0
+    return Target(name, kind, path=path, size=size, destroy=table.destroy, host=table.host)
+
+
+def target_place(table: TargetTable) -> tuple[TargetKind, str]:
+    if table.device:
+        return "device", table.device
+    if table.file:
+        return "file", table.file
+    if table.directory:
+        return "directory", table.directory
+    return "loop", table.loop.directory if table.loop else ""
+
+
+def workload(name: str, table: WorkloadTable, jobfile: str) -> Workload:
+    """``jobfile`` is the text of the job file, empty where there is none."""
+    return Workload(name, table.tool, options=tuple(table.options.items()), jobfile=jobfile)
+
+
+def design(table: DesignTable) -> Design:
+    return Design(blocks=table.blocks, seed=table.seed, budget=table.budget, settle=table.settle)
+
+
+def exclusions(spec: StudyFile) -> tuple[tuple[tuple[str, str], ...], ...]:
+    """One tuple of (factor, label) pairs for each excluded combination; lists multiply out."""
+    cells: list[tuple[tuple[str, str], ...]] = []
+    for entry in spec.exclude:
+        pairs = [
+            [(name, label(value)) for value in (given if isinstance(given, list) else [given])]
+            for name, given in entry.items()
+        ]
+        cells.extend(itertools.product(*pairs))
+    return tuple(cells)

@@ -1,0 +1,215 @@
+"""From a study to its trials, and from a trial to what it needs.  Pure and seeded.
+
+Randomised complete blocks: every (workload, treatment) once per block, in a fresh random order,
+so that drift of the machine falls on all treatments alike (Box, Hunter and Hunter, *Statistics
+for Experimenters*, 2nd ed., ch. 4).
+
+The order of block *b* is ``random.Random(f"{study.digest}:{study.design.seed}:{b}").shuffle`` of
+the trials in the study's own order: the same study gives the same plan on every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from iotrial.errors import SettingRefused, UsageError
+from iotrial.model.study import Factor, Level, Study
+from iotrial.model.trial import Treatment, Trial, TrialRecord, treatment_text
+from iotrial.model.tunable import Setting
+from iotrial.model.workload import OptionValue, Workload
+from iotrial.tunables import tunable
+
+MOST_ATTEMPTS = 3
+"""An INVALID trial is queued again until it was tried this often."""
+
+_Slot = tuple[int, str, Treatment]
+
+
+def open_factors(study: Study) -> tuple[Factor, ...]:
+    """The factors whose levels are ``"available"`` and not yet asked for."""
+    return tuple(factor for factor in study.factors if not factor.levels)
+
+
+def applies(factor: Factor, workload: str) -> bool:
+    """Whether a factor is varied under this workload (an option factor may be bound to one)."""
+    return factor.workload in ("", workload)
+
+
+def cells(study: Study, workload: str) -> tuple[Treatment, ...]:
+    """The treatments of one workload: all combinations of the factors that apply to it, but for
+    the excluded ones.  A study without factors has the one treatment ``()``.
+
+    Raises UsageError while a factor's levels are not known.
+    """
+    if unknown := open_factors(study):
+        raise UsageError(
+            f"factor {unknown[0].name}: its levels are what the kernel offers, not yet asked",
+            advice="Ask the host first: iotrial.plan.available.with_available.",
+        )
+    axes = [
+        [(factor.name, level.label) for level in factor.levels]
+        for factor in study.factors
+        if applies(factor, workload)
+    ]
+    return tuple(cell for cell in itertools.product(*axes) if not _excluded(study, cell))
+
+
+def _excluded(study: Study, treatment: Treatment) -> bool:
+    return any(set(pairs) <= set(treatment) for pairs in study.exclude)
+
+
+def next_trials(
+    study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
+) -> tuple[Trial, ...]:
+    """What to plan next, to be appended to the plan; ``()`` when there is nothing more to do.
+
+    First all blocks (whatever of them is not yet planned: the end of a plan may be lost in a
+    crash), then every trial whose latest attempt was INVALID, in the same block, until
+    :data:`MOST_ATTEMPTS`.  A failed trial is not queued again.  Numbers continue from ``planned``.
+    """
+    known = {(trial.block, trial.workload, trial.treatment) for trial in planned}
+    fresh = [(slot, 1) for slot in _schedule(study) if slot not in known]
+    queue = [*fresh, *_again(planned, done)]
+    first = max((trial.number for trial in planned), default=0) + 1
+    return tuple(
+        _trial(study, number, slot, attempt)
+        for number, (slot, attempt) in enumerate(queue, start=first)
+    )
+
+
+def _schedule(study: Study) -> Iterator[_Slot]:
+    everything = [
+        (workload.name, cell)
+        for workload in study.workloads
+        for cell in cells(study, workload.name)
+    ]
+    for block in range(1, study.design.blocks + 1):
+        order = everything.copy()
+        # Seeded on purpose: an order that can be had again, not a secret.
+        random.Random(f"{study.digest}:{study.design.seed}:{block}").shuffle(order)
+        for workload, cell in order:
+            yield block, workload, cell
+
+
+def _again(planned: Sequence[Trial], done: Sequence[TrialRecord]) -> list[tuple[_Slot, int]]:
+    latest: dict[_Slot, Trial] = {}
+    for trial in planned:
+        slot = (trial.block, trial.workload, trial.treatment)
+        if slot not in latest or trial.attempt > latest[slot].attempt:
+            latest[slot] = trial
+    invalid = {record.trial.number for record in done if record.state == "invalid"}
+    return [
+        (slot, trial.attempt + 1)
+        for slot, trial in latest.items()
+        if trial.number in invalid and trial.attempt < MOST_ATTEMPTS
+    ]
+
+
+def _trial(study: Study, number: int, slot: _Slot, attempt: int) -> Trial:
+    block, workload, treatment = slot
+    words = (study.digest, str(block), workload, treatment_text(treatment), str(attempt))
+    return Trial(
+        number=number,
+        id=hashlib.sha256("\0".join(words).encode()).hexdigest()[:6],
+        block=block,
+        workload=workload,
+        treatment=treatment,
+        target=target_of(study, treatment),
+        attempt=attempt,
+    )
+
+
+def levels_of(study: Study, treatment: Treatment) -> Iterator[tuple[Factor, Level]]:
+    """Each factor of a treatment with its level."""
+    for name, label in treatment:
+        factor = study.factor(name)
+        yield factor, factor.level(label)
+
+
+def target_of(study: Study, treatment: Treatment) -> str:
+    """The name of the target under test: the treatment's, or the study's only one."""
+    for _, level in levels_of(study, treatment):
+        if level.target:
+            return level.target
+    return study.targets[0].name
+
+
+def workload_of(study: Study, trial: Trial) -> Workload:
+    """The trial's workload, with the levels of the option factors filled in."""
+    workload = study.workload(trial.workload)
+    for factor, level in levels_of(study, trial.treatment):
+        if level.option is not None:
+            workload = with_option(workload, factor.subject, level.option)
+    return workload
+
+
+def with_option(workload: Workload, name: str, value: OptionValue) -> Workload:
+    """The workload with one option set, in its old place if it was there."""
+    return replace(workload, options=tuple({**dict(workload.options), name: value}.items()))
+
+
+def settings(study: Study, trial: Trial, device_of: Mapping[str, str]) -> tuple[Setting, ...]:
+    """What to set for a trial, in the order to write it (the tunables' ``rank``).
+
+    ``device_of`` maps a target's name to the kernel name of its block device.  A tunable that
+    another treatment sets and this one does not (an empty group, ``unset``) is to stand as it
+    stood at the start of the study.
+
+    Raises SettingRefused for a tunable of a device where the target has none.
+    """
+    found = [
+        Setting(_device(trial, factor, name, device_of), name, value)
+        for factor, level in levels_of(study, trial.treatment)
+        for name, value in level.settings
+    ]
+    return tuple(sorted(found, key=lambda each: tunable(each.tunable).rank))
+
+
+def _device(trial: Trial, factor: Factor, name: str, device_of: Mapping[str, str]) -> str:
+    if tunable(name).scope == "host":
+        return ""
+    target = factor.target or trial.target
+    device = device_of.get(target, "")
+    if not device:
+        raise SettingRefused(
+            f"factor {factor.name}: {name} belongs to a block device, and target {target} has none",
+            tunable=name,
+            advice="Aim at a device, or name a target with one: [factors.…] target = …",
+        )
+    return device
+
+
+def baselines(
+    study: Study,
+    in_force: Mapping[tuple[str, str], str],
+    device_of: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """The label of each factor's baseline level.
+
+    The declared one; else the first level whose settings all equal what was in force at the
+    start (``in_force``: (device, tunable) → value), on the device of the factor's own target
+    where it names one, otherwise on every device; else the first level.
+    """
+    return {
+        factor.name: factor.baseline or _standing(factor, in_force, device_of or {})
+        for factor in study.factors
+        if factor.levels
+    }
+
+
+def _standing(
+    factor: Factor, in_force: Mapping[tuple[str, str], str], device_of: Mapping[str, str]
+) -> str:
+    only = device_of.get(factor.target, "")
+    seen: dict[str, set[str]] = {}
+    for (device, name), value in in_force.items():
+        if not only or device in (only, ""):
+            seen.setdefault(name, set()).add(value)
+    for level in factor.levels:
+        if all(seen.get(name) == {value} for name, value in level.settings):
+            return level.label
+    return factor.levels[0].label

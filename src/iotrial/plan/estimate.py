@@ -1,0 +1,166 @@
+"""What a study will cost and what it can see, before it touches anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from iotrial.model.study import Study
+from iotrial.model.target import Target
+from iotrial.model.tool import Aimed
+from iotrial.model.workload import Workload
+from iotrial.plan.design import applies, cells, next_trials, workload_of
+from iotrial.tools import tool
+from iotrial.units import format_bytes, format_seconds, parse_bytes
+
+SECONDS_AROUND = 0.3
+"""Wall time of a trial outside the tool's own process and the settling (the project's limit)."""
+ASSUMED_WRITE_RATE = 2 * 2**30
+"""Bytes per second that a time-based write load is assumed to write at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """``seconds`` is the whole study's; ``bytes_written`` an upper bound, files laid out
+    included.  ``resolvable`` maps a workload to the smallest relative difference its trials can
+    tell with a power of 0.8 (infinite: none), empty where the noise is unknown.  ``notes`` say
+    in sentences what the numbers rest on."""
+
+    trials: int
+    seconds: float
+    bytes_written: float
+    resolvable: tuple[tuple[str, float], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """One trial: ``written`` bytes at most, infinite where unknown; ``timed`` where they are
+    assumed from its duration."""
+
+    seconds: float
+    written: float
+    timed: bool
+
+
+def estimate(
+    study: Study, *, aims: Mapping[str, Aimed] | None = None, noise: float | None = None
+) -> Estimate:
+    """Estimate a study whose levels are known.
+
+    ``aims`` maps a target's name to what the load is aimed at, with its size (left out: as the
+    study says).  ``noise`` is the standard deviation of one trial on the log scale (0.05: about
+    5 %), assumed or piloted; None: unknown.  Raises UsageError while levels are open.
+    """
+    places = {target.name: assumed_aim(target) for target in study.targets} | dict(aims or {})
+    trials = next_trials(study, (), ())
+    block = [trial for trial in trials if trial.block == 1]
+    costs = [_cost(workload_of(study, trial), places[trial.target]) for trial in block]
+    around = study.design.settle + SECONDS_AROUND
+    seconds = study.design.blocks * sum(cost.seconds + around for cost in costs)
+    written = study.design.blocks * sum(cost.written for cost in costs) + _laid_out(study)
+    told = _resolvable(study, noise)
+    notes = (
+        *_design_notes(study, seconds),
+        *_noise_notes(study, told),
+        *_write_notes(written, timed=any(cost.timed for cost in costs)),
+    )
+    return Estimate(len(trials), seconds, written, told, notes)
+
+
+def assumed_aim(target: Target) -> Aimed:
+    """What a load will be aimed at as far as the study alone says: a loop device has no number
+    yet, so ``/dev/loopN`` stands for it."""
+    match target.kind:
+        case "loop":
+            return Aimed("/dev/loopN", "device", target.size)
+        case "device" | "file" | "directory" as kind:
+            return Aimed(target.path, kind, target.size)
+
+
+def comparisons(study: Study) -> int:
+    """How many primary comparisons the study makes: for each workload, every level of every
+    factor that applies against its baseline.  The intervals are made for all of them at once."""
+    return sum(
+        max(0, len(factor.levels) - 1)
+        for workload in study.workloads
+        for factor in study.factors
+        if applies(factor, workload.name)
+    )
+
+
+def _cost(workload: Workload, aimed: Aimed) -> _Cost:
+    driver = tool(workload.tool)
+    seconds = driver.seconds(workload, aimed)
+    if not driver.reach(workload).writes:
+        return _Cost(seconds, 0.0, timed=False)
+    timed = workload.option("runtime") != ""
+    written = seconds * ASSUMED_WRITE_RATE if timed else _sized(workload, aimed)
+    return _Cost(seconds, written, timed)
+
+
+def _sized(workload: Workload, aimed: Aimed) -> float:
+    """Bytes of a load that ends with its size: the option's or the target's, for every job;
+    infinite where neither is a plain number."""
+    try:
+        size = parse_bytes(str(workload.option("io_size") or workload.option("size") or aimed.size))
+        jobs = int(str(workload.option("numjobs", 1)))
+    except ValueError:
+        return math.inf
+    return float(size * jobs) or math.inf
+
+
+def _laid_out(study: Study) -> int:
+    """Bytes of the files that are made before the first trial."""
+    return sum(target.size for target in study.targets if target.kind in {"file", "loop"})
+
+
+def _resolvable(study: Study, noise: float | None) -> tuple[tuple[str, float], ...]:
+    if noise is None:
+        return ()
+    from iotrial.stats.power import resolvable  # noqa: PLC0415  SciPy is slow to import
+
+    family, blocks = comparisons(study), study.design.blocks
+    return tuple(
+        (
+            workload.name,
+            resolvable(
+                noise, blocks, len(cells(study, workload.name)), family, study.decide.confidence
+            ),
+        )
+        for workload in study.workloads
+    )
+
+
+def _design_notes(study: Study, seconds: float) -> Iterator[str]:
+    blocks, budget = study.design.blocks, study.design.budget
+    if blocks == 1:
+        yield "1 block: no verdict is possible, for nothing tells noise from effect; use 2 or more."
+    if not comparisons(study):
+        yield "Nothing is compared: the study measures the noise."
+    if budget and seconds > budget:
+        whole = int(budget / seconds * blocks)
+        yield (
+            f"The budget of {format_seconds(budget)} ends the study after about {whole} of "
+            f"{blocks} blocks; all of it takes about {format_seconds(seconds)}."
+        )
+
+
+def _noise_notes(study: Study, told: tuple[tuple[str, float], ...]) -> Iterator[str]:
+    if not told and comparisons(study) and study.design.blocks > 1:
+        yield "The noise is unknown, and with it the smallest difference that can be told."
+    for workload, least in told:
+        if math.isfinite(least) and least > study.decide.margin:
+            yield (
+                f"{workload}: a difference below {least:.1%} is likely to end in cannot-tell, "
+                f"though {study.decide.margin:.1%} matters; more blocks or longer trials help."
+            )
+
+
+def _write_notes(written: float, *, timed: bool) -> Iterator[str]:
+    if math.isinf(written):
+        yield "How much is written is unknown: a load that writes has neither runtime nor size."
+    elif timed:
+        rate = format_bytes(ASSUMED_WRITE_RATE)
+        yield f"Bytes written are an upper bound: loads that end by time at {rate}/s at most."

@@ -1,0 +1,139 @@
+"""study.toml → Study.  All that is wrong with a file is told at once: file, line, key, what is
+allowed, the nearest name."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from iotrial.errors import StudyError
+from iotrial.model.study import Study
+from iotrial.model.workload import Workload
+from iotrial.plan import convert
+from iotrial.plan.check import checks
+from iotrial.plan.locate import locate
+from iotrial.plan.problem import Problem, Source, study_error
+from iotrial.plan.schema import StudyFile
+from iotrial.plan.sense import decide, study_problems, tool_problems
+from iotrial.plan.unsupported import unsupported
+from iotrial.plan.validate import validate
+
+_PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
+_YAML = re.compile(r"\s*(?:- )?[\w.-]+:(?:\s|$)|\s*---\s*$|\s*- ")
+_MOST_BYTES = 2**20
+
+
+def load_study(path: Path) -> Study:
+    """Read a study file, and the job files it names (relative to its own folder).
+
+    Raises StudyError for a file that is not there, not UTF-8, not TOML, or not a study that this
+    version can execute.
+    """
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(_MOST_BYTES + 1)
+    except OSError as error:
+        advice = "`iotrial init` writes a study to start from."
+        message = f"cannot be read: {error.strerror}"
+        raise StudyError(message, file=str(path), advice=advice) from None
+    if len(raw) > _MOST_BYTES:
+        raise StudyError("is larger than any study (1 MiB)", file=str(path))
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        advice = "Save it as UTF-8 text."
+        raise StudyError("is not UTF-8", file=str(path), line=line, advice=advice) from None
+    return parse_study(text, str(path), lambda name: (path.parent / name).read_text("utf-8"))
+
+
+def parse_study(text: str, file: str, read: Callable[[str], str]) -> Study:
+    """The study that ``text`` says.  ``file`` is its name, for messages and for the study's own
+    name; ``read`` gives the text of a job file by the name the study has for it (OSError or
+    UnicodeDecodeError where there is none).
+
+    Factors with ``levels = "available"`` have no levels yet: see :mod:`iotrial.plan.available`.
+    Raises StudyError.
+    """
+    data = _toml(text, file)
+    source = Source(file, text, locate(text))
+    spec, problems = validate(data)
+    if spec is None:
+        raise study_error(problems, source)
+    _raise([*unsupported(spec), *checks(spec)], source)
+    workloads = _workloads(spec, read, source)
+    return _study(spec, workloads, source)
+
+
+def _toml(text: str, file: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # TOMLDecodeError, or a number with thousands of digits
+        match = _PLACE.fullmatch(str(error))
+        lines = text.splitlines() or [""]
+        line = int(match[2]) if match and match[2] else len(lines)
+        where = f" at column {match[3]}" if match and match[3] else ""
+        what = match[1] if match else str(error)
+        message = f"not TOML: {what}{where}"
+        raise StudyError(message, file=file, line=line, advice=_advice(lines, line)) from None
+    except RecursionError:
+        raise StudyError("not a study: nested too deeply", file=file) from None
+
+
+def _advice(lines: Sequence[str], line: int) -> str:
+    shown = lines[line - 1].strip() if line <= len(lines) else ""
+    if _YAML.match(shown) or any(re.match(r"---\s*$|\w+:\s*$", each) for each in lines[:line]):
+        return 'This looks like YAML; a study is TOML: [tables] and key = "value".'
+    return f"The line reads: {shown}" if shown else 'A line is [table] or key = "value".'
+
+
+def _raise(problems: Iterable[Problem], source: Source) -> None:
+    found = list(problems)
+    if found:
+        raise study_error(found, source)
+
+
+def _workloads(spec: StudyFile, read: Callable[[str], str], source: Source) -> tuple[Workload, ...]:
+    found: list[Workload] = []
+    problems: list[Problem] = []
+    for name, table in spec.workloads.items():
+        jobfile = ""
+        try:
+            jobfile = read(table.jobfile) if table.jobfile else ""
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            advice = "It is looked for beside the study."
+            message = f"{table.jobfile} cannot be read: {why}"
+            problems.append(Problem(("workloads", name, "jobfile"), message, advice))
+        found.append(convert.workload(name, table, jobfile))
+    _raise(problems, source)
+    return tuple(found)
+
+
+def _study(spec: StudyFile, workloads: tuple[Workload, ...], source: Source) -> Study:
+    factors = tuple(convert.factor(name, table) for name, table in spec.factors.items())
+    _raise(tool_problems(workloads, factors), source)
+    rule, problems = decide(spec.decide, workloads, factors)
+    study = Study(
+        question=spec.question,
+        name=Path(source.file).stem,
+        targets=tuple(convert.target(name, table) for name, table in spec.targets.items()),
+        workloads=workloads,
+        factors=factors,
+        design=convert.design(spec.design),
+        decide=rule,
+        exclude=convert.exclusions(spec),
+        text=source.text,
+        digest=digest(source.text),
+    )
+    _raise([*problems, *study_problems(study)], source)
+    return study
+
+
+def digest(text: str) -> str:
+    """The first 12 hex digits of the SHA-256 of a study file's text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

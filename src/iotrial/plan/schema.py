@@ -1,0 +1,353 @@
+"""The study file as it may be written: every table and key, its type, and what it is for.
+
+The keys are a contract: a key is never renamed.  The whole contract validates here; what this
+version cannot execute yet is refused afterwards, plainly (:mod:`iotrial.plan.unsupported`).
+``json_schema`` publishes the same models for editors.  Keys may be left out unless marked
+otherwise; sizes, durations and shares are converted to base units on the way in.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PositiveInt,
+    Tag,
+    WithJsonSchema,
+)
+
+from iotrial.units import parse_bytes, parse_fraction, parse_seconds
+
+
+def _size(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f'{value!r} is not a size such as "1GiB", "64k" or 4096')
+    try:
+        return parse_bytes(value)
+    except OverflowError:
+        raise ValueError(f"{value!r} is more than any device has") from None
+
+
+def _duration(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f'{value!r} is not a duration such as "10s" or "30m"')
+    seconds = parse_seconds(value)
+    if not math.isfinite(seconds):
+        raise ValueError(f"{value!r} never ends")
+    return seconds
+
+
+def _share(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f'{value!r} is not a share such as "2%" or 0.02')
+    return parse_fraction(value)
+
+
+def _scalar(value: object) -> str | int | float | bool:
+    if not isinstance(value, str | int | float | bool):
+        names: dict[type, str] = {list: "an array", dict: "a table"}
+        kind = names.get(type(value), "a date")
+        raise ValueError(f"one value is meant here: text, a number, true or false; not {kind}")
+    return value
+
+
+def _shape(value: object) -> str:
+    """Which of the three ways to write levels this is; the tags never look like a key."""
+    tags: dict[type, str] = {dict: "=groups", str: "=word"}
+    return tags.get(type(value), "=list")
+
+
+def _number(value: object) -> str:
+    return "=list" if isinstance(value, list) else "=one"
+
+
+Size = Annotated[
+    int,
+    BeforeValidator(_size),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": r"^\s*[0-9.]+\s*[A-Za-z]*\s*$"}),
+]
+Duration = Annotated[
+    float, BeforeValidator(_duration), WithJsonSchema({"type": ["string", "number"]})
+]
+Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({"type": ["string", "number"]})]
+Scalar = Annotated[
+    str | int | float | bool,
+    BeforeValidator(_scalar),
+    WithJsonSchema({"type": ["string", "integer", "number", "boolean"]}),
+]
+Levels = Annotated[
+    Annotated[list[Scalar], Field(min_length=1), Tag("=list")]
+    | Annotated[dict[str, dict[str, Scalar]], Field(min_length=1), Tag("=groups")]
+    | Annotated[Literal["available"], Tag("=word")],
+    Discriminator(_shape),
+]
+OneOrMore = Annotated[
+    Annotated[list[Scalar], Field(min_length=1), Tag("=list")] | Annotated[Scalar, Tag("=one")],
+    Discriminator(_number),
+]
+Argv = list[str]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class HostTable(_Table):
+    """A machine to measure on.  Without any, it is this machine."""
+
+    ssh: str = Field(
+        "",
+        description="How ssh(1) reaches the machine; left out: this machine.",
+        examples=["root@box7"],
+    )
+
+
+class LoopTable(_Table):
+    """A loop device that iotrial makes over a file, and removes again."""
+
+    size: Size = Field(description="Size of the backing file.", examples=["1GiB"])
+    directory: str = Field(
+        "",
+        description="Folder for the backing file; left out: iotrial's own under /var/tmp.",
+        examples=["/srv/scratch"],
+    )
+
+
+class MountTable(_Table):
+    """A file system that iotrial mounts at the target's directory, and unmounts again."""
+
+    source: str = Field(description="What mount(8) is given.", examples=["srv:/export"])
+    type: str = Field(description="File system type.", examples=["nfs", "ext4"])
+    options: str = Field("", description="Mount options.", examples=["rsize=65536,noatime"])
+
+
+class TargetTable(_Table):
+    """What the I/O is aimed at: one of device, devices, file, directory, loop."""
+
+    device: str = Field(
+        "", description="A block device.", examples=["/dev/disk/by-id/nvme-X", "/dev/loop7"]
+    )
+    devices: list[str] = Field(
+        default_factory=list,
+        description="Several block devices loaded as one.",
+        examples=[["/dev/sdb", "/dev/sdc"]],
+    )
+    file: str = Field(
+        "", description="A file, laid out once at `size`.", examples=["/data/iotrial.dat"]
+    )
+    size: Size | None = Field(None, description="Size of the file.", examples=["4GiB"])
+    directory: str = Field(
+        "", description="A folder the load makes its files in.", examples=["/mnt/nas"]
+    )
+    loop: LoopTable | None = Field(
+        None, description="A loop device made for the study.", examples=[{"size": "1GiB"}]
+    )
+    host: str = Field("", description="Which of [hosts] it is on.", examples=["box7"])
+    hosts: str | list[str] = Field(
+        "", description="Several hosts that each have it.", examples=["box[1-4]"]
+    )
+    destroy: str = Field(
+        "",
+        description="Serial or WWN of the device: says that its content may be lost.",
+        examples=["S4X1N0K123456"],
+    )
+    mount: MountTable | None = Field(
+        None, description="Mounted before the study, unmounted after it.", examples=[{
+            "source": "srv:/export", "type": "nfs"}],
+    )  # fmt: skip
+    create: list[Argv] = Field(
+        default_factory=list,
+        description="Commands that make the target; owed until `remove` ran.",
+        examples=[[["mdadm", "--create", "/dev/md0", "--level=1"]]],
+    )
+    remove: Argv | list[Argv] = Field(
+        default_factory=list,
+        description="Command or commands that remove it again.",
+        examples=[["mdadm", "--stop", "/dev/md0"]],
+    )
+    filesystem: str = Field("", description="File system made on the device.", examples=["ext4"])
+
+
+class WorkloadTable(_Table):
+    """A load: a tool with its options, or with a job file."""
+
+    tool: str = Field(description="Which load tool.", examples=["fio"])
+    options: dict[str, Scalar] = Field(
+        default_factory=dict,
+        description="The tool's own options, by its own names.",
+        examples=[{"rw": "randread", "bs": "4k", "iodepth": 32, "runtime": "10s"}],
+    )
+    jobfile: str = Field(
+        "", description="The tool's job file, relative to the study.", examples=["my.fio"]
+    )
+
+
+class RangeTable(_Table):
+    """Whole numbers from `from` up to and with `to`, in steps of `step`."""
+
+    start: Size = Field(alias="from", description="The first level.", examples=[20480])
+    to: Size = Field(description="No level is above it.", examples=[98304])
+    step: Size = Field(description="Between two levels.", examples=[4096])
+
+
+class FactorTable(_Table):
+    """What is varied: a tunable, a workload option, the target, or a group of settings."""
+
+    tunable: str = Field(
+        "", description="A tunable: see `iotrial knobs`.", examples=["queue.scheduler"]
+    )
+    option: str = Field("", description="A workload option.", examples=["iodepth"])
+    targets: list[str] = Field(
+        default_factory=list, description="Targets to compare.", examples=[["disk", "array"]]
+    )
+    count: Literal["hosts", "devices"] | None = Field(
+        None, description="How many hosts or devices take part.", examples=["hosts"]
+    )
+    manual: str = Field(
+        "",
+        description="What a person is asked to do for each level.",
+        examples=["Flash the HBA with {level}, then confirm"],
+    )
+    verify: Argv = Field(
+        default_factory=list,
+        description="Command that must print the level a person has set.",
+        examples=[["cat", "/sys/class/scsi_host/host0/fwrev"]],
+    )
+    levels: Levels | None = Field(
+        None,
+        description="A list of values; a table of groups (label = { tunable = value }); or, for a "
+        'tunable, "available": every choice the kernel offers.',
+        examples=[["none", "mq-deadline"], {"stock": {}, "tuned": {"queue.nr_requests": 256}}],
+    )
+    range: RangeTable | None = Field(
+        None,
+        description="Levels as a range of whole numbers.",
+        examples=[{"from": 128, "to": 1024, "step": 128}],
+    )
+    workload: str = Field(
+        "", description="Vary the option in this workload only.", examples=["randread"]
+    )
+    target: str = Field(
+        "",
+        description="Whose device the tunable belongs to; left out: the target under test.",
+        examples=["disk"],
+    )
+    baseline: Scalar = Field(
+        "",
+        description="What the others are compared with; left out: the level in force at the "
+        'start, else the first.  For a tunable, "unset" is the value it had at the start.',
+        examples=["none"],
+    )
+    hard: bool = Field(
+        default=False, description="Costly to change: changed least often.", examples=[True]
+    )
+
+
+class DesignTable(_Table):
+    """How the treatments are spread over trials."""
+
+    kind: Literal["full", "fraction", "one-at-a-time", "race"] = Field(
+        "full", description="Which treatments are tried.", examples=["full"]
+    )
+    blocks: PositiveInt = Field(
+        5, le=10_000, description="How often each treatment is tried.", examples=[5]
+    )
+    seed: int = Field(1, ge=0, description="Decides the random order.", examples=[1])
+    budget: Duration = Field(
+        0.0, description="Stop after this time; 0: no limit.", examples=["30m"]
+    )
+    settle: Duration = Field(
+        0.5, description="Wait between applying and measuring.", examples=["0.5s"]
+    )
+
+
+class StageTable(_Table):
+    """One stage of a staged study; it carries its winners on to the next."""
+
+    vary: list[str] = Field(description="Factors varied in this stage.", examples=[["rsize"]])
+    fix: dict[str, Scalar] = Field(
+        default_factory=dict,
+        description="Options and factors held still.",
+        examples=[{"file_size": "1GiB"}],
+    )
+    then: Literal["narrow", "knee", "best", "confirm"] = Field(
+        "best", description="What is carried on.", examples=["narrow"]
+    )
+
+
+class DecideTable(_Table):
+    """When a difference counts."""
+
+    primary: str | dict[str, str] = Field(
+        default_factory=dict,
+        description="The metric the question is decided by: one for all, or one per workload.",
+        examples=["read.iops", {"randread": "read.iops"}],
+    )
+    margin: Share = Field(
+        0.02, gt=0, lt=1, description="The smallest difference that matters.", examples=["2%"]
+    )
+    confidence: float = Field(
+        0.95, ge=0.5, lt=1, description="Of all intervals together.", examples=[0.95]
+    )
+    guardrails: dict[str, Share] = Field(
+        default_factory=dict,
+        description="The largest change of another metric that is put up with.",
+        examples=[{"read.clat.p99": "+10%"}],
+    )
+
+
+class StudyFile(_Table):
+    """An iotrial study."""
+
+    question: str = Field(
+        "", description="What the study is to answer.", examples=["Which scheduler is faster?"]
+    )
+    hosts: dict[str, HostTable] = Field(
+        default_factory=dict, description="Machines.", examples=[{"box7": {"ssh": "root@box7"}}]
+    )
+    targets: dict[str, TargetTable] = Field(
+        description="What the I/O is aimed at.", examples=[{"disk": {"loop": {"size": "1GiB"}}}]
+    )
+    workloads: dict[str, WorkloadTable] = Field(
+        description="The loads applied.",
+        examples=[{"randread": {"tool": "fio", "options": {"rw": "randread", "bs": "4k"}}}],
+    )
+    factors: dict[str, FactorTable] = Field(
+        default_factory=dict,
+        description="What is varied; without any, the study measures the noise.",
+        examples=[{"scheduler": {"tunable": "queue.scheduler", "levels": "available"}}],
+    )
+    exclude: list[dict[str, OneOrMore]] = Field(
+        default_factory=list,
+        description="Combinations of levels that make no sense.",
+        examples=[[{"scheduler": "none", "depth": [1, 8]}]],
+    )
+    design: DesignTable = Field(
+        default_factory=lambda: DesignTable.model_validate({}),
+        description="Trials.",
+        examples=[{"blocks": 5, "seed": 1}],
+    )
+    stage: list[StageTable] = Field(
+        default_factory=list, description="Stages.", examples=[[{"vary": ["rsize"]}]]
+    )
+    decide: DecideTable = Field(
+        default_factory=lambda: DecideTable.model_validate({}),
+        description="Decisions.",
+        examples=[{"margin": "2%"}],
+    )
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a study file, as ``iotrial init --schema`` prints it."""
+    schema = StudyFile.model_json_schema(by_alias=True)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "iotrial study",
+    }

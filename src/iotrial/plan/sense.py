@@ -1,0 +1,183 @@
+"""Whether a study makes sense: its tools take their options, its metrics exist, and no two
+factors pull at the same knob.
+
+Runs on the nouns, with the tools' own knowledge; still without a machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from iotrial.errors import IotrialError, UsageError
+from iotrial.model.measurement import Metric, metric
+from iotrial.model.study import Decide, Factor, Study
+from iotrial.model.tool import Reach, Tool
+from iotrial.model.workload import Workload
+from iotrial.plan.design import applies, cells, open_factors, with_option
+from iotrial.plan.locate import KeyPath
+from iotrial.plan.problem import Problem, choices
+from iotrial.plan.schema import DecideTable
+from iotrial.tools import tool
+
+ASSUMED_FACTS = {"cpus": 4.0, "memory": 8.0 * 2**30}
+"""A machine to check options against before the real one is known; checked again there."""
+
+_OPERATIONS = (
+    "read", "write", "trim", "seek", "create", "stat", "delete", "list", "mixed", "total", "cpu",
+)  # fmt: skip
+_QUANTITIES = ("iops", "bw", "rate", "bytes", "seconds", "usr", "sys", "per_io", "clat.p99")
+_LATENCY = re.compile(r"(clat|slat|lat)\.(mean|min|max|sd|p\d{1,2}(\.\d+)?|p100)")
+
+
+def tool_problems(workloads: Sequence[Workload], factors: Sequence[Factor]) -> Iterator[Problem]:
+    """What the tools say of the options, at every level of the factors that vary them."""
+    for workload in workloads:
+        path: KeyPath = ("workloads", workload.name)
+        try:
+            driver = tool(workload.tool)
+            yield from _options(driver, workload, factors)
+        except UsageError as error:
+            yield Problem((*path, "tool"), error.message, error.advice)
+        except IotrialError as error:
+            yield Problem((*path, "jobfile"), error.message, error.advice)
+
+
+def _options(driver: Tool, workload: Workload, factors: Sequence[Factor]) -> Iterator[Problem]:
+    seen: set[tuple[KeyPath, str]] = set()
+    for place, variant in variants(workload, factors):
+        for option, what in driver.check(variant, ASSUMED_FACTS):
+            path: KeyPath = ("workloads", workload.name)
+            if place and option == place[0]:
+                path = place[1]
+            elif option in dict(workload.options):
+                path = (*path, "options", option)
+            if (path, what) not in seen:
+                seen.add((path, what))
+                yield Problem(path, what if option in path else f"{option}: {what}")
+
+
+def variants(
+    workload: Workload, factors: Sequence[Factor]
+) -> Iterator[tuple[tuple[str, KeyPath] | None, Workload]]:
+    """The workload at each level of each option factor, the others at their first level, each
+    with the option and the place it comes from."""
+    mine = [f for f in factors if f.kind == "option" and applies(f, workload.name)]
+    first = workload
+    for factor in mine:
+        first = with_option(first, factor.subject, _value(factor, 0))
+    if not mine:
+        yield None, workload
+    for factor in mine:
+        for at in range(len(factor.levels)):
+            path: KeyPath = ("factors", factor.name, "levels", at)
+            yield (factor.subject, path), with_option(first, factor.subject, _value(factor, at))
+
+
+def _value(factor: Factor, at: int) -> str | int | float | bool:
+    value = factor.levels[at].option
+    return "" if value is None else value
+
+
+def reaches(workload: Workload, factors: Sequence[Factor]) -> list[Reach]:
+    """What the load touches at each level of its option factors."""
+    return [tool(workload.tool).reach(variant) for _, variant in variants(workload, factors)]
+
+
+def decide(
+    table: DecideTable, workloads: Sequence[Workload], factors: Sequence[Factor]
+) -> tuple[Decide, list[Problem]]:
+    """The rule by which the study decides, and what is wrong with it.
+
+    A workload without a declared metric is decided by ``read.iops`` if it always reads, else by
+    ``write.iops``.
+    """
+    primary: list[tuple[str, str]] = []
+    problems: list[Problem] = []
+    for workload in workloads:
+        touched = reaches(workload, factors)
+        given = table.primary
+        declared = given if isinstance(given, str) else given.get(workload.name, "")
+        name = declared or _default_metric(touched)
+        path: KeyPath = ("decide", "primary")
+        path = path if isinstance(given, str) or not declared else (*path, workload.name)
+        problems += _metric(path, name, primary=True)
+        problems += _made(path, name, workload.name, touched)
+        primary.append((workload.name, name))
+    for name in table.guardrails:
+        problems += _metric(("decide", "guardrails", name), name, primary=False)
+    rule = Decide(tuple(primary), table.margin, table.confidence, tuple(table.guardrails.items()))
+    return rule, list(dict.fromkeys(problems))
+
+
+def _default_metric(touched: Sequence[Reach]) -> str:
+    return "read.iops" if all(reach.reads for reach in touched) else "write.iops"
+
+
+def known_metric(name: str) -> Metric | None:
+    """The metric of this name, or None; unlike :func:`metric` it minds the operation too."""
+    operation, _, quantity = name.partition(".")
+    if operation not in _OPERATIONS:
+        return None
+    if quantity.startswith(("clat.", "slat.", "lat.")) and not _LATENCY.fullmatch(quantity):
+        return None
+    try:
+        return metric(name)
+    except KeyError:
+        return None
+
+
+def _metric(path: KeyPath, name: str, *, primary: bool) -> Iterator[Problem]:
+    found = known_metric(name)
+    if found is None:
+        examples = [f"{op}.{what}" for op in ("read", "write") for what in _QUANTITIES]
+        advice = choices(name, [*examples, "cpu.usr", "cpu.sys"], "for example")
+        yield Problem(path, f"there is no metric {name!r}", advice)
+    elif primary and found.higher is None:
+        yield Problem(path, f"{name} is neither better nor worse when higher", "Take another.")
+
+
+def _made(path: KeyPath, name: str, workload: str, touched: Sequence[Reach]) -> Iterator[Problem]:
+    """A load that only writes has no ``read.iops``."""
+    operation = name.partition(".")[0]
+    missing = {
+        "read": not all(reach.reads for reach in touched),
+        "write": not all(reach.writes for reach in touched),
+    }
+    if missing.get(operation):
+        other = "write" if operation == "read" else "read"
+        advice = f'For example primary = {{ {workload} = "{other}.iops" }}'
+        if any(reach.reads for reach in touched) and any(reach.writes for reach in touched):
+            advice = "Make a study for each direction."
+        yield Problem(path, f"workload {workload} does not always {operation}", advice)
+
+
+def study_problems(study: Study) -> Iterator[Problem]:
+    """Factors that pull at the same knob, and workloads with nothing left to try."""
+    for one, other in combinations(study.factors, 2):
+        yield from _clash(one, other)
+    if open_factors(study):
+        return
+    for workload in study.workloads:
+        if not cells(study, workload.name):
+            message = f"every combination of workload {workload.name} is excluded"
+            yield Problem(("exclude", 0), message, "Leave at least one.")
+
+
+def _clash(one: Factor, other: Factor) -> Iterator[Problem]:
+    path: KeyPath = ("factors", other.name)
+    if one.kind == "option" and other.kind == "option" and one.subject == other.subject:
+        if "" in (one.workload, other.workload) or one.workload == other.workload:
+            message = f"option {one.subject} is already varied by factor {one.name}"
+            yield Problem((*path, "option"), message, "Leave one out.")
+        return
+    both = _knobs(one) & _knobs(other)
+    if both and (one.target == other.target or not (one.target and other.target)):
+        message = f"{min(both)} is already varied by factor {one.name}"
+        yield Problem(path, message, "Leave one out, or name the `target` of each.")
+
+
+def _knobs(factor: Factor) -> set[str]:
+    named = {name for level in factor.levels for name, _ in level.settings}
+    return named | ({factor.subject} if factor.kind == "tunable" else set())

@@ -1,0 +1,53 @@
+"""What a study may say and this version does not execute: refused plainly, never ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iotrial.plan.locate import KeyPath
+from iotrial.plan.problem import Problem
+from iotrial.plan.schema import StudyFile
+
+_TARGET = {
+    "devices": "name one `device`",
+    "hosts": "name one `host`, or none for this machine",
+    "mount": "mount it beforehand and give the `directory`",
+    "create": "make it beforehand and give its `device`",
+    "remove": "remove it yourself afterwards",
+    "filesystem": "make the file system beforehand and give a `directory` on it",
+}
+_FACTOR = {
+    "count": "make one study for each number",
+    "manual": "make one study for each level and compare their folders",
+    "hard": "leave `hard` out: every level is then changed in random order",
+}
+
+
+def unsupported(spec: StudyFile) -> Iterator[Problem]:
+    """Every key of the contract that this version cannot execute."""
+    for name, host in spec.hosts.items():
+        if host.ssh:
+            yield _problem(("hosts", name, "ssh"), "leave [hosts] out to measure this machine")
+    for name, target in spec.targets.items():
+        for key, advice in _TARGET.items():
+            if getattr(target, key):
+                yield _problem(("targets", name, key), advice)
+    for name, factor in spec.factors.items():
+        for key, advice in _FACTOR.items():
+            if getattr(factor, key):
+                yield _problem(("factors", name, key), advice)
+    yield from _plan(spec)
+
+
+def _plan(spec: StudyFile) -> Iterator[Problem]:
+    if spec.design.kind != "full":
+        yield _problem(("design", "kind"), 'use kind = "full"')
+    if spec.stage:
+        yield _problem(("stage",), "make one study for each stage")
+    for at, cell in enumerate(spec.exclude):
+        if "factor" in cell:
+            yield _problem(("exclude", at, "factor"), 'exclude levels instead: scheduler = ["bfq"]')
+
+
+def _problem(path: KeyPath, advice: str) -> Problem:
+    return Problem(path, f"{path[-1]} is not executed by this version of iotrial", advice)
