@@ -1,0 +1,99 @@
+"""fio job files: text → sections with the options in force in each.
+
+Read as fio 3.33 reads them (tried out, see ``tests/unit/test_fio_jobfile.py``):
+
+* a line whose first character after blanks is ``;`` or ``#`` is a comment, and from any later
+  ``;`` or ``#`` on the rest of a line is one too, even inside a value;
+* ``[name]`` begins a job; every section whose name *begins* with ``global`` (in lower case) sets
+  options for the jobs that follow it, not for those before; two jobs may share a name;
+* an option without a value is a switch that is on; the last one of a name wins, except
+  ``filename``, where all of them (also those of ``[global]``) are used;
+* ``include FILE`` reads another file in its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iotrial.errors import FormatError
+
+Option = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One job: its ``options`` in the order fio sees them, those of ``[global]`` first.  A switch
+    without a value has the value ``""``."""
+
+    name: str
+    options: tuple[Option, ...]
+
+    def values(self, option: str) -> tuple[str, ...]:
+        """Every value given to ``option``, in order."""
+        return tuple(value for name, value in self.options if name == option)
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """``includes`` are the files it would have fio read; their content is not known here."""
+
+    sections: tuple[Section, ...]
+    includes: tuple[str, ...] = ()
+
+
+def parse(text: str, raw: str = "job file") -> JobFile:
+    """The jobs of a job file.
+
+    Raises :class:`~iotrial.errors.FormatError` with the line for an option before the first
+    section, and for a file without a job.
+    """
+    shared: list[Option] = []
+    jobs: list[tuple[str, list[Option]]] = []
+    includes: list[str] = []
+    current: list[Option] | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        content = _without_comment(line)
+        if not content:
+            continue
+        if content.startswith("["):
+            name = content[1:].rstrip("]")
+            current = shared
+            if not name.startswith("global"):
+                current = [*shared]
+                jobs.append((name, current))
+        elif content.startswith("include"):
+            includes.append(content.removeprefix("include").strip())
+        elif current is None:
+            raise FormatError(f"{raw}:{number}: {content[:60]!r} stands before the first [section]")
+        else:
+            key, _, value = content.partition("=")
+            current.append((key.strip(), value.strip()))
+    if not jobs and not includes:
+        raise FormatError(f"{raw}: no job: a job file needs a [section] that is not [global]")
+    sections = tuple(Section(name, tuple(options)) for name, options in jobs)
+    return JobFile(sections, tuple(includes))
+
+
+def _without_comment(line: str) -> str:
+    for mark in ";#":
+        line = line.partition(mark)[0]
+    return line.strip()
+
+
+def filenames(value: str) -> tuple[str, ...]:
+    """The paths in a ``filename`` or ``directory`` value: separated by colons, ``\\:`` is one."""
+    parts, current = [], ""
+    for piece in value.split(":"):
+        if piece.endswith("\\"):
+            current += piece[:-1] + ":"
+        else:
+            parts.append(current + piece)
+            current = ""
+    if current:
+        parts.append(current)
+    return tuple(part for part in parts if part)
+
+
+def escaped(path: str) -> str:
+    """``path`` as the value of ``filename`` or ``directory``."""
+    return path.replace(":", "\\:")

@@ -1,0 +1,41 @@
+"""Load generators, one file each: a module here with a ``TOOL`` is a plugin.
+
+Adding a tool is adding a file; the listings, the checks of studies and the tests follow.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from iotrial.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from iotrial.model.tool import Tool
+
+
+@cache
+def tools() -> Mapping[str, Tool]:
+    """Every tool by its name, in alphabetical order."""
+    found: dict[str, Tool] = {}
+    for module in pkgutil.iter_modules(__path__):
+        plugin = getattr(importlib.import_module(f"{__name__}.{module.name}"), "TOOL", None)
+        if plugin is not None:
+            found[plugin.name] = plugin
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+def tool(name: str) -> Tool:
+    """The tool of this name.  Raises :class:`~iotrial.errors.UsageError` with the nearest one."""
+    known = tools()
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    advice = f"did you mean {near[0]!r}?  " if near else ""
+    raise UsageError(f"no tool {name!r}", advice=f"{advice}there are: {', '.join(known)}")
