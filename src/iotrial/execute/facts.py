@@ -1,0 +1,137 @@
+"""Facts: what a report must say about the machine, gathered once a study.
+
+Written to ``hosts/NAME.json`` of the results folder.  Two results can be compared only where the
+facts that matter agree, so everything here is read, never assumed, and what cannot be read is an
+empty value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from iotrial.errors import IotrialError
+from iotrial.execute import look, machine
+from iotrial.execute.mounts import mount_of, parse_mountinfo, parse_swaps
+from iotrial.model.host import Host
+from iotrial.model.target import Aim, Identity
+
+FORMAT = 1
+_MISSING = 127
+_MODEL = ("vendor", "model", "rev", "firmware_rev", "queue_depth", "state")
+_ABOUT = ("ro", "removable", "diskseq", "dm/name", "md/level", "md/array_state", "loop/dio")
+
+
+def gather(host: Host, aims: Sequence[Aim], programs: Sequence[str]) -> dict[str, Any]:
+    """Everything about the host and the devices the aims point at, ready for JSON.
+
+    ``programs`` are asked for their version.  Sizes in bytes.
+    """
+    mounts = parse_mountinfo(look.content(host, "/proc/self/mountinfo").decode("utf-8", "replace"))
+    return {
+        "format": FORMAT,
+        "name": host.name,
+        **_kernel(host),
+        **_processor(host),
+        "swaps": [asdict(swap) for swap in parse_swaps(look.text(host, "/proc/swaps"))],
+        "other_writers": list(machine.writers(host)),
+        "schedulers": list(machine.schedulers(host)),
+        "programs": {name: version(host, name) for name in programs},
+        "targets": {aim.target.name: _target(aim, mounts) for aim in aims},
+        "devices": _devices(host, [aim.device for aim in aims if aim.device]),
+        "mounts": [mount.describe() for mount in mounts if mount.on_block_device],
+    }
+
+
+def numbers(facts: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers a workload's option may use: ``cpus``, and ``memory`` in bytes."""
+    return {"cpus": float(facts["cpus"]), "memory": float(facts["memory"])}
+
+
+def _kernel(host: Host) -> dict[str, Any]:
+    said = {
+        "kernel": host.run(["uname", "-r"]).text.strip(),
+        "kernel_version": look.text(host, "/proc/version"),
+        "kernel_command_line": look.text(host, "/proc/cmdline"),
+        "distribution": machine.distribution(look.text(host, "/etc/os-release")),
+        "boot_id": look.text(host, "/proc/sys/kernel/random/boot_id"),
+        "machine_id": look.text(host, "/etc/machine-id"),
+        "clocksource": look.text(host, machine.CLOCKSOURCE),
+    }
+    return {name: value.strip() for name, value in said.items()}
+
+
+def _processor(host: Host) -> dict[str, Any]:
+    cpuinfo = look.text(host, "/proc/cpuinfo")
+    dmi = "/sys/class/dmi/id"
+    vendor, product = (look.text(host, f"{dmi}/{at}") for at in ("sys_vendor", "product_name"))
+    return {
+        "machine": " ".join(part for part in (vendor, product) if part),
+        "virtualisation": machine.virtualisation(cpuinfo, vendor, product),
+        "cpu_model": machine.cpu_model(cpuinfo),
+        "cpus": machine.cpu_count(cpuinfo),
+        "cpu_governor": look.text(host, machine.GOVERNOR),
+        "memory": machine.memory(look.text(host, "/proc/meminfo")),
+    }
+
+
+def version(host: Host, program: str) -> str:
+    """The first line that ``PROGRAM --version`` prints; '' when it is not installed.
+
+    Some programs answer on stderr and with an error; what they say still counts.
+    """
+    try:
+        done = host.run([program, "--version"], timeout=10.0)
+    except IotrialError:
+        return ""
+    lines = (done.stdout or done.stderr).decode("utf-8", "replace").strip().splitlines()
+    return lines[0].strip() if lines and done.exit != _MISSING else ""
+
+
+def _target(aim: Aim, mounts: Sequence[Any]) -> dict[str, Any]:
+    found = {"kind": aim.target.kind, "path": aim.path, "device": aim.device, "size": 0}
+    found |= {"size": aim.target.size, "identity": identity_dict(aim.identity)}
+    if aim.target.kind in ("file", "directory"):
+        mount = mount_of(aim.path, mounts)
+        found["mount"] = asdict(mount) if mount else None
+    return found
+
+
+def identity_dict(identity: Identity | None) -> dict[str, Any] | None:
+    """An identity for JSON."""
+    if identity is None:
+        return None
+    return asdict(identity) | {"ids": dict(identity.ids)}
+
+
+def _devices(host: Host, names: Sequence[str]) -> dict[str, Any]:
+    """The devices and, below them, the legs they are built on, each once."""
+    found: dict[str, Any] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop(0)
+        if name not in found:
+            found[name] = _device(host, name)
+            waiting += found[name]["legs"]
+    return found
+
+
+def _device(host: Host, name: str) -> dict[str, Any]:
+    # A leg may be a partition, which is not in /sys/block, and has its parent's queue.
+    folder = look.resolve(host, f"/sys/class/block/{name}") or f"/sys/block/{name}"
+    about = {at.replace("/", "_"): look.text(host, f"{folder}/{at}") for at in _ABOUT}
+    about |= {at: look.text(host, f"{folder}/device/{at}") for at in _MODEL}
+    legs = look.names(host, f"{folder}/slaves")
+    return {at: value for at, value in about.items() if value} | {
+        "size": int(look.text(host, f"{folder}/size") or 0) * 512,
+        "queue": _values(host, f"{folder}/queue"),
+        "iosched": _values(host, f"{folder}/queue/iosched"),
+        "legs": legs,
+    }
+
+
+def _values(host: Host, folder: str) -> dict[str, str]:
+    """Every file of a folder of sysfs that can be read; folders in it are not files."""
+    said = {name: look.text(host, f"{folder}/{name}") for name in look.names(host, folder)}
+    return {name: value for name, value in said.items() if value}

@@ -1,0 +1,177 @@
+"""Identity: who a block device is, read from sysfs.
+
+Names move: ``sda`` is another disk after a path flaps, and not every machine runs udev or has
+/dev/disk.  So a path is followed to its device number, the number to /sys/dev/block, and there
+the kernel says who it is: wwid and VPD page 0x80 for SCSI (Documentation/ABI/testing/
+sysfs-block-device, sysfs-bus-scsi-devices), wwid for NVMe, ``serial`` for virtio, dm/uuid,
+md/uuid, loop/backing_file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from iotrial.errors import TargetRefused
+from iotrial.execute import look
+from iotrial.model.host import Host
+from iotrial.model.target import Identity
+
+_SECTOR = 512  # sysfs counts 512-byte units whatever the device's own block size is
+_VPD_HEAD = 4  # peripheral, page code, two bytes of length; then the serial (SPC-4, 7.8.15)
+
+# Kind of identity → where sysfs may hold it; the first that says something counts.
+SOURCES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("wwid", ("wwid", "device/wwid", "device/cid")),
+    ("serial", ("device/vpd_pg80", "serial", "device/serial")),
+    ("dm_uuid", ("dm/uuid",)),
+    ("dm_name", ("dm/name",)),
+    ("md_uuid", ("md/uuid",)),
+    ("backing_file", ("loop/backing_file",)),
+    ("backing_offset", ("loop/offset",)),
+)
+ATTRIBUTES = tuple(place for _, places in SOURCES for place in places)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDevice:
+    """One block device of the kernel.  ``folder`` is its real folder in /sys, ``disk`` that of
+    the whole disk (its own unless it is a partition); ``size`` in bytes."""
+
+    name: str
+    devno: str
+    folder: str
+    disk: str
+    size: int
+    read_only: bool
+
+    @property
+    def is_partition(self) -> bool:
+        return self.folder != self.disk
+
+    @property
+    def disk_name(self) -> str:
+        """The kernel name whose ``queue/`` serves this device: a partition has its parent's."""
+        return PurePosixPath(self.disk).name
+
+    @property
+    def node(self) -> str:
+        """The node the kernel makes for it (``cciss!c0d0`` is /dev/cciss/c0d0)."""
+        return "/dev/" + self.name.replace("!", "/")
+
+
+def identify(host: Host, path: str) -> Identity:
+    """Who the block device at ``path`` (/dev/loop9, /dev/disk/by-id/…, /dev/mapper/…) is now.
+
+    For a partition: the ids of its disk, its own name, number and size, and its number and
+    start as id ``partition``.  Raises TargetRefused when there is no block device.
+    """
+    return identity_of(host, sight(host, path))
+
+
+def sight(host: Host, path: str) -> BlockDevice:
+    """The block device behind ``path``.  Raises TargetRefused when there is none."""
+    found = look.status(host, path)
+    if found is None:
+        raise TargetRefused(
+            f"{path} does not exist",
+            advice="Is the disk plugged in, and the name right? See /sys/block for what is there.",
+        )
+    if not found.is_block_device:
+        raise TargetRefused(
+            f"{path} is a {found.kind}, not a block device",
+            advice="Use `file = …` or `directory = …` in the study for a path on a filesystem.",
+        )
+    return sight_number(host, found.devno)
+
+
+def sight_number(host: Host, devno: str) -> BlockDevice:
+    """The block device with number ``major:minor``.  Raises TargetRefused when there is none."""
+    folder = look.resolve(host, f"/sys/dev/block/{devno}")
+    if not folder:
+        raise TargetRefused(
+            f"no block device has the number {devno}",
+            evidence=(f"/sys/dev/block/{devno} does not exist",),
+            advice="The device is gone, or /sys is not mounted.",
+        )
+    return sight_folder(host, folder, devno)
+
+
+def sight_folder(host: Host, folder: str, devno: str = "") -> BlockDevice:
+    """The block device whose folder in /sys is ``folder``."""
+    partition = look.text(host, f"{folder}/partition")
+    return BlockDevice(
+        name=PurePosixPath(folder).name,
+        devno=devno or look.text(host, f"{folder}/dev"),
+        folder=folder,
+        disk=str(PurePosixPath(folder).parent) if partition else folder,
+        size=int(look.text(host, f"{folder}/size") or 0) * _SECTOR,
+        read_only=look.text(host, f"{folder}/ro") == "1",
+    )
+
+
+def whole(host: Host, device: BlockDevice) -> BlockDevice:
+    """The disk a partition lies on; any other device itself."""
+    return sight_folder(host, device.disk) if device.is_partition else device
+
+
+def identity_of(host: Host, device: BlockDevice) -> Identity:
+    """The identity of a device already sighted."""
+    said = {place: look.content(host, f"{device.disk}/{place}") for place in ATTRIBUTES}
+    ids = dict(ids_from(said))
+    if "backing_file" in ids:
+        ids["backing_inode"] = _inode(host, ids["backing_file"])
+    if device.name.startswith("md") and "md_uuid" not in ids:
+        ids |= _legs(host, device)
+    if device.is_partition:
+        number = look.text(host, f"{device.folder}/partition")
+        ids["partition"] = f"{number}@{look.text(host, f'{device.folder}/start')}"
+    return Identity(device.name, device.devno, device.size, tuple(ids.items()))
+
+
+def ids_from(said: Mapping[str, bytes]) -> tuple[tuple[str, str], ...]:
+    """Kinds of identity from what sysfs says (attribute → bytes, absent or empty: not said).
+
+    A device-mapper name counts only where there is no uuid (a table made by hand), an offset
+    only where it is not 0, an md uuid only where it is not all zeros (no superblock).
+    """
+    found: dict[str, str] = {}
+    for kind, places in SOURCES:
+        values = (_value(place, said.get(place, b"")) for place in places)
+        first = next((value for value in values if value), "")
+        if first:
+            found[kind] = first
+    if "dm_uuid" in found:
+        found.pop("dm_name", None)
+    if found.get("backing_offset") == "0":
+        del found["backing_offset"]
+    if not found.get("md_uuid", "1").strip("0-"):
+        del found["md_uuid"]
+    return tuple(found.items())
+
+
+def _value(place: str, data: bytes) -> str:
+    if place.endswith("vpd_pg80"):
+        length = int.from_bytes(data[2:_VPD_HEAD], "big")
+        data = data[_VPD_HEAD : _VPD_HEAD + length]
+    return look.clean(data)
+
+
+def _inode(host: Host, backing_file: str) -> str:
+    """Filesystem and inode number of a backing file; ``gone`` when it was unlinked."""
+    found = look.status(host, backing_file)
+    return f"{found.filesystem}:{found.inode}" if found else "gone"
+
+
+def _legs(host: Host, device: BlockDevice) -> dict[str, str]:
+    """Older kernels do not show md's uuid: the array is then known by its members."""
+    legs = look.names(host, f"{device.disk}/slaves")
+    known = [_leg(host, f"{device.disk}/slaves/{leg}") for leg in legs]
+    return {"md_legs": " ".join(sorted(known))} if known else {}
+
+
+def _leg(host: Host, link: str) -> str:
+    devno = look.text(host, f"{link}/dev")
+    leg = identity_of(host, sight_number(host, devno))
+    return ",".join(value for kind, value in leg.ids if kind != "serial") or leg.kernel_name

@@ -1,0 +1,115 @@
+"""Looking at a host without touching it: the few reads that all refusals rest on.
+
+Every function here answers "not there" with an empty value; what must not be missing (such as
+the table of mounts) is read by its owner with :meth:`Host.read`, which raises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from iotrial.errors import FileRefused
+from iotrial.model.host import Host
+
+# One field a separator, because %F holds blanks ("block special file").
+_FORMAT = "%F|%t|%T|%d|%i|%s|%a|%u"
+_FIELDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What stat(1) says of a path, links followed.  ``devno`` is ``major:minor`` of a device
+    node (``0:0`` otherwise), ``filesystem`` the number of the filesystem it lies on, ``size`` in
+    bytes, ``mode`` the permission bits."""
+
+    kind: str
+    devno: str
+    filesystem: int
+    inode: int
+    size: int
+    mode: int
+    owner: int
+
+    @property
+    def is_block_device(self) -> bool:
+        return self.kind == "block special file"
+
+    @property
+    def is_folder(self) -> bool:
+        return self.kind == "directory"
+
+    @property
+    def is_file(self) -> bool:
+        return self.kind in ("regular file", "regular empty file")
+
+
+def text(host: Host, path: str) -> str:
+    """The content of a small file without its surrounding blanks and NULs; '' when refused."""
+    return clean(content(host, path))
+
+
+def content(host: Host, path: str) -> bytes:
+    """The content of a file; empty when it cannot be read."""
+    try:
+        return host.read(path)
+    except FileRefused:
+        return b""
+
+
+def clean(data: bytes) -> str:
+    """Vendors pad model and serial with blanks and NULs; the kernel ends with a newline."""
+    return data.decode("utf-8", "replace").replace("\0", "").strip()
+
+
+def names(host: Host, folder: str) -> list[str]:
+    """Sorted names in a folder; none when it cannot be listed."""
+    try:
+        return host.list(folder)
+    except FileRefused:
+        return []
+
+
+def status(host: Host, path: str) -> Status | None:
+    """stat(1) of a path, links followed; None when there is nothing."""
+    done = host.run(["stat", "-L", "-c", _FORMAT, path])
+    return parse_status(done.text) if done.exit == 0 else None
+
+
+def parse_status(line: str) -> Status | None:
+    """One line of ``stat -c '%F|%t|%T|%d|%i|%s|%a|%u'``; None when it is something else."""
+    fields = line.strip().split("|")
+    if len(fields) != _FIELDS:
+        return None
+    kind, major, minor, filesystem, inode, size, mode, owner = fields
+    return Status(
+        kind=kind,
+        devno=f"{int(major or '0', 16)}:{int(minor or '0', 16)}",
+        filesystem=int(filesystem),
+        inode=int(inode),
+        size=int(size),
+        mode=int(mode, 8),
+        owner=int(owner),
+    )
+
+
+def resolve(host: Host, path: str) -> str:
+    """The real path with every link followed; '' when any part of it is missing."""
+    done = host.run(["readlink", "-e", path])
+    return done.text.rstrip("\n") if done.exit == 0 else ""
+
+
+def nearest(host: Host, path: str) -> str:
+    """The real path of the deepest existing folder at or above ``path``."""
+    for folder in (PurePosixPath(path), *PurePosixPath(path).parents):
+        real = resolve(host, str(folder))
+        if real:
+            return real
+    return "/"
+
+
+def room(host: Host, path: str) -> int:
+    """Bytes left for ordinary use on the filesystem of ``path``; 0 when it cannot be said."""
+    done = host.run(["stat", "-f", "-c", "%a %S %T", path])
+    fields = done.text.split()
+    return int(fields[0]) * int(fields[1]) if done.exit == 0 and len(fields) > 1 else 0

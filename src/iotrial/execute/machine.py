@@ -1,0 +1,117 @@
+"""The machine around the disk: what both the facts of a study and the doctor read of it.
+
+Every function is pure over what a file of /proc or /sys says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from iotrial.execute import look
+from iotrial.model.host import Host
+
+CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+# Threads and services that write the same settings on their own account.
+WRITERS = ("tuned", "tuned-ppd", "saptune", "irqbalance", "bpftune", "ktune", "iotrial")
+_ACTIVE = re.compile(r"\[([^\]]+)\]")
+
+
+def cpu_model(cpuinfo: str) -> str:
+    """/proc/cpuinfo: x86 says ``model name``, arm64 only numbers."""
+    said = _pairs(cpuinfo)
+    numbers = (said.get("CPU implementer", ""), said.get("CPU part", ""))
+    return said.get("model name") or said.get("cpu model") or " ".join(numbers).strip()
+
+
+def cpu_count(cpuinfo: str) -> int:
+    """Processors that are online."""
+    lines = (line.partition(":")[0].strip() for line in cpuinfo.splitlines())
+    return sum(1 for name in lines if name == "processor")
+
+
+def memory(meminfo: str) -> int:
+    """MemTotal of /proc/meminfo in bytes; 0 unknown."""
+    words = _pairs(meminfo).get("MemTotal", "0").split()
+    return int(words[0]) * 1024
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """``name : value`` lines; the first of each name counts (the first processor)."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        found.setdefault(name.strip(), value.strip())
+    return found
+
+
+def distribution(os_release: str) -> str:
+    """PRETTY_NAME of os-release(5)."""
+    for line in os_release.splitlines():
+        name, _, value = line.partition("=")
+        if name == "PRETTY_NAME":
+            return value.strip().strip('"')
+    return ""
+
+
+def virtualisation(cpuinfo: str, vendor: str, product: str) -> str:
+    """What kind of virtual machine this seems to be; '' on bare metal, as far as one can see."""
+    if not re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE):
+        known = ("QEMU", "KVM", "VMware", "Xen", "VirtualBox", "Amazon EC2", "Google Compute")
+        return next((name for name in known if name in f"{vendor} {product}"), "")
+    return " ".join(part for part in (vendor, product) if part) or "a hypervisor"
+
+
+def choices(scheduler: str) -> tuple[str, ...]:
+    """``none [mq-deadline] bfq`` → its names, in the kernel's order."""
+    return tuple(scheduler.replace("[", "").replace("]", "").split())
+
+
+def active(scheduler: str) -> str:
+    """The name in brackets, or the only word."""
+    match = _ACTIVE.search(scheduler)
+    return match[1] if match else scheduler.strip()
+
+
+def pressure(text: str) -> float:
+    """``some avg10`` of a /proc/pressure file as a fraction; 0 where there is none."""
+    match = re.search(r"^some avg10=([0-9.]+)", text, re.MULTILINE)
+    return float(match[1]) / 100 if match else 0.0
+
+
+def load_average(text: str) -> float:
+    """The one-minute load of /proc/loadavg."""
+    return float((text.split() or ["0"])[0])
+
+
+def syncing(actions: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """(array, md/sync_action) → arrays at work on themselves: ``md0: check``."""
+    return tuple(f"{name}: {action}" for name, action in actions if action not in ("", "idle"))
+
+
+# Reading what is spread over many files.
+
+
+def writers(host: Host) -> tuple[str, ...]:
+    """Programs at work that change settings themselves: ``tuned (pid 812)``; not ourselves."""
+    own = look.text(host, "/proc/self/stat").split(" ", 1)[0]
+    found = []
+    for pid in look.names(host, "/proc"):
+        if pid.isdigit() and pid != own:
+            name = look.text(host, f"/proc/{pid}/comm")
+            if name in WRITERS:
+                found.append(f"{name} (pid {pid})")
+    return tuple(found)
+
+
+def resyncs(host: Host) -> tuple[str, ...]:
+    arrays = [name for name in look.names(host, "/sys/block") if name.startswith("md")]
+    return syncing((name, look.text(host, f"/sys/block/{name}/md/sync_action")) for name in arrays)
+
+
+def schedulers(host: Host) -> tuple[str, ...]:
+    """Every scheduler that any device offers.  A module that is not loaded is not offered."""
+    files = (f"/sys/block/{name}/queue/scheduler" for name in look.names(host, "/sys/block"))
+    found = {name: None for file in files for name in choices(look.text(host, file))}
+    return tuple(found)

@@ -1,0 +1,316 @@
+"""Targets: may this load be aimed there?  Never the wrong disk.
+
+:func:`ready` is asked before the first trial and :func:`same` before every other; both only look.
+A refusal says the reason, the evidence, and what to do; nothing was changed when it is raised.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePosixPath
+
+from iotrial.errors import TargetRefused
+from iotrial.execute import look
+from iotrial.execute.arming import arms, password, portrait, sharers
+from iotrial.execute.identity import BlockDevice, identity_of, sight, whole
+from iotrial.execute.mounts import MEMORY
+from iotrial.execute.places import (
+    Standing,
+    fill,
+    laid_size,
+    need_room,
+    need_writable,
+    settle_folder,
+    standing,
+)
+from iotrial.execute.reach import within
+from iotrial.execute.usage import busy, usages
+from iotrial.model.doubt import Doubt
+from iotrial.model.host import Host
+from iotrial.model.target import Aim, Identity, Target
+from iotrial.model.tool import Reach
+from iotrial.units import format_bytes
+
+
+def ready(host: Host, target: Target, reach: Reach) -> Aim:
+    """Make a device, file or directory ready to be aimed at by a load that reaches so far.
+
+    Looks and changes nothing.  Raises TargetRefused.  A target of kind ``loop`` is made by
+    :func:`iotrial.execute.loops.make_loop`, which answers with its Aim.
+    """
+    match target.kind:
+        case "device":
+            aim = _ready_device(host, target, reach)
+        case "file":
+            aim = _ready_file(host, target, reach)
+        case "directory":
+            aim = _ready_directory(host, target, reach)
+        case "loop":
+            raise TargetRefused(
+                "a loop device is made, not found", target=target.name, advice="Use make_loop."
+            )
+    within(host, aim, reach)
+    return aim
+
+
+def same(host: Host, aim: Aim) -> None:
+    """Refuse when the aim is not what it was: another disk, another mount, or now in use.
+
+    Cheap enough for every trial.  Raises TargetRefused.
+    """
+    on_device = aim.target.kind in ("device", "loop")
+    device = _device_now(host, aim) if on_device else _below_now(host, aim)
+    now = identity_of(host, whole(host, device)) if device else None
+    if changed(aim.identity, now):
+        raise TargetRefused(
+            f"{aim.device or aim.path} is another disk now",
+            target=aim.target.name,
+            evidence=(f"it was: {_seen(aim.identity)}", f"it is:  {_seen(now)}"),
+            advice="Nothing was started. Find where the disk went, then run again.",
+        )
+    if on_device and device:
+        _need_unused(aim.target, busy(host, identity_of(host, device)))
+
+
+def changed(before: Identity | None, now: Identity | None) -> bool:
+    """Are two sightings of one name two different disks?"""
+    if before is None or now is None:
+        return before is not now
+    return before.stable != now.stable
+
+
+def _seen(identity: Identity | None) -> str:
+    return portrait(identity) if identity else "no block device"
+
+
+def _device_now(host: Host, aim: Aim) -> BlockDevice:
+    try:
+        return sight(host, aim.path)
+    except TargetRefused as gone:
+        raise _named(gone, aim.target) from None
+
+
+def _below_now(host: Host, aim: Aim) -> BlockDevice | None:
+    folder = str(PurePosixPath(aim.path).parent) if aim.target.kind == "file" else aim.path
+    return settle_folder(host, aim.target, folder).disk
+
+
+def _named(refused: TargetRefused, target: Target) -> TargetRefused:
+    """The same refusal with the target's name in the study."""
+    reason = refused.message.split("\n", 1)[0]
+    return TargetRefused(
+        reason, target=target.name, evidence=refused.evidence, advice=refused.advice
+    )
+
+
+# Devices.
+
+
+def _ready_device(host: Host, target: Target, reach: Reach) -> Aim:
+    try:
+        device = sight(host, target.path)
+        identity = identity_of(host, device)
+        disk = identity_of(host, whole(host, device))
+        evidence = usages(host, identity)
+    except TargetRefused as refused:
+        raise _named(refused, target) from None
+    _need_medium(target, device, identity)
+    if reach.writes:
+        _need_armed(host, target, device, identity)
+    _need_unused(target, evidence)
+    return Aim(target, look.resolve(host, target.path), device.disk_name, disk)
+
+
+def _need_medium(target: Target, device: BlockDevice, identity: Identity) -> None:
+    if device.size == 0:
+        raise TargetRefused(
+            f"{target.path} is empty: no medium, or a loop device without a file",
+            target=target.name,
+            evidence=(portrait(identity),),
+        )
+
+
+def _need_armed(host: Host, target: Target, device: BlockDevice, identity: Identity) -> None:
+    """Writing needs a device that can be written and a study that names this very disk."""
+    if device.read_only:
+        raise TargetRefused(
+            f"{target.path} is read-only and the load writes",
+            target=target.name,
+            evidence=(portrait(identity),),
+            advice=f"blockdev --setrw {device.node}, if that is meant",
+        )
+    kind = arms(target.destroy, identity)
+    if not kind:
+        raise TargetRefused(
+            _unarmed(target),
+            target=target.name,
+            evidence=(f"there now: {portrait(identity)}",),
+            advice=_how_to_arm(identity),
+        )
+    disk = identity_of(host, whole(host, device))
+    also = sharers(kind, disk, _disks(host))
+    if also:
+        raise TargetRefused(
+            f'destroy = "{target.destroy}" does not name one disk: {", ".join(also)} has the '
+            f"same {kind}",
+            target=target.name,
+            evidence=(f"there now: {portrait(identity)}",),
+            advice="Write an id that only one disk has, such as its wwid; if these are paths to "
+            "one disk, set the multipath device.",
+        )
+
+
+def _unarmed(target: Target) -> str:
+    if not target.destroy:
+        return f"the load writes to {target.path}, and the study does not say so"
+    return f'destroy = "{target.destroy}" is not the disk at {target.path}'
+
+
+def _how_to_arm(identity: Identity) -> str:
+    word = password(identity)
+    if not word:
+        return (
+            "This device has no serial, wwid or uuid, so nothing can name it safely. Use a file "
+            "or a loop target on it, or a workload that only reads."
+        )
+    return (
+        "If everything on this very disk may be destroyed, write in the study: "
+        f"destroy = {json.dumps(word, ensure_ascii=False)}"
+    )
+
+
+def _need_unused(target: Target, evidence: tuple[str, ...]) -> None:
+    if not evidence:
+        return
+    held = any(" is built on " in line for line in evidence)
+    raise TargetRefused(
+        f"{target.path or 'the device'} is in use",
+        target=target.name,
+        evidence=evidence,
+        advice="Set the upper device as the target."
+        if held
+        else "Unmount, stop or remove what is named, and `wipefs --all` what is worthless; or "
+        "measure through a file on it. Arming does not override this.",
+    )
+
+
+def _disks(host: Host) -> dict[str, Identity]:
+    """Every disk the kernel shows, but for the hidden paths of NVMe's own multipathing."""
+    found: dict[str, Identity] = {}
+    for name in look.names(host, "/sys/block"):
+        node = f"/sys/block/{name}"
+        if look.text(host, f"{node}/hidden") != "1" and look.text(host, f"{node}/size") != "0":
+            found[name] = identity_of(host, _in_block(host, name))
+    return found
+
+
+def _in_block(host: Host, name: str) -> BlockDevice:
+    folder = f"/sys/block/{name}"
+    return BlockDevice(name, look.text(host, f"{folder}/dev"), folder, folder, 0, read_only=False)
+
+
+# Files and directories.
+
+
+def _ready_file(host: Host, target: Target, reach: Reach) -> Aim:
+    path = PurePosixPath(target.path)
+    place = settle_folder(host, target, str(path.parent))
+    real = str(PurePosixPath(place.path) / path.name)
+    found = look.status(host, real)
+    link = look.resolve(host, real)
+    if link not in ("", real):
+        raise TargetRefused(
+            f"{target.path} leads elsewhere",
+            target=target.name,
+            evidence=(f"its real path is {link}",),
+            advice=f"If that is what you mean, write {link} in the study.",
+        )
+    if found and not found.is_file:
+        raise TargetRefused(
+            f"{target.path} is a {found.kind}, not a file",
+            target=target.name,
+            advice="Use `device = …` or `directory = …` in the study.",
+        )
+    there = found.size if found else 0
+    if found is None or reach.writes or there < target.size:
+        _need_expendable(target, real, found)
+        need_writable(target, place)
+        need_room(target, place, max(0, laid_size(target.size) - there))
+    return _aim_at(host, target, real, place)
+
+
+def _need_expendable(target: Target, path: str, found: look.Status | None) -> None:
+    """A file that is there is somebody's: written, or made longer, only when the study names it.
+
+    Files that iotrial lays out are owed, and gone again before the next session looks here.
+    """
+    if found is None or target.destroy == path:
+        return
+    raise TargetRefused(
+        f"{path} exists, and the load would write to it",
+        target=target.name,
+        evidence=(f"{format_bytes(found.size)}, inode {found.inode}, owner {found.owner}",),
+        advice="Name a file that does not exist, or, if its content is worthless, write in the "
+        f"study: destroy = {json.dumps(path, ensure_ascii=False)}",
+    )
+
+
+def _ready_directory(host: Host, target: Target, reach: Reach) -> Aim:
+    place = settle_folder(host, target, target.path)
+    if reach.writes:
+        need_writable(target, place)
+        need_room(target, place, max(target.size, 1))
+    return _aim_at(host, target, place.path, place)
+
+
+def _aim_at(host: Host, target: Target, path: str, place: Standing) -> Aim:
+    if place.disk is None:
+        return Aim(target, path, "", None)
+    return Aim(target, path, place.disk.name, identity_of(host, place.disk))
+
+
+def lay_out(host: Host, path: str, size: int) -> None:
+    """Lay out the file of a file target: random bytes, really written, ``size`` rounded up to
+    whole MiB.  The file must be owed already.  Raises TrialError."""
+    fill(host, path, size)
+
+
+# Doubts.
+
+
+def doubts(host: Host, aim: Aim) -> tuple[Doubt, ...]:
+    """What to hold against trials on this target, however well they go."""
+    found = []
+    if aim.target.kind in ("file", "directory"):
+        folder = str(PurePosixPath(aim.path).parent)
+        found += _of_place(standing(host, folder if aim.target.kind == "file" else aim.path))
+    if aim.identity is not None:
+        found += _of_disk(host, aim.identity)
+    return tuple(found)
+
+
+def _of_place(place: Standing) -> list[Doubt]:
+    if place.mount.fstype in MEMORY:
+        what = f"{place.path} is {place.mount.fstype}: this measures memory, not storage"
+        return [Doubt("target-memory", what, "Use a folder on a disk.")]
+    if place.disk is None:
+        what = f"no block device is known below {place.mount.describe()}"
+        return [Doubt("target-device", what, "Settings of a queue cannot be tried here.")]
+    return []
+
+
+def _of_disk(host: Host, identity: Identity) -> list[Doubt]:
+    found = []
+    if not identity.ids:
+        what = f"{identity.kernel_name} has no serial or wwid: a swap for another of its size"
+        advice = "Do not unplug or attach disks while the study runs."
+        found.append(Doubt("target-identity", what + " would not be seen", advice))
+    backing = dict(identity.ids).get("backing_file", "")
+    if backing:
+        folder = str(PurePosixPath(backing).parent)
+        found += _of_place(standing(host, look.nearest(host, folder)))
+    if look.text(host, f"/sys/block/{identity.kernel_name}/loop/dio") == "0":
+        what = f"{identity.kernel_name} goes through the page cache of its backing filesystem"
+        advice = "Attach it with losetup --direct-io=on on a filesystem that can do direct I/O."
+        found.append(Doubt("loop-cached", what, advice))
+    return found
