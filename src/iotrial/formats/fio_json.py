@@ -142,7 +142,8 @@ def _jobs(report: Mapping[str, Any], raw: str) -> tuple[Job, ...]:
 
 def _alone(one: Job, raw: str) -> Iterator[Measurement]:
     for each in one.directions:
-        yield from _rates(each.operation, each.iops, each.bw, each.bytes, one.label, raw)
+        rates = (each.iops, each.bw, each.bytes)
+        yield from _rates(each.operation, rates, one.label, raw)
         for stage, latency in each.latencies.items():
             yield from _latencies(f"{each.operation}.{stage}", [latency], one.label, raw)
     yield from _processor([one], one.label, raw)
@@ -159,8 +160,8 @@ def _together(jobs: Sequence[Job], raw: str) -> Iterator[Measurement]:
         if not mine:
             continue
         parts = [each for _, each in mine]
-        iops, bw = _summed(mine)
-        yield from _rates(operation, iops, bw, sum(each.bytes for each in parts), "all", raw)
+        rates = (*_summed(mine), sum(each.bytes for each in parts))
+        yield from _rates(operation, rates, "all", raw)
         for stage in STAGES:
             found = [each.latencies[stage] for each in parts if stage in each.latencies]
             if len(found) == len(parts):
@@ -185,8 +186,9 @@ def _summed(parts: Sequence[tuple[int, Direction]]) -> tuple[float, float]:
 
 
 def _rates(
-    operation: str, iops: float, bw: float, size: float, label: str, raw: str
-) -> Iterator[Measurement]:  # fmt: skip
+    operation: str, rates: tuple[float, float, float], label: str, raw: str
+) -> Iterator[Measurement]:
+    iops, bw, size = rates
     if iops:
         yield Measurement(f"{operation}.iops", iops, "1/s", label, raw)
     if bw:
@@ -194,9 +196,7 @@ def _rates(
     yield Measurement(f"{operation}.bytes", size, "bytes", label, raw)
 
 
-def _latencies(
-    name: str, parts: Sequence[Latency], label: str, raw: str
-) -> Iterator[Measurement]:  # fmt: skip
+def _latencies(name: str, parts: Sequence[Latency], label: str, raw: str) -> Iterator[Measurement]:
     count = sum(each.count for each in parts)
     mean = sum(each.mean * each.count for each in parts) / count
     yield Measurement(f"{name}.mean", mean, "s", label, raw)

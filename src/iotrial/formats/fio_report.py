@@ -139,10 +139,8 @@ def _listed(raw: object, where: str) -> dict[float, int]:
 
 def _latency(record: Mapping[str, Any], stage: str, ios: int, where: str) -> Latency | None:
     """The stage, or None where fio took no such times (``gtod_reduce``, synchronous engines)."""
-    for key, tick in ((f"{stage}_ns", 1e-9), (stage, 1e-6)):
-        if key in record:
-            break
-    else:
+    key, tick = (f"{stage}_ns", 1e-9) if f"{stage}_ns" in record else (stage, 1e-6)
+    if key not in record:
         return None
     at = f"{where}.{key}"
     raw = mapping(record[key], at)

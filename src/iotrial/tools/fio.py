@@ -1,0 +1,179 @@
+"""fio, the flexible I/O tester.  A workload's options are fio's own.
+
+What iotrial adds unless the study says otherwise: ``direct=1``; ``ioengine=auto`` (io_uring where
+the kernel allows it, else libaio); ``time_based=1`` with a ``runtime``; ``norandommap=1`` for
+random I/O with a runtime (a map of a large device costs memory, CPU and start-up time, and a load
+that wraps around has no use for it); ``randrepeat=0`` (the same offsets in every trial would be
+cached by what lies below after the first).  ``allow_file_create=0`` on devices: as root, fio
+makes a regular file in /dev of a device that is gone, and measures memory.
+
+A job file is passed unchanged and gets none of these.  How fio 3.33 combines it with the command
+line: options there are ``[global]`` ones, wherever they stand; a section or ``[global]`` of the
+file overrides them; but ``filename`` accumulates, so a target on the command line would be loaded
+*beside* the files a section names.  Therefore the target is passed only to a job file in which no
+section names a file or directory, and an option the file sets too is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from iotrial.errors import FormatError, UsageError
+from iotrial.formats import fio_json
+from iotrial.formats.fio_jobfile import Section, escaped
+from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.workload import Workload
+from iotrial.tools import fio_rules as rules
+from iotrial.tools.fio_check import problems, sections
+from iotrial.tools.fio_options import resolved
+from iotrial.tools.fio_reach import reach_of
+
+_OUTPUT = "fio.json"
+_STARTUP = 0.5  # seconds; 0.3 measured for fio 3.33 (fork, shared memory, the last report)
+_OLDEST = (3, 0)
+# Only where a study gives no runtime: slow on purpose, since a time-out follows from it.
+_SLOW_STREAM, _SLOW_RANDOM = 20e6, 200.0  # bytes/s, I/Os per second
+_COMMON = ("fio", "--output-format=json+", f"--output={_OUTPUT}", "--eta=never")
+
+
+class Fio:
+    """The plugin.  Stateless; see :class:`iotrial.model.tool.Tool` for what each part promises."""
+
+    name = "fio"
+    summary = "flexible I/O tester: random and sequential, any depth, engine and mix"
+    program = "fio"
+    package = "fio"
+
+    def check(self, workload: Workload, facts: Mapping[str, float]) -> list[tuple[str, str]]:
+        return problems(workload, facts)
+
+    def reach(self, workload: Workload) -> Reach:
+        """Raises UsageError for a job file with ``include``, FormatError for one without a job."""
+        return reach_of(sections(workload))
+
+    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+        """Raises UsageError with the first problem :meth:`check` finds, and for a directory
+        without a size."""
+        for option, problem in problems(workload, facts):
+            raise UsageError(f"workload {workload.name}: {option}: {problem}")
+        said = dict(resolved(workload, facts))
+        if said.get("ioengine") == "auto" or not ("ioengine" in said or workload.jobfile):
+            said["ioengine"] = "io_uring" if facts.get("io_uring") else "libaio"
+        if workload.jobfile:
+            named = any(map(_names_files, sections(workload)))
+            words = {**({} if named else _target(aimed)), **said}
+            job = (("job.fio", workload.jobfile.encode()),)
+            return Load((*_COMMON, *_spelled(words), "job.fio"), job)
+        words = {"name": workload.name, **_target(aimed), **_sized(said, aimed), **said}
+        return Load((*_COMMON, *_spelled({**words, **_defaults(said)})))
+
+    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+        """Start-up, and per stage (jobs that run at the same time) start delay, ramp and
+        runtime; an upper bound where the size may end it earlier.  Without a runtime: the time a
+        slow disk needs for the size."""
+        stages: list[float] = [0.0]
+        for index, section in enumerate(sections(workload)):
+            if index and _waits(section):
+                stages.append(0.0)
+            stages[-1] = max(stages[-1], _lasting(dict(section.options), aimed))
+        return _STARTUP + sum(stages)
+
+    def version_problem(self, version: str) -> str:
+        found = re.search(r"fio-(\d+)\.(\d+)", version)
+        if not found:
+            return (
+                f"{version.strip()[:60]!r} is not a version of fio: is another program named fio?"
+            )
+        if (int(found[1]), int(found[2])) >= _OLDEST:
+            return ""
+        return (
+            f"{found[0]} is too old: histograms and nanoseconds came with fio 3.0; install a newer"
+        )
+
+    def parse(self, folder: Path) -> Parsed:
+        path = folder / _OUTPUT
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            advice = "look at stderr beside it: fio ended before its report"
+            raise FormatError(f"{path}: fio wrote no report", advice=advice) from None
+        return fio_json.parse(data, _OUTPUT)
+
+
+TOOL = Fio()
+
+
+def _spelled(words: Mapping[str, str]) -> list[str]:
+    """Options as arguments; each is one word of an argument vector, whatever it contains."""
+    return [f"--{option}={value}" for option, value in words.items()]
+
+
+def _target(aimed: Aimed) -> dict[str, str]:
+    if aimed.kind == "directory":
+        return {"directory": escaped(aimed.path)}
+    if aimed.kind == "device":
+        return {"filename": escaped(aimed.path), "allow_file_create": "0"}
+    return {"filename": escaped(aimed.path)}
+
+
+def _sized(said: Mapping[str, str], aimed: Aimed) -> dict[str, str]:
+    """The size from the target.  In a directory every job has files of its own."""
+    if said.keys() & {"size", "filesize"}:
+        return {}
+    if aimed.kind == "directory":
+        if not aimed.size:
+            advice = 'say how much each job may use, such as size = "1g"'
+            raise UsageError(f"fio needs a size in directory {aimed.path}", advice=advice)
+        return {"size": str(aimed.size // max(1, int(_bytes(said.get("numjobs", "1"), 1))))}
+    return {"size": str(aimed.size)} if aimed.size else {}
+
+
+def _defaults(said: Mapping[str, str]) -> dict[str, str]:
+    """What is added to ``said``; never what it says itself."""
+    found = {"randrepeat": "0"}
+    if not said.keys() & {"direct", "buffered", "atomic"}:
+        found["direct"] = "1"
+    if "runtime" in said:
+        found["time_based"] = "1"
+        if said.get("rw", "read").startswith("rand") and "verify" not in said:
+            found["norandommap"] = "1"
+    return {option: value for option, value in found.items() if option not in said}
+
+
+def _names_files(section: Section) -> bool:
+    return any(section.values(option) for option in ("filename", "directory", "opendir"))
+
+
+def _waits(section: Section) -> bool:
+    """Whether it begins only after those before it."""
+    return any(not rules.is_off(value) for value in section.values("stonewall")) or bool(
+        section.values("wait_for")
+    )
+
+
+def _lasting(options: Mapping[str, str], aimed: Aimed) -> float:
+    delay = rules.duration(options.get("startdelay", "0").rpartition("-")[2])
+    ramp = rules.duration(options.get("ramp_time", "0"))
+    if "runtime" in options:
+        return delay + ramp + rules.duration(options["runtime"])
+    return delay + ramp + _guess(options, aimed)
+
+
+def _guess(options: Mapping[str, str], aimed: Aimed) -> float:
+    size = _bytes(options.get("io_size", options.get("size", "")), aimed.size) or aimed.size
+    if options.get("rw", "read").startswith("rand"):
+        block = _bytes(options.get("bs", "4k"), 0) or 4096
+        return size / block / _SLOW_RANDOM
+    return size / _SLOW_STREAM
+
+
+def _bytes(text: str, whole: float) -> float:
+    """A size as fio spells it; a percentage is of ``whole``; 0 for what cannot be told."""
+    match = re.match(r"(\d+(?:\.\d+)?)\s*([kmgtKMGT%]?)", text)
+    if not match:
+        return 0.0
+    if match[2] == "%":
+        return whole * float(match[1]) / 100
+    return float(match[1]) * 1024.0 ** " kmgt".index(match[2].lower() or " ")

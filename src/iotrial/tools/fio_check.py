@@ -1,0 +1,159 @@
+"""Whether a workload can be what fio runs: every problem, with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from iotrial.errors import IotrialError, UsageError
+from iotrial.formats import fio_jobfile
+from iotrial.formats.fio_jobfile import Section
+from iotrial.model.workload import Workload
+from iotrial.tools import fio_rules as rules
+from iotrial.tools.fio_options import value_text
+
+Problem = tuple[str, str]
+
+
+def problems(workload: Workload, facts: Mapping[str, float]) -> list[Problem]:
+    """(option, what is wrong with it); empty when fio will take it."""
+    found = list(_options(workload, facts))
+    if workload.jobfile:
+        found.extend(_jobfile(workload))
+    if not found:
+        engine = "psync" if workload.jobfile else "auto"
+        found.extend(p for each in sections(workload) for p in _together(each, engine))
+    if workload.name.startswith("global") or "/" in workload.name:
+        found.append(("name", "a job of fio cannot be named global, nor hold a /: rename it"))
+    return list(dict.fromkeys(found))
+
+
+def sections(workload: Workload) -> tuple[Section, ...]:
+    """What fio will run, job by job, with canonical names.  Values stay as they were written.
+
+    Raises UsageError for a job file whose content is not all in the study.
+    """
+    table = rules.option_table()
+    own = tuple((table.canonical(n), _plain(v)) for n, v in workload.options)
+    if not workload.jobfile:
+        return (Section(workload.name, own),)
+    file = fio_jobfile.parse(workload.jobfile, f"job file of {workload.name}")
+    if file.includes:
+        advice = f"put the content of {file.includes[0]} in its place"
+        raise UsageError("a job file with include cannot be known beforehand", advice=advice)
+    return tuple(
+        Section(each.name, (*own, *((table.canonical(n), v) for n, v in each.options)))
+        for each in file.sections
+    )
+
+
+def _plain(value: object) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _options(workload: Workload, facts: Mapping[str, float]) -> Iterator[Problem]:
+    table = rules.option_table()
+    seen: set[str] = set()
+    for name, value in workload.options:
+        option = table.canonical(name)
+        refusal = {**rules.REFUSED, **rules.REFUSED_IN_OPTIONS}.get(option, "")
+        if option in seen:
+            yield name, f"it is {option}, which is there already: keep one of them"
+        elif refusal and not _off(option, _plain(value)):
+            yield name, refusal
+        elif option not in table.kinds:
+            yield name, _unknown(name)
+        else:
+            yield from _value(option, _plain(value), name)
+            try:
+                value_text(option, value, facts)
+            except IotrialError as error:
+                yield name, str(error).replace("\n ", ";")
+        seen.add(option)
+
+
+def _off(option: str, value: str) -> bool:
+    return option in rules.HARMLESS_OFF and rules.is_off(value)
+
+
+def _unknown(name: str) -> str:
+    near = rules.option_table().nearest(name)
+    hint = f"did you mean {near!r}?" if near else "see fio --cmdhelp=all for all of them"
+    return f"fio has no option {name!r}; {hint}"
+
+
+def _jobfile(workload: Workload) -> Iterator[Problem]:
+    try:
+        file = fio_jobfile.parse(workload.jobfile)
+        known = sections(workload)
+    except IotrialError as error:
+        yield "jobfile", str(error).replace("\n ", ";")
+        return
+    table = rules.option_table()
+    own = {table.canonical(name): name for name, _ in workload.options}
+    named = [bool(each.values("filename") or each.values("directory")) for each in known]
+    if any(named) and not all(named):
+        yield "jobfile", "some sections name files and some do not: let all do, or none"
+    for option, name in own.items():
+        if any(option in _canonical(each) for each in file.sections):
+            yield name, "the job file sets it too, and would win: take it out of the job file"
+    yield from dict.fromkeys(p for each in file.sections for p in _section(each))
+
+
+def _canonical(section: Section) -> set[str]:
+    return {rules.option_table().canonical(name) for name, _ in section.options}
+
+
+def _section(section: Section) -> Iterator[Problem]:
+    table = rules.option_table()
+    for name, value in section.options:
+        option = table.canonical(name)
+        if option in rules.REFUSED and not _off(option, value):
+            yield "jobfile", f"[{section.name}] {name}: {rules.REFUSED[option]}"
+        elif option not in table.kinds:
+            yield "jobfile", f"[{section.name}] {_unknown(name)}"
+        else:
+            for _, problem in (*_value(option, value, name), *_fraction(option, value)):
+                yield "jobfile", f"[{section.name}] {name}: {problem}"
+        if "$" in value and option in {"filename", "directory", *rules.PATH_OPTIONS}:
+            yield "jobfile", f"[{section.name}] {name}: write the path out, without $"
+
+
+def _fraction(option: str, value: str) -> Iterator[Problem]:
+    """A job file is passed unchanged, and fio 3.33 reads 0.5 and 0.5s as 0, 1.5 as 1."""
+    if option in rules.SECONDS and "." in value:
+        yield option, f"fio cuts {value} off at the point; write milliseconds, such as 500ms"
+
+
+def _value(option: str, value: str, name: str) -> Iterator[Problem]:
+    """What can be said of one value by itself."""
+    kind = value.partition(":")[0]
+    if option == "rw" and kind not in rules.RW:
+        yield name, f"{value!r} is not one of {', '.join(sorted(rules.RW))}"
+    if option == "ioengine" and kind != "auto" and kind not in rules.ENGINES:
+        yield (
+            name,
+            (
+                f"{value!r} may reach beyond the target, or execute code; iotrial uses "
+                "io_uring, libaio, psync and other engines that work on files"
+            ),
+        )
+    if option in rules.SECONDS:
+        try:
+            rules.duration(value.rpartition("-")[2])
+        except UsageError as error:
+            yield name, str(error)
+
+
+def _together(section: Section, default_engine: str) -> Iterator[Problem]:
+    """What is wrong only in combination."""
+    said = dict(section.options)
+    engine, depth = said.get("ioengine", default_engine), said.get("iodepth", "1")
+    if engine in rules.SYNCHRONOUS and depth not in {"1", ""}:
+        what = (
+            f"ioengine={engine} keeps one I/O in flight, and fio ignores iodepth={depth} silently"
+        )
+        yield "iodepth", f"{what}; use io_uring or libaio, or numjobs"
+    if not rules.is_off(said.get("time_based", "0")) and "runtime" not in said:
+        yield "time_based", "it needs a runtime"
+    if "runtime" in said and not rules.duration(said["runtime"]):
+        yield "runtime", "zero seconds: fio would run once over the whole size"

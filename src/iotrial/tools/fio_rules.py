@@ -1,0 +1,140 @@
+"""What iotrial knows of fio's options: their names, and those it will not pass on, with why."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+from iotrial.errors import UsageError
+from iotrial.units import parse_seconds
+
+Kind = Literal["text", "number", "switch", "time"]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionTable:
+    """``kinds`` maps each option to its kind; ``aliases`` a second name to the first."""
+
+    kinds: Mapping[str, Kind]
+    aliases: Mapping[str, str]
+
+    def canonical(self, name: str) -> str:
+        return self.aliases.get(name, name)
+
+    def nearest(self, name: str) -> str:
+        names = [*self.kinds, *self.aliases]
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+        return near[0] if near else ""
+
+
+@cache
+def option_table() -> OptionTable:
+    """fio's job options, from ``fio_options.txt``."""
+    kinds: dict[str, Kind] = {}
+    aliases: dict[str, str] = {}
+    for line in (files(__package__) / "fio_options.txt").read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            name, kind, *others = line.split()
+            kinds[name] = kind  # type: ignore[assignment]  # one of Kind, a test makes sure
+            aliases.update(dict.fromkeys(others, name))
+    return OptionTable(kinds, aliases)
+
+
+READS = frozenset({"read", "randread"})
+WRITES = frozenset({"write", "randwrite", "trim", "randtrim", "trimwrite", "randtrimwrite"})
+MIXES = frozenset({"rw", "readwrite", "randrw"})
+RW = READS | WRITES | MIXES
+
+# Engines whose I/O goes to the files they are given, and nowhere else.
+ENGINES = frozenset({
+    "sync", "psync", "vsync", "pvsync", "pvsync2", "io_uring", "io_uring_cmd", "libaio",
+    "posixaio", "mmap", "splice", "sg", "falloc", "ftruncate", "filecreate", "filestat",
+    "filedelete", "e4defrag", "null", "cpuio", "dev-dax", "libpmem", "mtd", "libzbc", "xnvme",
+    "dircreate", "dirstat", "dirdelete",
+})  # fmt: skip
+# They wait for each I/O: fio 3.33 silently runs them at depth 1, whatever iodepth says.
+SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"})
+# They change files without any rw option saying so.
+CHANGING_ENGINES = frozenset({
+    "falloc", "ftruncate", "filecreate", "filedelete", "e4defrag", "dircreate", "dirdelete",
+})  # fmt: skip
+
+# Options that name a file or device, beside filename and directory.
+PATH_OPTIONS = frozenset({
+    "opendir", "lockfile", "replay_redirect", "write_iolog", "write_bw_log", "write_lat_log",
+    "write_iops_log", "write_hist_log", "merge_blktrace_file", "filename_format", "donorname",
+})  # fmt: skip
+COMMAND_OPTIONS = frozenset({"exec_prerun", "exec_postrun", "program"})
+
+_EXECUTES = "it would execute a command; iotrial runs nothing but the load"
+_TARGETS = "what the load is aimed at is the study's: say it under [targets]"
+
+# Refused wherever they stand, in a study's options and in a job file.
+REFUSED: Mapping[str, str] = {
+    "exec_prerun": _EXECUTES,
+    "exec_postrun": _EXECUTES,
+    "program": _EXECUTES,
+    "arguments": _EXECUTES,
+    "ioscheduler": "fio sets the scheduler and never puts it back: make queue.scheduler a factor",
+    "cgroup": "it changes the host's cgroups and leaves them behind",
+    "cgroup_weight": "it changes the host's cgroups and leaves them behind",
+    "cgroup_nodelete": "it changes the host's cgroups and leaves them behind",
+    "fill_device": "it writes until no space is left: give a size or a runtime",
+    "create_only": "it measures nothing; iotrial lays out files itself",
+    "allow_mounted_write": "iotrial never writes to a mounted device: make a file the target",
+    "profile": "a profile replaces the options, so nobody can tell what it writes to",
+    "read_iolog": "a replayed log says itself what is written to: iotrial cannot check it",
+    "verify_only": "it measures nothing",
+}
+# Refused in a study's options only: there, targets and iotrial say it.
+REFUSED_IN_OPTIONS: Mapping[str, str] = {
+    "filename": _TARGETS,
+    "directory": _TARGETS,
+    "opendir": _TARGETS,
+    "filename_format": _TARGETS,
+    "output": "iotrial keeps fio's whole output in the trial's folder",
+    "output-format": "iotrial asks for json+, the only format with histograms",
+    "name": "the workload's name is the job's name",
+    "stonewall": "one workload is one job: make a second workload, or use a jobfile",
+    "wait_for": "one workload is one job: make a second workload, or use a jobfile",
+}
+# Names that can be taken for a switch off or a zero: then there is nothing to refuse.
+HARMLESS_OFF = frozenset({
+    "fill_device", "create_only", "allow_mounted_write", "verify_only", "stonewall",
+})  # fmt: skip
+
+# fio takes seconds here, and cuts fractions off: 0.5 and 0.5s are 0 (fio 3.33).
+SECONDS = frozenset({
+    "runtime", "ramp_time", "startdelay", "steadystate_duration", "steadystate_ramp_time",
+})  # fmt: skip
+
+
+def is_off(value: str) -> bool:
+    return value.strip() == "0"
+
+
+def duration(text: str) -> float:
+    """fio's spelling of a time in seconds: ``10``, ``2s``, ``500ms``, ``100usec``, ``1m``.
+
+    Raises :class:`~iotrial.errors.UsageError`.
+    """
+    short = text.strip()
+    if short.endswith("sec"):
+        short = short.removesuffix("ec")
+    try:
+        return parse_seconds(short)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def spelled(seconds: float) -> str:
+    """Seconds as fio reads them without loss: whole seconds, else milliseconds, else µs."""
+    microseconds = round(seconds * 1e6)
+    for unit, step in (("s", 1_000_000), ("ms", 1_000)):
+        if microseconds % step == 0:
+            return f"{microseconds // step}{unit}"
+    return f"{microseconds}us"
