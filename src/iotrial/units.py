@@ -100,6 +100,12 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds * 1e9:.0f} ns" if seconds else "0 s"
 
 
+def format_wait(seconds: float) -> str:
+    """How long something will take, as one would say it: ``"8 s"``, ``"1m15s"``, ``"1h07m"``."""
+    whole = max(0, round(seconds))
+    return f"{whole} s" if whole < 60 else format_seconds(whole)
+
+
 def format_value(value: float, unit: str) -> str:
     """A number in a base unit (``1/s``, ``bytes/s``, ``s``, ``bytes``, ``fraction``) for people."""
     match unit:
@@ -134,7 +140,7 @@ def axis_scale(largest: float, unit: str) -> tuple[float, str]:
             steps = [(2.0 ** (10 * power), f"{name}B") for power, name in _BINARY]
             return _step(size, [(step, name + unit[5:]) for step, name in steps])
         case "s":
-            return _step(size, [(60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")])
+            return _step(size, [(3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")])
         case "1/s":
             return _step(size, [(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")])
         case "fraction":

@@ -16,7 +16,7 @@ from iotrial.model.trial import treatment_text
 from iotrial.plan.estimate import Estimate, estimate
 from iotrial.plan.load import load_study
 from iotrial.store import open_results
-from iotrial.units import format_bytes, format_seconds, parse_fraction
+from iotrial.units import format_bytes, format_wait, parse_fraction
 
 SHOWN = 12
 ASSUMED_NOISE = 0.05
@@ -113,7 +113,7 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: float) -> None:
     output.answer(f"[bold]{seen.study.question}[/]", "")
     output.answer(
         f"{len(seen.trials)} trials in {design.blocks} blocks, about"
-        f" {format_seconds(round(costs.seconds))}; {_written(costs)} written"
+        f" {format_wait(costs.seconds)}; {_written(costs)} written"
     )
     for name, difference in costs.resolvable:
         output.answer(_resolution(name, difference, noise))

@@ -14,7 +14,7 @@ from iotrial.cli.output import Output
 from iotrial.model.measurement import metric
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord, treatment_text
-from iotrial.units import format_seconds, format_value
+from iotrial.units import format_value, format_wait
 
 
 class Terminal:
@@ -94,7 +94,7 @@ class Terminal:
         mean = self._seconds.get("all") or expected
         if not mean or not self._left:
             return ""
-        return f"ETA {format_seconds(round(mean * self._left))}"
+        return f"ETA {format_wait(mean * self._left)}"
 
     def _show(self, text: str) -> None:
         if self._bar is not None:
