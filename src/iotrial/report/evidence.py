@@ -1,0 +1,217 @@
+"""What stands beside the numbers: machine, settings in force, exact commands, doubts."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from iotrial.model.doubt import Doubt
+from iotrial.model.results import Results
+from iotrial.model.trial import Treatment, treatment_text
+from iotrial.report.series import ordered
+from iotrial.report.visible import visible
+from iotrial.units import format_bytes
+
+_EXAMPLES = 3
+_COMMANDS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A host's facts, flattened: (what, value) pairs in the order they were written down."""
+
+    host: str
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """The settings observed in force, a line per treatment under ``columns``; ``start`` is what
+    the same settings were before the study (empty text: not known)."""
+
+    columns: tuple[str, ...]
+    start: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``varied`` differ between treatments or from the start; ``constant`` (name, value) never.
+    ``device`` is whose they are where all are one device's; else each name says it."""
+
+    device: str
+    varied: Varied
+    constant: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line as it was told to the tool, and the trials that used it."""
+
+    line: str
+    trials: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtGroup:
+    """Doubts of one check that ask for the same remedy.  ``what`` holds a few of them in their
+    own words; ``trials`` the folders (empty: the whole study)."""
+
+    check: str
+    invalid: bool
+    advice: str
+    what: tuple[str, ...]
+    said: int
+    trials: tuple[str, ...]
+
+
+def machines(results: Results) -> tuple[Machine, ...]:
+    """Every host's facts, except the settings in force at its start (see :func:`settings`)."""
+    return tuple(
+        Machine(visible(host), tuple(_flat({k: v for k, v in facts.items() if k != "settings"})))
+        for host, facts in sorted(results.facts.items())
+    )
+
+
+_SIZES = ("memory", "size", "swap")
+
+
+def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    match value:
+        case Mapping():
+            for key, part in value.items():
+                yield from _flat(part, f"{name} {key}".strip().replace("_", " "))
+        case list() | tuple():
+            yield visible(name), ", ".join(visible(str(part)) for part in value)
+        case int() if name.endswith(_SIZES) and not isinstance(value, bool):
+            yield visible(name), f"{format_bytes(value)} ({value:,} bytes)"
+        case None | "":
+            return
+        case _:
+            yield visible(name), visible(str(value))
+
+
+def tools(results: Results) -> tuple[str, ...]:
+    """Load tools with their versions as the machines named them: ``fio-3.39``."""
+    named = itertools.chain.from_iterable(
+        _mapping(facts.get("tools")).items() for facts in results.facts.values()
+    )
+    lines = {
+        visible(str(version) if name in str(version) else f"{name} {version}")
+        for name, version in named
+        if version
+    }
+    return tuple(sorted(lines))
+
+
+def settings(results: Results) -> Settings:
+    """What was read back before the load began, over all records, by treatment."""
+    seen: dict[Treatment, dict[_Key, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for treatment, triples in {(r.trial.treatment, r.before) for r in results.records}:
+        for device, tunable, value in triples:
+            seen[treatment][device, tunable].add(value)
+    keys = sorted({key for observed in seen.values() for key in observed})
+    devices = {device for device, _ in keys}
+    start = _at_start(results)
+    rows = [(treatment, seen[treatment]) for treatment in ordered(results, set(seen))]
+    constant = [key for key in keys if _constant(key, start, [row for _, row in rows])]
+    varied = [key for key in keys if key not in set(constant)]
+    return Settings(
+        visible(next(iter(devices))) if len(devices) == 1 else "",
+        Varied(
+            tuple(_name(key, devices) for key in varied),
+            tuple(visible(start.get(key, "")) for key in varied),
+            tuple(
+                (visible(treatment_text(t)), tuple(_values(observed, key) for key in varied))
+                for t, observed in rows
+            ),
+        ),
+        tuple((_name(key, devices), _values(rows[0][1], key)) for key in constant),
+    )
+
+
+_Key = tuple[str, str]  # device, tunable
+
+
+def _name(key: _Key, devices: set[str]) -> str:
+    device, tunable = key
+    return visible(f"{tunable} on {device}" if device and len(devices) > 1 else tunable)
+
+
+def _values(observed: Mapping[_Key, set[str]], key: _Key) -> str:
+    return visible(" or ".join(sorted(observed.get(key, ()))))
+
+
+def _constant(
+    key: _Key, start: Mapping[_Key, str], rows: Iterable[Mapping[_Key, set[str]]]
+) -> bool:
+    """The same in every treatment, and at the start where that is known."""
+    found = [row.get(key, set()) for row in rows]
+    values = set().union(*found)
+    return all(found) and len(values | {start.get(key, next(iter(values)))}) == 1
+
+
+def _at_start(results: Results) -> dict[_Key, str]:
+    """facts.settings of every host: device → tunable → value."""
+    return {
+        (device, tunable): str(value)
+        for facts in results.facts.values()
+        for device, values in _mapping(facts.get("settings")).items()
+        for tunable, value in _mapping(values).items()
+    }
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def commands(results: Results) -> tuple[tuple[Command, ...], int]:
+    """The distinct command lines, most used first, and how many more there are."""
+    used: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for record in results.records:
+        if record.command:
+            used[record.command].append(record.trial.folder)
+    every = sorted(used.items(), key=lambda item: -len(item[1]))
+    shown = [Command(visible(shlex.join(argv)), tuple(trials)) for argv, trials in every]
+    return tuple(shown[:_COMMANDS]), max(0, len(shown) - _COMMANDS)
+
+
+def doubts(results: Results) -> tuple[Doubt, ...]:
+    """The study's doubts, then each trial's; every trial's doubt names its folder."""
+    of_trials = (
+        Doubt(d.check, d.what, d.advice, d.invalid, d.trial or record.trial.folder)
+        for record in results.records
+        for d in record.doubts
+    )
+    return tuple(
+        Doubt(visible(d.check), visible(d.what), visible(d.advice), d.invalid, visible(d.trial))
+        for d in itertools.chain(results.doubts, of_trials)
+    )
+
+
+def failures(results: Results) -> tuple[Doubt, ...]:
+    """What failed trials died of, in the shape of doubts."""
+    advice = "read the trial's stdout and stderr, put it right, and run the study again"
+    return tuple(
+        Doubt("failed", visible(r.error or "no reason was kept"), advice, True, r.trial.folder)  # noqa: FBT003
+        for r in results.records
+        if r.state == "failed"
+    )
+
+
+def grouped(every: Iterable[Doubt]) -> tuple[DoubtGroup, ...]:
+    """Doubts by check and remedy: those that make trials INVALID first, then the frequent."""
+    groups: dict[tuple[str, bool, str], list[Doubt]] = defaultdict(list)
+    for doubt in every:
+        groups[doubt.check, doubt.invalid, doubt.advice].append(doubt)
+    made = [_group(*key, members) for key, members in groups.items()]
+    return tuple(sorted(made, key=lambda group: (not group.invalid, -len(group.trials))))
+
+
+def _group(check: str, invalid: bool, advice: str, members: list[Doubt]) -> DoubtGroup:  # noqa: FBT001
+    what = tuple(dict.fromkeys(doubt.what.rstrip(". ") for doubt in members))
+    trials = tuple(dict.fromkeys(doubt.trial for doubt in members if doubt.trial))
+    return DoubtGroup(check, invalid, advice.rstrip(". "), what[:_EXAMPLES], len(what), trials)

@@ -1,0 +1,190 @@
+"""HTML: one self-contained page, for a mail, a phone, a printer and a machine without a network.
+
+Nothing in it is fetched, and its content security policy forbids that anything be: only the
+page's own style sheet and its own script, both named by their hashes, are let through.  All text
+is escaped by Jinja; rows of the long table by :func:`_cell`.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from datetime import UTC, datetime
+from importlib import resources
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+import iotrial
+from iotrial.report import charts, palette, words
+from iotrial.report.strip import Scale, scale
+from iotrial.report.view import Counts, Number, Part, TrialRow, VerdictRow, View
+from iotrial.units import format_seconds, format_value
+
+_STRIP = 180  # pixels
+
+
+def html(view: View, *, folder: str = "") -> str:
+    """The whole page.
+
+    ``folder`` is the way from where the page will lie to the results folder, as a relative path;
+    empty when it lies in it.
+    """
+    style, script = _style(), _resource("sort.js")
+    environment = Environment(
+        loader=PackageLoader("iotrial.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(_WORDS)
+    when = None if view.started is None else datetime.fromtimestamp(view.started, UTC)
+    figures = [
+        charts.figures(part, view.margin, f"c{place}") for place, part in enumerate(view.parts)
+    ]
+    return environment.get_template("report.html.j2").render(
+        view=view,
+        figures=figures,
+        rows=_rows(view, f"{quote(folder.rstrip('/'))}/" if folder else ""),
+        anchor=functools.partial(_anchor, {row.folder: row.number for row in view.trials}),
+        several_targets=_several_targets(view),
+        on=scale((f for f in view.findings if f.primary), view.margin, _STRIP),
+        has_findings=any(part.findings for part in view.parts),
+        has_resolvable=any(part.resolvable is not None for part in view.parts),
+        when=when and f"{when:%Y-%m-%d %H:%M} UTC",
+        lasted=format_seconds(view.seconds),
+        version=iotrial.__version__,
+        style=style,
+        style_hash=_hash(style),
+        script=script,
+        script_hash=_hash(script),
+    )
+
+
+def _resource(name: str) -> Markup:
+    text = resources.files("iotrial.report").joinpath("templates", name).read_text("utf-8")
+    return Markup(text)  # noqa: S704 -- the package's own
+
+
+def _style() -> Markup:
+    """The style sheet, and for the dark the exchange of every colour the charts draw with."""
+    swaps = "\n".join(
+        f'svg.chart [{what}="{colour.light}"] {{ {what}: {colour.dark}; }}'
+        for colour in palette.CHART_COLOURS
+        for what in ("fill", "stroke")
+    )
+    dark = f"@media screen and (prefers-color-scheme: dark) {{\n{swaps}\n}}\n"
+    return _resource("report.css") + Markup(dark)  # noqa: S704 -- the palette is ours
+
+
+def _hash(text: str) -> str:
+    """A content security policy's name for an inline style or script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+# -- words the template uses -----------------------------------------------------------------
+
+
+def _number(value: float | None, unit: str) -> str:
+    return "–" if value is None else format_value(value, unit)
+
+
+def _level(row: VerdictRow, view: View) -> str:
+    several = len({finding.factor for finding in view.findings}) > 1
+    return f"{row.finding.factor}={row.finding.level}" if several else row.finding.level
+
+
+def _baselines(part: Part) -> str:
+    return ", ".join(dict.fromkeys(row.finding.baseline for row in part.findings))
+
+
+def _trials_done(counts: Counts) -> str:
+    done = counts.valid + counts.invalid + counts.failed
+    parts = [f"{counts.valid:,} of {words.count(done, 'trial')} count"]
+    parts += [f"{counts.invalid:,} INVALID"] if counts.invalid else []
+    parts += [f"{counts.failed:,} failed"] if counts.failed else []
+    parts += [f"{counts.missing:,} planned and not done"] if counts.missing else []
+    return ", ".join(parts) + "."
+
+
+def _strip(row: VerdictRow, on: Scale, margin: float) -> Markup:
+    """The interval beside its numbers, drawn with the sheet's colours; all strips on one scale."""
+    finding = row.finding
+    ends = [finding.ratio if end is None else end for end in (finding.low, finding.high)]
+    left, right, low, high, none, at = (
+        round(6 + on.place(ratio) * (on.width - 12), 1)
+        for ratio in (1 - margin, 1 + margin, *ends, 1.0, finding.ratio)
+    )
+    return Markup(
+        '<svg class="strip {v}" width="{w}" height="18" viewBox="0 0 {w} 18" aria-hidden="true">'
+        '<rect class="band" x="{l}" width="{b}" height="18"/>'
+        '<path class="none" d="M{n} 0V18"/><path class="line" d="M{a} 9H{z}"/>'
+        '<circle cx="{m}" cy="9" r="4.5"/></svg>'
+    ).format(
+        v=finding.verdict, w=on.width, l=left, b=round(right - left, 1), n=none, a=low, z=high, m=at
+    )
+
+
+_WORDS = {
+    "baselines": _baselines,
+    "change": words.change,
+    "count": words.count,
+    "direction": words.direction,
+    "guard": words.guard,
+    "level": _level,
+    "number": _number,
+    "share": words.share,
+    "some": words.some,
+    "strip": _strip,
+    "trials_done": _trials_done,
+    "verdicts": words.VERDICTS,
+}
+
+
+# -- the long table --------------------------------------------------------------------------
+# Ten thousand rows: put together here rather than in the template, and without the closing tags
+# that HTML lets out (13.1.2.4 of the standard), which halves the page.
+
+
+def _several_targets(view: View) -> bool:
+    return len({row.target for row in view.trials}) > 1
+
+
+def _anchor(numbers: dict[str, int], folder: str) -> str:
+    return f"t{numbers.get(quote(folder, safe=''), 0)}"
+
+
+def _rows(view: View, prefix: str) -> Markup:
+    targets = _several_targets(view)
+    lines = [_row(row, prefix, _cell(row.target) if targets else "") for row in view.trials]
+    return Markup("".join(lines))  # noqa: S704 -- every text went through _cell
+
+
+def _row(row: TrialRow, prefix: str, target: str) -> str:
+    again = f" (attempt {row.attempt})" if row.attempt > 1 else ""
+    doubts = _cell(", ".join(row.doubts))
+    base = f"{prefix}trials/{row.folder}/"
+    return (
+        f"<tr id=t{row.number} class={row.state}><td class=n>{row.number}"
+        f"<td class=n data-s={row.seconds:.1f}>{format_seconds(row.seconds)}"
+        f"{_cell(row.workload)}{_cell(row.treatment)}{target}"
+        f"<td class=n>{row.block}{_linked(row.response, prefix)}{_linked(row.p99, prefix)}"
+        f"<td>{row.state}{again}{doubts}"
+        f'<td class=k><a href="{base}command">command</a> <a href="{base}stdout">stdout</a>\n'
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _cell(text: str) -> str:
+    return f"<td>{escape(text)}"
+
+
+def _linked(number: Number, prefix: str) -> str:
+    if number.value is None:
+        return "<td class=n data-s>–"
+    said = escape(format_value(number.value, number.unit))
+    shown = f'<a href="{prefix}{number.href}">{said}</a>' if number.href else said
+    return f"<td class=n data-s={number.value:.6g}>{shown}"

@@ -1,0 +1,129 @@
+"""Markdown: the report for an issue, a merge request or a wiki.  Tables as GitHub reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from iotrial.report import words
+from iotrial.report.evidence import DoubtGroup
+from iotrial.report.strip import Scale, scale, strip
+from iotrial.report.view import Part, VerdictRow, View
+from iotrial.units import format_value
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]#|~>$]|^[-+=])")
+_STRIP = 23
+
+
+def markdown(view: View) -> str:
+    """The whole report, without charts: answer, verdicts, doubts, settings, machine, commands."""
+    return "\n".join(line for block in _blocks(view) for line in (*block, "")).rstrip() + "\n"
+
+
+def escape(text: str) -> str:
+    """``text`` as it is, whatever it holds: no markup, no link, no mention, one table cell."""
+    safe = _SPECIAL.sub(r"\\\1", " ".join(text.splitlines()))
+    return safe.replace("&", "&amp;").replace("<", "&lt;").replace("://", "&#58;//")
+
+
+def code(text: str) -> str:
+    """``text`` between as many backticks as it needs; fit for a table cell."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence, pad = "`" * (longest + 1), " " if "`" in text else ""
+    return f"{fence}{pad}{text}{pad}{fence}".replace("|", "\\|")
+
+
+def _blocks(view: View) -> Iterator[list[str]]:
+    yield [f"# {escape(view.answer)}"]
+    if view.question:
+        yield [f"Asked: {escape(view.question)}"]
+    on = scale(view.findings, view.margin, _STRIP)
+    for part in view.parts:
+        if part.findings:
+            yield from _part(part, view, on)
+    yield [_method(view)]
+    if view.doubt_groups:
+        yield ["## Doubts"]
+        yield [_doubt(group) for group in view.doubt_groups]
+    yield from _evidence(view)
+
+
+def _part(part: Part, view: View, on: Scale) -> Iterator[list[str]]:
+    said = [escape(part.metric.title), words.direction(part.metric.higher)]
+    if part.resolvable is not None:
+        said.append(f"could tell from {words.share(part.resolvable)}")
+    yield [f"## {escape(part.workload)}"]
+    yield [", ".join(filter(None, said)) + "."]
+    head = ("level", "verdict", "change (interval)", "", "baseline", "this level", "blocks")
+    yield _table(head, [_row(row, view, on) for row in part.findings])
+    if part.guardrails:
+        guards = ("guardrail", "level", "tolerated", "change (interval)")
+        yield _table(guards, [_guardrail(row) for row in part.guardrails])
+
+
+def _row(row: VerdictRow, view: View, on: Scale) -> Sequence[str]:
+    finding = row.finding
+    several = len({other.factor for other in view.findings}) > 1
+    name = f"{finding.factor}={finding.level}" if several else finding.level
+    verdict = words.VERDICTS[finding.verdict]
+    return (
+        escape(name),
+        verdict if finding.verdict in ("same", "cannot-tell") else f"**{verdict}**",
+        words.change(finding),
+        code(strip(finding, on).replace(" ", "·")),
+        f"{_number(row.base, row.metric.unit)} ({escape(finding.baseline)})",
+        _number(row.value, row.metric.unit),
+        str(finding.n),
+    )
+
+
+def _guardrail(row: VerdictRow) -> Sequence[str]:
+    finding = row.finding
+    held = words.guard(finding, row.tolerated)
+    return escape(row.metric.title), escape(finding.level), held, words.change(finding)
+
+
+def _number(value: float | None, unit: str) -> str:
+    return "–" if value is None else escape(format_value(value, unit))
+
+
+def _method(view: View) -> str:
+    counts = view.counts
+    same = f"Differences within {words.share(view.margin)} count as the same."
+    done = f"{counts.valid:,} valid, {counts.invalid:,} INVALID, {counts.failed:,} failed trials."
+    measured = f"Measured with {escape(', '.join(view.tools))}." if view.tools else ""
+    return " ".join(filter(None, (escape(view.method), same, done, measured)))
+
+
+def _doubt(group: DoubtGroup) -> str:
+    where = words.some(group.trials, 5) if group.trials else "the whole study"
+    more = group.said - len(group.what)
+    what = "; ".join(map(escape, group.what)) + (f" and {more:,} more like these" if more else "")
+    mark = " (does not count)" if group.invalid else ""
+    said = f"{what}. What to do: {escape(group.advice)}. ({escape(where)})"
+    return f"- **{escape(group.check)}**{mark}: {said}"
+
+
+def _evidence(view: View) -> Iterator[list[str]]:
+    varied = view.settings.varied
+    if varied.columns:
+        yield ["## Settings in force"]
+        rows = [("before the study", varied.start), *varied.rows]
+        yield _table(
+            ("treatment", *map(escape, varied.columns)),
+            [(escape(name), *(escape(v) or "–" for v in values)) for name, values in rows],
+        )
+    for machine in view.machines:
+        yield [f"## Machine {escape(machine.host)}"]
+        yield _table(("", ""), [(escape(name), escape(value)) for name, value in machine.facts])
+    if view.commands:
+        yield ["## Commands"]
+        yield [
+            f"- {code(command.line)} ({words.count(len(command.trials), 'trial')})"
+            for command in view.commands
+        ]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(line) + " |" for line in lines]

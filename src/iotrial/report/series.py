@@ -1,0 +1,191 @@
+"""What the charts of one workload show, as numbers: every trial over time, and latencies."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from iotrial.model.results import Results
+from iotrial.model.study import Study
+from iotrial.model.trial import Treatment, TrialRecord, treatment_text
+from iotrial.report.visible import visible
+
+DRAWN = 2000
+"""Points on one chart beyond which more ink says nothing more."""
+_GROUPS = 8
+"""Colours and shapes that a reader can tell apart."""
+ALL_SHOWN = 20
+"""Trials beyond which a spread is the middle 90 % and no longer the whole range."""
+_BOUNDARIES = 40
+"""Blocks beyond which their boundaries would be a grey wall."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One trial: ``seconds`` since the study's first, ``value`` in the metric's base unit."""
+
+    seconds: float
+    value: float
+    group: str
+    number: int
+    valid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A latency percentile of one group over its valid trials, in seconds."""
+
+    group: str
+    operation: str
+    percentile: str
+    middle: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Everything the charts of ``workload`` draw.
+
+    ``groups`` are the colours, the baseline first.  ``points`` are at most about
+    :data:`DRAWN` of the ``measured`` trials that have a value.  ``blocks`` are the seconds at
+    which a block began, over all workloads (empty when there are too many to draw).
+    """
+
+    workload: str
+    groups: tuple[str, ...]
+    grouped_by: str
+    points: tuple[Point, ...]
+    measured: int
+    blocks: tuple[float, ...]
+    spreads: tuple[Spread, ...]
+
+
+Numbers = Mapping[str, float]
+"""A trial's own numbers by metric (job ``all``)."""
+
+
+def numbers(record: TrialRecord) -> dict[str, float]:
+    """The trial's own numbers by metric, base units."""
+    return {m.metric: m.value for m in record.measurements if m.job == "all"}
+
+
+def series(results: Results, workload: str, metric: str) -> Series:
+    """The series of one workload whose response is ``metric``."""
+    records = [record for record in results.records if record.trial.workload == workload]
+    treatments = ordered(results, {record.trial.treatment for record in records})
+    groups, grouped_by = _groups(treatments)
+    start = min((record.started for record in results.records), default=0.0)
+    rows = [(record, numbers(record), groups[record.trial.treatment]) for record in records]
+    points = [
+        Point(r.started - start, n[metric], group, r.trial.number, r.state == "valid")
+        for r, n, group in rows
+        if metric in n
+    ]
+    return Series(
+        workload=visible(workload),
+        groups=tuple(dict.fromkeys(groups[treatment] for treatment in treatments)),
+        grouped_by=grouped_by,
+        points=thinned(points, DRAWN),
+        measured=len(points),
+        blocks=_block_starts(results.records, start),
+        spreads=_spreads([(n, group) for r, n, group in rows if r.state == "valid"]),
+    )
+
+
+def ordered(results: Results, treatments: set[Treatment]) -> list[Treatment]:
+    """Treatments in the study's order of levels, the baseline's first."""
+    return sorted(treatments, key=lambda treatment: _rank(results, treatment))
+
+
+def _rank(results: Results, treatment: Treatment) -> list[tuple[int, str]]:
+    return [
+        (
+            -1
+            if results.baselines.get(factor) == label
+            else _labels(results.study, factor).get(label, 0),
+            label,
+        )
+        for factor, label in treatment
+    ]
+
+
+def _labels(study: Study, name: str) -> dict[str, int]:
+    for factor in study.factors:
+        if factor.name == name:
+            return {level.label: place for place, level in enumerate(factor.levels)}
+    return {}
+
+
+def _groups(treatments: Sequence[Treatment]) -> tuple[dict[Treatment, str], str]:
+    """What each treatment is coloured as, and what the colours are: a level where one factor
+    varies, a treatment while there are colours for all of them, else the first factor's level."""
+    factors = list(dict.fromkeys(factor for treatment in treatments for factor, _ in treatment))
+    if len(factors) > 1 and len(treatments) <= _GROUPS:
+        return {t: visible(treatment_text(t)) for t in treatments}, "treatment"
+    first = factors[0] if factors else ""
+    return {t: visible(dict(t).get(first, "-")) for t in treatments}, visible(first)
+
+
+def _block_starts(records: Sequence[TrialRecord], start: float) -> tuple[float, ...]:
+    starts: dict[int, float] = {}
+    for record in records:
+        if record.trial.attempt == 1:
+            seconds = record.started - start
+            starts[record.trial.block] = min(seconds, starts.get(record.trial.block, seconds))
+    return tuple(sorted(starts.values())) if len(starts) <= _BOUNDARIES else ()
+
+
+def thinned(points: Sequence[Point], limit: int) -> tuple[Point, ...]:
+    """At most about ``limit`` points, evenly over time.
+
+    The highest and the lowest of each group stay whatever happens, and up to a quarter of the
+    room goes to trials that do not count: those are the ones a reader looks for.
+    """
+    if len(points) <= limit:
+        return tuple(points)
+    rest = [point for point in points if not point.valid]
+    kept = _every([point for point in points if point.valid], limit - min(len(rest), limit // 4))
+    kept |= _every(rest, limit // 4) | _extremes(points)
+    return tuple(point for point in points if point in kept)
+
+
+def _every(points: Sequence[Point], limit: int) -> set[Point]:
+    step = -(-len(points) // limit) if points else 1
+    return set(points[::step])
+
+
+def _extremes(points: Sequence[Point]) -> set[Point]:
+    groups: dict[str, list[Point]] = defaultdict(list)
+    for point in points:
+        groups[point.group].append(point)
+    ends = [(min, max)] * len(groups)
+    return {
+        end(group, key=lambda point: point.value)
+        for group, pair in zip(groups.values(), ends, strict=True)
+        for end in pair
+    }
+
+
+def _spreads(rows: Sequence[tuple[Numbers, str]]) -> tuple[Spread, ...]:
+    found: dict[tuple[str, float, str, str], list[float]] = defaultdict(list)
+    for row, group in rows:
+        for metric, value in row.items():
+            operation, dot, percentile = metric.partition(".clat.p")
+            if dot and value > 0:
+                found[operation, float(percentile), percentile, group].append(value)
+    return tuple(
+        _spread(group, operation, f"p{percentile}", sorted(values))
+        for (operation, _, percentile, group), values in sorted(found.items())
+    )
+
+
+def _spread(group: str, operation: str, percentile: str, values: Sequence[float]) -> Spread:
+    cut = 0 if len(values) <= ALL_SHOWN else len(values) // 20
+    return Spread(
+        group, visible(operation), percentile, median(values), values[cut], values[-1 - cut],
+        len(values),
+    )  # fmt: skip

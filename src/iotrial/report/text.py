@@ -1,0 +1,109 @@
+"""Text: the verdicts on a terminal, within 80 columns, with or without colour.
+
+Pure: the caller prints.  Names are put in as plain text, never as Rich markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from iotrial.model.finding import Verdict
+from iotrial.report import words
+from iotrial.report.evidence import DoubtGroup
+from iotrial.report.strip import Scale, ruler, scale, strip
+from iotrial.report.view import Part, VerdictRow, View
+
+_STRIP = 20
+_LEVEL = 16
+_STYLES: dict[Verdict, str] = {
+    "better": "bold green",
+    "worse": "bold red",
+    "same": "bold",
+    "cannot-tell": "yellow",
+}
+
+
+def verdict_table(view: View) -> RenderableType:
+    """The answer, a table of verdicts per workload, what they rest on, and the doubts."""
+    on = scale((f for f in view.findings if f.primary), view.margin, _STRIP)
+    return Group(*_lines(view, on))
+
+
+def _lines(view: View, on: Scale) -> Iterator[RenderableType]:
+    yield Text(view.answer, style="bold")
+    yield Text()
+    for part in view.parts:
+        if part.findings:
+            yield _heading(part)
+            yield _table(part, view, on)
+            yield from _guardrails(part)
+            yield Text()
+    yield Text(_terms(view), style="dim")
+    for group in view.doubt_groups:
+        yield Text()
+        yield from _doubt(group)
+
+
+def _heading(part: Part) -> Text:
+    baselines = ", ".join(dict.fromkeys(row.finding.baseline for row in part.findings))
+    said = [part.metric.title, words.direction(part.metric.higher), f"against {baselines}"]
+    if part.resolvable is not None:
+        said.append(f"could tell from {words.share(part.resolvable)}")
+    heading = Text(part.workload, style="bold")
+    return heading.append("  " + ", ".join(filter(None, said)), style="not bold")
+
+
+def _table(part: Part, view: View, on: Scale) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    several = len({finding.factor for finding in view.findings}) > 1
+    table.add_column("level", max_width=_LEVEL, overflow="fold")
+    table.add_column("change in % (interval)", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
+    table.add_column(Text(ruler(on)), no_wrap=True, width=on.width)
+    for row in part.findings:
+        finding = row.finding
+        name = f"{finding.factor}={finding.level}" if several else finding.level
+        style = _STYLES[finding.verdict]
+        table.add_row(
+            Text(name),
+            Text(f"{words.bare(finding.ratio)} ({words.interval(finding)})"),
+            Text(words.VERDICTS[finding.verdict], style=style),
+            str(finding.n),
+            Text(strip(finding, on), style=style.removeprefix("bold ")),
+        )
+    return table
+
+
+def _guardrails(part: Part) -> Iterator[RenderableType]:
+    for row in part.guardrails:
+        yield Padding(Text(_guardrail(row)), (0, 0, 0, 2))
+
+
+def _guardrail(row: VerdictRow) -> str:
+    finding = row.finding
+    held = words.guard(finding, row.tolerated)
+    return f"guardrail {finding.metric}, {finding.level}: {words.change(finding)}: {held}"
+
+
+def _terms(view: View) -> str:
+    counts = view.counts
+    said = [view.method, f"Differences within {words.share(view.margin)} count as the same."]
+    trials = [f"{words.count(counts.valid, 'trial')} count"]
+    trials += [f"{counts.invalid:,} INVALID"] if counts.invalid else []
+    trials += [f"{counts.failed:,} failed"] if counts.failed else []
+    return " ".join(filter(None, [*said, ", ".join(trials) + "."]))
+
+
+def _doubt(group: DoubtGroup) -> Iterator[RenderableType]:
+    where = words.count(len(group.trials), "trial") if group.trials else "the whole study"
+    mark = " does not count" if group.invalid else ""
+    head = Text("doubt ", style="yellow").append(group.check, style="bold")
+    yield head.append(f" ({where}{mark and ', which' + mark}): " + "; ".join(group.what))
+    yield Padding(Text(f"→ {group.advice}"), (0, 0, 0, 2))

@@ -1,0 +1,295 @@
+"""View: everything a report says, as data.  Renderers add nothing and leave nothing unsaid.
+
+Text in a view is fit to look at (:mod:`iotrial.report.visible`) and not escaped for any format.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import quote
+
+from iotrial.model.doubt import Doubt
+from iotrial.model.finding import Comparison, Finding
+from iotrial.model.measurement import Metric, metric
+from iotrial.model.results import Results
+from iotrial.model.trial import TrialRecord, treatment_text
+from iotrial.report import evidence
+from iotrial.report.series import Series, series
+from iotrial.report.visible import visible, visible_lines
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRow:
+    """A finding with what a reader needs beside it.
+
+    ``value`` and ``base`` are geometric means of the valid trials at the level and at the
+    baseline, in ``metric.unit`` (None: no trial); ``tolerated`` is a guardrail's largest relative
+    change (0 for a primary finding).
+    """
+
+    finding: Finding
+    metric: Metric
+    value: float | None
+    base: float | None
+    tolerated: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A value in a base unit (None: not measured) and the link to the raw file it came from."""
+
+    value: float | None
+    unit: str
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    """One trial of the table.  Links are relative to the folder that holds ``trials/`` and
+    percent-encoded.  ``seconds`` since the study's first trial; ``p99`` is the response's
+    operation's 99th percentile of completion latency."""
+
+    number: int
+    workload: str
+    treatment: str
+    target: str
+    block: int
+    attempt: int
+    seconds: float
+    state: str
+    response: Number
+    p99: Number
+    folder: str
+    doubts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Trials by what became of them; ``missing`` are planned and not yet done."""
+
+    planned: int
+    valid: int
+    invalid: int
+    failed: int
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One workload: its primary findings and guardrails, and the numbers of its charts."""
+
+    workload: str
+    metric: Metric
+    tool: str
+    options: str
+    findings: tuple[VerdictRow, ...]
+    guardrails: tuple[VerdictRow, ...]
+    resolvable: float | None
+    series: Series
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything a report says.  ``margin`` and ``confidence`` are fractions; ``started`` is
+    seconds since the epoch (None: nothing was done), ``seconds`` from the first trial's start to
+    the last one's end."""
+
+    study: str
+    question: str
+    answer: str
+    method: str
+    margin: float
+    confidence: float
+    blocks: int
+    parts: tuple[Part, ...]
+    counts: Counts
+    trials: tuple[TrialRow, ...]
+    doubts: tuple[Doubt, ...]
+    failures: tuple[Doubt, ...]
+    doubt_groups: tuple[evidence.DoubtGroup, ...]
+    machines: tuple[evidence.Machine, ...]
+    tools: tuple[str, ...]
+    settings: evidence.Settings
+    commands: tuple[evidence.Command, ...]
+    more_commands: int
+    study_text: str
+    digest: str
+    started: float | None
+    seconds: float
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings, the primary ones of every workload first."""
+        rows = [row for part in self.parts for row in part.findings]
+        rows += [row for part in self.parts for row in part.guardrails]
+        return tuple(row.finding for row in rows)
+
+
+def view(results: Results, comparison: Comparison) -> View:
+    """Everything a report on ``results`` says, given what the statistics found."""
+    study = results.study
+    doubts, failures = evidence.doubts(results), evidence.failures(results)
+    commands, more = evidence.commands(results)
+    started = min((record.started for record in results.records), default=None)
+    ended = max((record.started + record.seconds for record in results.records), default=0.0)
+    return View(
+        study=visible(study.name),
+        question=visible(comparison.question or study.question),
+        answer=visible(comparison.recommendation) or "There is no answer yet.",
+        method=visible(comparison.method),
+        margin=study.decide.margin,
+        confidence=study.decide.confidence,
+        blocks=study.design.blocks,
+        parts=_parts(results, comparison),
+        counts=_counts(results),
+        trials=_trials(results, _responses(results, comparison)),
+        doubts=doubts,
+        failures=failures,
+        doubt_groups=evidence.grouped((*doubts, *failures)),
+        machines=evidence.machines(results),
+        tools=evidence.tools(results),
+        settings=evidence.settings(results),
+        commands=commands,
+        more_commands=more,
+        study_text=visible_lines(study.text),
+        digest=visible(study.digest),
+        started=started,
+        seconds=ended - started if started is not None else 0.0,
+    )
+
+
+def _responses(results: Results, comparison: Comparison) -> dict[str, str]:
+    """The metric that answers for each workload: the study's, else the findings'."""
+    found = {f.workload: f.metric for f in reversed(comparison.findings) if f.primary}
+    return found | dict(results.study.decide.primary)
+
+
+def _metric(name: str) -> Metric:
+    try:
+        return metric(name)
+    except KeyError:
+        return Metric(name, "", None, visible(name))
+
+
+def _counts(results: Results) -> Counts:
+    states = [record.state for record in results.records]
+    done = {record.trial.number for record in results.records}
+    return Counts(
+        len(results.planned),
+        states.count("valid"),
+        states.count("invalid"),
+        states.count("failed"),
+        sum(trial.number not in done for trial in results.planned),
+    )
+
+
+def _parts(results: Results, comparison: Comparison) -> tuple[Part, ...]:
+    responses = _responses(results, comparison)
+    resolvable = dict(comparison.resolvable)
+    parts = []
+    for workload in results.study.workloads:
+        of_this = [f for f in comparison.findings if f.workload == workload.name]
+        rows = _rows(results, of_this)
+        response = responses.get(workload.name, "")
+        parts.append(
+            Part(
+                workload=visible(workload.name),
+                metric=_metric(response),
+                tool=visible(workload.tool),
+                options=visible(" ".join(f"{name}={value}" for name, value in workload.options)),
+                findings=tuple(row for row in rows if row.finding.primary),
+                guardrails=tuple(row for row in rows if not row.finding.primary),
+                resolvable=resolvable.get(workload.name),
+                series=series(results, workload.name, response),
+            )
+        )
+    return tuple(parts)
+
+
+def _rows(results: Results, findings: list[Finding]) -> list[VerdictRow]:
+    names = {finding.metric for finding in findings}
+    means = {name: _means(results, findings[0].workload, name) for name in names}
+    tolerated = dict(results.study.decide.guardrails)
+    return [
+        VerdictRow(
+            _shown(finding),
+            _metric(finding.metric),
+            means[finding.metric].get((finding.factor, finding.level)),
+            means[finding.metric].get((finding.factor, finding.baseline)),
+            0.0 if finding.primary else tolerated.get(finding.metric, 0.0),
+        )
+        for finding in findings
+    ]
+
+
+def _shown(finding: Finding) -> Finding:
+    return replace(
+        finding,
+        workload=visible(finding.workload),
+        metric=visible(finding.metric),
+        factor=visible(finding.factor),
+        level=visible(finding.level),
+        baseline=visible(finding.baseline),
+    )
+
+
+def _means(results: Results, workload: str, name: str) -> dict[tuple[str, str], float]:
+    """Geometric mean over the valid trials of a workload, for every (factor, label)."""
+    logs: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for record in results.records:
+        if record.trial.workload == workload and record.state == "valid":
+            value = record.value(name)
+            if value is not None and value > 0:
+                for cell in record.trial.treatment:
+                    logs[cell].append(math.log(value))
+    return {cell: math.exp(math.fsum(values) / len(values)) for cell, values in logs.items()}
+
+
+def _trials(results: Results, responses: Mapping[str, str]) -> tuple[TrialRow, ...]:
+    start = min((record.started for record in results.records), default=0.0)
+    metrics = {workload: _metric(name) for workload, name in responses.items()}
+    nothing = Metric("", "", None, "")
+    return tuple(
+        _trial(record, metrics.get(record.trial.workload, nothing), record.started - start)
+        for record in results.records
+    )
+
+
+def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
+    trial = record.trial
+    folder = quote(os.fsencode(trial.folder), safe="")
+    latency = response.name.partition(".")[0] + ".clat.p99"
+    checks = [visible(doubt.check) for doubt in record.doubts]
+    return TrialRow(
+        number=trial.number,
+        workload=visible(trial.workload),
+        treatment=visible(treatment_text(trial.treatment)),
+        target=visible(trial.target),
+        block=trial.block,
+        attempt=trial.attempt,
+        seconds=seconds,
+        state=record.state,
+        response=_number(record, response.name, response.unit, folder),
+        p99=_number(record, latency, "s", folder),
+        folder=folder,
+        doubts=tuple([*checks, visible(record.error)] if record.error else checks),
+    )
+
+
+def _number(record: TrialRecord, name: str, unit: str, folder: str) -> Number:
+    for found in record.measurements:
+        if found.metric == name and found.job == "all":
+            return Number(found.value, unit, _href(folder, found.raw))
+    return Number(None, unit)
+
+
+def _href(folder: str, raw: str) -> str:
+    """``trials/0007-3fa9c1/fio.json``; empty where ``raw`` would lead out of the folder."""
+    parts = raw.split("/")
+    if not raw or {"", ".", ".."} & set(parts):
+        return ""
+    return "/".join(["trials", folder, *(quote(os.fsencode(part), safe="") for part in parts)])

@@ -1,0 +1,65 @@
+"""How a report says a change, an interval and a verdict: the same words in every shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotrial.model.finding import Finding, Verdict
+from iotrial.units import format_change
+
+VERDICTS: dict[Verdict, str] = {
+    "better": "better",
+    "worse": "worse",
+    "same": "same",
+    "cannot-tell": "cannot tell",
+}
+
+
+def bare(ratio: float) -> str:
+    """A ratio as a signed change without its unit: 0.82 → ``−18.0``."""
+    return format_change(ratio).removesuffix(" %")
+
+
+def interval(finding: Finding) -> str:
+    """``−19.9 … −16.1``, or ``no interval`` where one block allows none."""
+    if finding.low is None or finding.high is None:
+        return "no interval"
+    return f"{bare(finding.low)} … {bare(finding.high)}"
+
+
+def change(finding: Finding) -> str:
+    """``−18.0 % (−19.9 … −16.1)``."""
+    return f"{format_change(finding.ratio)} ({interval(finding)})"
+
+
+def share(fraction: float) -> str:
+    """A size without a sign: 0.021 → ``2.1 %``, 0.02 → ``2 %``."""
+    return f"{fraction * 100:.1f}".removesuffix(".0") + " %"
+
+
+def direction(higher: bool | None) -> str:  # noqa: FBT001 -- three-valued, as Metric.higher is
+    """What is better in a metric, in words."""
+    return {True: "more is better", False: "less is better", None: ""}[higher]
+
+
+def count(number: int, noun: str) -> str:
+    """``1 trial``, ``3 trials``, ``10,000 trials``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def some(names: Sequence[str], limit: int) -> str:
+    """The first ``limit`` names, and how many more there are."""
+    head = ", ".join(names[:limit])
+    return f"{head} and {len(names) - limit:,} more" if len(names) > limit else head
+
+
+def guard(finding: Finding, tolerated: float) -> str:
+    """Whether a guardrail holds: ``within +10 %``, ``beyond +10 %``, ``may be beyond +10 %``.
+
+    ``tolerated`` is the largest relative change allowed, upwards if positive, downwards if not.
+    """
+    limit = 1 + tolerated
+    ends = [finding.ratio if end is None else end for end in (finding.low, finding.high)]
+    outside = [end > limit if tolerated >= 0 else end < limit for end in ends]
+    held = "beyond" if all(outside) else "may be beyond" if any(outside) else "within"
+    return f"{held} {bare(limit).removesuffix('.0')} %"
