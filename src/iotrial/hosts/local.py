@@ -46,9 +46,9 @@ def wakeup_pipe() -> Iterator[int]:
 
 
 class LocalHost:
-    """The machine we are on.  ``wakeup`` is a non-blocking descriptor that becomes readable when a signal
-    arrives (:func:`wakeup_pipe`; None: waits do not return early).  ``purpose`` is what the lock
-    file tells another iotrial that finds it held, such as the name of the study."""
+    """The machine we are on.  ``wakeup`` is a non-blocking descriptor that becomes readable when
+    a signal arrives (:func:`wakeup_pipe`; None: waits do not return early).  ``purpose`` is what
+    the lock file tells another iotrial that finds it held, such as the name of the study."""
 
     name = "local"
 

@@ -1,0 +1,290 @@
+"""A kernel in a dictionary, as a host: what ``--pretend`` runs on, and the crash tests.
+
+Its block queues behave as a 6.18 kernel's (``fake_queue``), its loads are a pretended fio
+(``fake_fio``), its clock is its own: a whole study takes milliseconds.  It refuses and crashes
+on demand.
+
+Every act that changes the machine is an *operation* and is counted: write, save, append, remove,
+start, a signal to a load, and each run of a command that changes something.  ``crash_after=k``
+ends the controller at the k-th: :class:`HostCrashed` is raised there and at everything the dead
+controller still tries (``finally`` blocks, ``with`` exits), while the machine and its loads live
+on.  :meth:`FakeHost.reconnect` is the next controller's arrival, :meth:`FakeHost.reboot` and
+:meth:`FakeHost.power_cut` are what they say.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import Literal, TypeVar
+
+from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
+from iotrial.hosts import fake_load
+from iotrial.hosts.fake_commands import COMMANDS, Said, send
+from iotrial.hosts.fake_disk import DISKS, Disk, block
+from iotrial.hosts.fake_machine import Machine
+from iotrial.model.host import Completed
+
+_T = TypeVar("_T")
+
+CrashHow = Literal["before", "torn", "after"]
+"""The operation was not done; was done by half (save: only the file beside; append: half of the
+bytes; any other: not done); was done, and nothing after it."""
+
+
+class HostCrashed(BaseException):
+    """The controller died.  Not an Exception: no handler may swallow a SIGKILL."""
+
+
+class FakeProcess:
+    """A pretended load: a leader and one child in a process group of their own."""
+
+    def __init__(self, host: FakeHost, pid: int) -> None:
+        self._host = host
+        self._pid = pid
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    def wait(self, seconds: float) -> int | None:
+        """Returns at once in real time: the clock is the host's own."""
+        machine = self._host.alive()
+        task = machine.tasks.get(self._pid)
+        if task is not None:
+            machine.pass_time(min(seconds, max(0.0, task.ends - machine.clock)))
+        if self._pid in machine.tasks:
+            return None
+        # As on a real host, what is left of the group ends with its leader.
+        send(machine, -self._pid, 9)
+        return machine.ended.get(self._pid, -9)
+
+    def kill(self, *, gently: bool) -> None:
+        machine = self._host.alive()
+        if any(task.group == self._pid for task in machine.tasks.values()):
+            self._host.change(
+                f"kill {self._pid}", lambda: send(machine, -self._pid, 15 if gently else 9)
+            )
+
+
+class FakeHost:
+    """A pretended machine.
+
+    ``seed`` makes its noise and its boot ids repeatable.  ``refuse`` maps a path, a pattern
+    (fnmatch) or ``read PATTERN`` to the errno that changing (or reading and listing) it answers:
+    ``{"/sys/*": errno.EROFS}`` is a container.  ``crash_after`` and ``crash_how``: see above.
+    ``refuse`` and ``crash_after`` may be set later too; ``log`` names each operation done.
+    """
+
+    name = "fake"
+
+    def __init__(
+        self,
+        *,
+        seed: int = 1,
+        disks: tuple[Disk, ...] = DISKS,
+        refuse: Mapping[str, int] | None = None,
+        crash_after: int | None = None,
+        crash_how: CrashHow = "before",
+    ) -> None:
+        self.machine = Machine(disks, seed)
+        self.refuse = dict(refuse or {})
+        self.crash_after = crash_after
+        self.crash_how: CrashHow = crash_how
+        self.log: list[str] = []
+        self._seed = seed
+        self._loads = 0
+        self._dead = False
+        self._locks: set[str] = set()
+
+    # -- what a test does to it -------------------------------------------------------------
+
+    @property
+    def operations(self) -> int:
+        """How many operations were begun."""
+        return len(self.log)
+
+    def reconnect(self) -> None:
+        """Another controller comes to the same machine, which went on without the first."""
+        self._dead = False
+        self.crash_after = None
+        self._locks.clear()
+
+    def reboot(self) -> None:
+        """In good order: all files are written; settings, loads and loop devices are gone."""
+        self.machine.boot()
+        self.reconnect()
+
+    def power_cut(self) -> None:
+        """A reboot that loses whatever was not written durably."""
+        files = self.machine.files
+        for path in [path for path, file in files.items() if not file.durable]:
+            del files[path]
+        self.reboot()
+
+    def replace_disk(self, name: str, disk: Disk) -> None:
+        """The name is another disk's from now on."""
+        machine = self.machine
+        machine.disks = tuple(disk if d.name == name else d for d in machine.disks)
+        machine.blocks.pop(name, None)
+        machine.blocks[disk.name] = block(disk)
+        machine.relink()
+
+    def meddle(self, path: str, data: bytes) -> None:
+        """Another program writes a control file: no operation of ours, no refusal, no crash."""
+        self.machine.write(path, data)
+
+    def settings(self) -> dict[str, str]:
+        """Every file of every queue, by path: what must read the same after a restore."""
+        return {
+            f"/sys/block/{each.name}/queue/{name}": value
+            for each in self.machine.blocks.values()
+            for name, value in each.queue.files().items()
+        }
+
+    # -- the protocol -----------------------------------------------------------------------
+
+    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+        machine, command = self.alive(), tuple(argv)
+        program = COMMANDS.get(PurePosixPath(command[0]).name)
+        if program is None:
+            return Completed(command, 127, b"", f"{command[0]}: command not found\n".encode())
+        if command[0] == "sleep" and float(command[1]) > timeout:
+            machine.pass_time(timeout)
+            raise HostError(f"{self.name}: `{' '.join(command)}` was killed after {timeout:g} s")
+
+        def act() -> Said:
+            return program.command(machine, command[1:], stdin)
+
+        said = self.change(" ".join(command), act) if program.changes else act()
+        return Completed(command, said.exit, said.stdout.encode(), said.stderr.encode())
+
+    def start(
+        self, argv: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+    ) -> FakeProcess:
+        """``folder`` is a real one: the pretended fio writes its result there when it ends."""
+        machine, command = self.alive(), tuple(argv)
+        program = PurePosixPath(command[0]).name
+        if program not in COMMANDS:
+            raise ToolMissing(
+                f"{self.name}: {program} cannot be started: it is not installed",
+                advice="The fake host knows fio.",
+            )
+        luck = random.Random(f"{self._seed}:{self._loads}")
+
+        def begin() -> int:
+            self._loads += 1
+            return fake_load.begin(
+                machine, command, folder=folder, environment=environment, luck=luck
+            )
+
+        pid = self.change(" ".join(command), begin)
+        return FakeProcess(self, pid)
+
+    def read(self, path: str) -> bytes:
+        with self._refusal("read", path):
+            return self.alive().read(path)
+
+    def write(self, path: str, data: bytes) -> None:
+        with self._refusal("write", path):
+            self.change(f"write {path}", lambda: self.alive().write(path, data))
+
+    def save(self, path: str, data: bytes) -> None:
+        beside = str(PurePosixPath(path).with_name(f".{PurePosixPath(path).name}.new"))
+
+        def replaced() -> None:
+            self.machine.put(path, data)
+            self.machine.files.pop(self.machine.real(beside), None)
+
+        with self._refusal("save", path):
+            self.change(f"save {path}", replaced, torn=lambda: self.machine.put(beside, data))
+
+    def append(self, path: str, data: bytes) -> None:
+        def appended(more: bytes) -> None:
+            old = self.machine.files.get(self.machine.real(path))
+            if old is None:
+                self.machine.put(path, more)
+            else:
+                old.data += more
+                old.durable = True
+
+        with self._refusal("append", path):
+            self.change(
+                f"append {path}",
+                lambda: appended(data),
+                torn=lambda: appended(data[: len(data) // 2]),
+            )
+
+    def remove(self, path: str) -> None:
+        real = self.alive().real(path)
+        with self._refusal("remove", path):
+            if self.machine.kind(real) == "directory":
+                raise OSError(errno.EISDIR, "is a folder")
+            if real in self.machine.files:
+                self.change(f"remove {path}", lambda: self.machine.files.pop(real))
+
+    def list(self, path: str) -> list[str]:
+        with self._refusal("list", path):
+            return self.alive().names(path)
+
+    @contextmanager
+    def lock(self, path: str) -> Iterator[None]:
+        machine = self.alive()
+        if path in self._locks:
+            raise LockedError(
+                f"{self.name}: another iotrial is at work here: it holds {path}",
+                advice="Wait until it ends.",
+            )
+        with self._refusal("lock", path):
+            machine.put(path, b"")
+        self._locks.add(path)
+        try:
+            yield
+        finally:
+            self._locks.discard(path)
+
+    def clock(self) -> float:
+        return self.machine.clock
+
+    def sleep(self, seconds: float) -> None:
+        self.alive().pass_time(seconds)
+
+    # -- how it does it ---------------------------------------------------------------------
+
+    def alive(self) -> Machine:
+        """The machine, for a controller that has not died."""
+        if self._dead:
+            raise HostCrashed
+        return self.machine
+
+    def change(
+        self, what: str, act: Callable[[], _T], torn: Callable[[], object] | None = None
+    ) -> _T:
+        """Do one operation, or die at it."""
+        self.alive()
+        self.log.append(what)
+        if self.operations != self.crash_after:
+            return act()
+        self._dead = True
+        with suppress(OSError):
+            if self.crash_how == "after":
+                act()
+            elif self.crash_how == "torn" and torn:
+                torn()
+        raise HostCrashed(what)
+
+    @contextmanager
+    def _refusal(self, act: str, path: str) -> Iterator[None]:
+        """Refuse on demand, and turn the machine's OSError into FileRefused."""
+        wanted = f"read {path}" if act in ("read", "list") else path
+        for pattern, code in self.refuse.items():
+            if fnmatch.fnmatchcase(wanted, pattern):
+                raise FileRefused(self.name, act, path, code)
+        try:
+            yield
+        except OSError as error:
+            raise FileRefused(self.name, act, path, error.errno or errno.EIO) from error

@@ -1,0 +1,314 @@
+"""The commands that the fake host understands: those that iotrial uses, and a few for tests.
+
+``COMMANDS`` maps a program to its function and to what it changes.  A program that is not there
+is 127, as in a shell.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from iotrial.hosts import fake_fio, fake_proc
+from iotrial.hosts.fake_disk import LOOP_MAJOR, loop
+from iotrial.hosts.fake_machine import CHARACTERS, CONTROLLER, Machine
+from iotrial.units import parse_bytes, parse_seconds
+
+_FILL_RATE = 500e6  # bytes per second, of dd
+_BLOCK = 4096
+_LOOP = re.compile(r"/dev/loop([0-9]+)")
+_TYPES = {"ext4": "ext2/ext3", "devtmpfs": "tmpfs"}  # as stat(1) calls them
+
+
+class Said(NamedTuple):
+    """What a command says: exit status, stdout, stderr."""
+
+    exit: int = 0
+    stdout: str = ""
+    stderr: str = ""
+
+
+Command = Callable[[Machine, Sequence[str], bytes], Said]
+
+
+def _fail(words: str, status: int = 1) -> Said:
+    return Said(status, "", f"{words}\n")
+
+
+def _plain(arguments: Sequence[str]) -> list[str]:
+    """The arguments that are no options."""
+    return [word for word in arguments if not word.startswith("-")]
+
+
+def _id(_machine: Machine, _arguments: Sequence[str], _stdin: bytes) -> Said:
+    return Said(0, "0\n")
+
+
+def _uname(_machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    said = {"-r": fake_proc.RELEASE, "-n": "fake", "-m": "x86_64", "-s": "Linux"}
+    return Said(0, said.get(arguments[0] if arguments else "-s", "Linux") + "\n")
+
+
+def _nproc(_machine: Machine, _arguments: Sequence[str], _stdin: bytes) -> Said:
+    return Said(0, f"{fake_proc.CPUS}\n")
+
+
+def _readlink(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    path = _plain(arguments)[-1]
+    if namespace := re.fullmatch(r"/proc/(?:self|[0-9]+)/ns/([a-z]+)", path):
+        return Said(0, f"{namespace[1]}:[4026531840]\n")
+    return Said(0, f"{machine.real(path)}\n") if machine.kind(path) else Said(1)
+
+
+def _stat(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    path, words = arguments[-1], arguments[:-1]
+    form = words[words.index("-c") + 1]
+    if not machine.kind(path):
+        return _fail(f"stat: cannot statx '{path}': No such file or directory")
+    told = _filesystem(machine, path) if "-f" in words else _status(machine, path)
+    return Said(0, re.sub(r"%([a-zA-Z])", lambda m: told.get(m[1], "?"), form) + "\n")
+
+
+def _mount(machine: Machine, path: str) -> tuple[str, str, str, str]:
+    real = machine.real(path)
+    rows = [r for r in machine.mounts() if r[1] == "/" or f"{real}/".startswith(f"{r[1]}/")]
+    return max(rows, key=lambda row: len(row[1]))
+
+
+def _filesystem(machine: Machine, path: str) -> dict[str, str]:
+    _, point, kind, _ = _mount(machine, path)
+    free = str(machine.room() // _BLOCK) if point == "/" else "0"
+    return {"a": free, "f": free, "S": str(_BLOCK), "s": str(_BLOCK), "T": _TYPES.get(kind, kind)}
+
+
+def _status(machine: Machine, path: str) -> dict[str, str]:
+    real = machine.real(path)
+    devno = machine.nodes.get(real) or CHARACTERS.get(real) or (0, 0)
+    major, minor = map(int, _mount(machine, path)[0].split(":"))
+    file = machine.files.get(real)
+    mode = file.mode if file else machine.folders.get(real, 0o600 if any(devno) else 0o755)
+    inode = file.inode if file else sum(map(ord, real))
+    return {
+        "F": machine.kind(path),
+        "n": path,
+        "t": f"{devno[0]:x}",
+        "T": f"{devno[1]:x}",
+        "d": str(os.makedev(major, minor)),
+        "i": str(inode),
+        "s": str(file.length if file else 0),
+        "a": f"{mode:o}",
+        "u": "0",
+        "g": "0",
+        "h": "1",
+    }
+
+
+def _blkid(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    node = machine.real(arguments[-1])
+    for disk in machine.disks:
+        if node == f"/dev/{disk.content}" and disk.signature:
+            usage = "other" if disk.signature == "swap" else "filesystem"
+            uuid = f"0fa4e000-0000-4000-8000-{disk.devno[1]:012d}"
+            return Said(0, f"DEVNAME={node}\nUUID={uuid}\nTYPE={disk.signature}\nUSAGE={usage}\n")
+        if node == f"/dev/{disk.name}" and disk.partitioned:
+            return Said(0, f"DEVNAME={node}\nPTTYPE=gpt\n")
+    return Said(2)
+
+
+def _losetup(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    words = _plain(arguments)
+    found = _LOOP.fullmatch(words[0]) if words else None
+    if not found:
+        return _fail("losetup: bad usage")
+    name = f"loop{found[1]}"
+    if "-d" in arguments or "--detach" in arguments:
+        return _detach(machine, name)
+    if name not in machine.blocks:  # the node is made by opening it, even if the rest fails
+        machine.blocks[name] = loop(int(found[1]))
+        machine.relink()
+    file = machine.files.get(machine.real(words[1]))
+    block = machine.blocks[name]
+    if file is None or block.backing:
+        why = "Device or resource busy" if block.backing else "No such file or directory"
+        return _fail(f"losetup: {words[1]}: failed to set up loop device: {why}")
+    block.backing = (machine.real(words[1]), file.inode)
+    block.size = file.length // 512 * 512
+    return Said()
+
+
+def _detach(machine: Machine, name: str) -> Said:
+    block = machine.blocks.get(name)
+    if block is None or not block.backing:
+        return _fail(f"losetup: /dev/{name}: detach failed: No such device or address")
+    block.backing = None
+    block.size = 0
+    return Said()
+
+
+def _perl(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    """Two one-liners: LOOP_CTL_REMOVE, and opening a block device for oneself alone (O_EXCL)."""
+    script = arguments[1] if len(arguments) > 1 else ""
+    if "0x4C81" in script:
+        number = re.search(r"0x4C81,\s*([0-9]+)", script)
+        return _remove_loop(machine, int(number[1] if number else arguments[2]))
+    if "sysopen" in script:
+        return _claim(machine, arguments[2])
+    return _fail("perl: the fake host does not know this script", 255)
+
+
+def _remove_loop(machine: Machine, number: int) -> Said:
+    block = machine.blocks.get(f"loop{number}")
+    if block is None:
+        return Said(errno.ENODEV)
+    if block.backing:
+        return Said(errno.EBUSY)
+    del machine.blocks[block.name]
+    machine.relink()
+    return Said()
+
+
+def _claim(machine: Machine, node: str) -> Said:
+    devno = machine.nodes.get(machine.real(node))
+    if devno is None:
+        return Said(errno.ENOENT)
+    for block in machine.blocks.values():
+        own = {block.devno} | ({block.disk.content_devno} if block.disk else set())
+        if devno in own and block.busy:
+            return Said(errno.EBUSY)
+    return Said()
+
+
+def _dd(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    given = dict(word.split("=", 1) for word in arguments)
+    path = machine.real(given["of"])
+    size = parse_bytes(given.get("bs", "512")) * int(given.get("count", "1"))
+    if size > machine.room():
+        return _fail(f"dd: error writing '{path}': No space left on device")
+    if machine.kind(str(PurePosixPath(path).parent)) != "directory":
+        return _fail(f"dd: failed to open '{path}': No such file or directory")
+    machine.put(path, b"", mode=0o644, size=size).durable = "fsync" in given.get("conv", "")
+    machine.pass_time(size / _FILL_RATE)
+    return Said(0, "", f"{size} bytes copied\n")
+
+
+def _truncate(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    size = arguments[list(arguments).index("-s") + 1]
+    machine.put(arguments[-1], b"", mode=0o644, size=parse_bytes(size)).durable = False
+    return Said()
+
+
+def _mkdir(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    for path in _plain(arguments):
+        real = machine.real(path)
+        if machine.kind(real) and "-p" not in arguments:
+            return _fail(f"mkdir: cannot create directory '{path}': File exists")
+        if machine.kind(str(PurePosixPath(real).parent)) != "directory" and "-p" not in arguments:
+            return _fail(f"mkdir: cannot create directory '{path}': No such file or directory")
+        machine.make_folder(real, 0o755)
+    return Said()
+
+
+def _rm(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    deep = any(word in arguments for word in ("-r", "-rf", "-fr"))
+    calm = any(word in arguments for word in ("-f", "-rf", "-fr"))
+    for path in _plain(arguments):
+        real = machine.real(path)
+        below = f"{real}/"
+        if real not in machine.files and not (deep and machine.kind(real)) and not calm:
+            return _fail(f"rm: cannot remove '{path}': No such file or directory")
+        for name in [n for n in machine.files if n == real or (deep and n.startswith(below))]:
+            del machine.files[name]
+        for name in [n for n in machine.folders if deep and f"{n}/".startswith(below)]:
+            del machine.folders[name]
+    return Said()
+
+
+def _rmdir(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    for path in _plain(arguments):
+        real = machine.real(path)
+        if real not in machine.folders:
+            return _fail(f"rmdir: failed to remove '{path}': No such file or directory")
+        if machine.names(real):
+            return _fail(f"rmdir: failed to remove '{path}': Directory not empty")
+        del machine.folders[real]
+    return Said()
+
+
+def _sync(machine: Machine, _arguments: Sequence[str], _stdin: bytes) -> Said:
+    for file in machine.files.values():
+        file.durable = True
+    return Said()
+
+
+def _kill(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    words = [word for word in arguments if word not in ("--", "-s")]
+    signals = {"TERM": 15, "KILL": 9, "INT": 2, "15": 15, "9": 9, "2": 2, "0": 0}
+    signal = signals.get(words[0].removeprefix("-").removeprefix("SIG")) if len(words) > 1 else None
+    gone = [word for word in words[signal is not None :] if not send(machine, int(word), signal)]
+    return Said(1, "", "".join(f"kill: ({word}): No such process\n" for word in gone))._replace(
+        exit=int(bool(gone))
+    )
+
+
+def send(machine: Machine, pid: int, signal: int | None) -> bool:
+    """Signal a process, or the group -pid.  False when there is none; None means SIGTERM."""
+    meant = [t.pid for t in machine.tasks.values() if t.pid == pid or t.group == -pid]
+    if signal != 0:
+        for each in meant:
+            machine.end(each, -(signal or 15))
+    return bool(meant) or pid == CONTROLLER
+
+
+def _sleep(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    machine.pass_time(parse_seconds(arguments[0]))
+    return Said()
+
+
+def _fio(_machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    if "--version" in arguments:
+        return Said(0, f"{fake_fio.VERSION}\n")
+    if "--enghelp" in arguments:
+        lines = "".join(f"\t{engine}\n" for engine in fake_fio.ENGINES)
+        return Said(0, f"Available IO engines:\n{lines}")
+    asked = [w.partition("=")[2] for w in arguments if w.startswith("--enghelp=")]
+    if asked and asked[0] in fake_fio.ENGINES:
+        return Said()
+    return _fail(f"fio: engine {asked[0]} not loadable" if asked else "No job(s) defined")
+
+
+class Program(NamedTuple):
+    """``changes``: does it change the state of the machine?"""
+
+    command: Command
+    changes: bool
+
+
+COMMANDS: dict[str, Program] = {
+    "blkid": Program(_blkid, changes=False),
+    "cat": Program(lambda _m, _a, stdin: Said(0, stdin.decode()), changes=False),
+    "dd": Program(_dd, changes=True),
+    "echo": Program(lambda _m, words, _s: Said(0, " ".join(words) + "\n"), changes=False),
+    "false": Program(lambda _m, _a, _s: Said(1), changes=False),
+    "fio": Program(_fio, changes=False),
+    "id": Program(_id, changes=False),
+    "kill": Program(_kill, changes=True),
+    "losetup": Program(_losetup, changes=True),
+    "mkdir": Program(_mkdir, changes=True),
+    "nproc": Program(_nproc, changes=False),
+    "perl": Program(_perl, changes=True),
+    "readlink": Program(_readlink, changes=False),
+    "rm": Program(_rm, changes=True),
+    "rmdir": Program(_rmdir, changes=True),
+    "sleep": Program(_sleep, changes=False),
+    "stat": Program(_stat, changes=False),
+    "sync": Program(_sync, changes=True),
+    "true": Program(lambda _m, _a, _s: Said(), changes=False),
+    "truncate": Program(_truncate, changes=True),
+    "uname": Program(_uname, changes=False),
+}
+
+__all__ = ["COMMANDS", "LOOP_MAJOR", "Program", "Said", "send"]

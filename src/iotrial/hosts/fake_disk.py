@@ -1,0 +1,148 @@
+"""Block devices of the fake host, as ``/sys/block`` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from iotrial.hosts.fake_queue import FakeQueue, loop_queue
+
+SECTOR = 512
+GIB = 2**30
+LOOP_MAJOR = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A disk to be pretended.  ``size`` in bytes.  ``signature`` is the filesystem (or ``swap``)
+    that blkid finds on it, on its partition 1 where ``partitioned``; ``mount`` the folder it is
+    mounted on; ``swap`` whether the kernel swaps to it; ``holder`` the dm device built on it."""
+
+    name: str
+    devno: tuple[int, int]
+    size: int = GIB
+    serial: str = ""
+    wwid: str = ""
+    partitioned: bool = False
+    signature: str = ""
+    mount: str = ""
+    swap: bool = False
+    holder: str = ""
+
+    @property
+    def content(self) -> str:
+        """The kernel name of what carries the signature."""
+        return f"{self.name}1" if self.partitioned else self.name
+
+    @property
+    def content_devno(self) -> tuple[int, int]:
+        return (self.devno[0], self.devno[1] + 1) if self.partitioned else self.devno
+
+
+DISKS = (
+    Disk("fake0", (240, 0), serial="FAKE0000", wwid="naa.600fa4e000000000"),
+    Disk("fake1", (240, 16), serial="FAKE0001", wwid="naa.600fa4e000000001"),
+    Disk(
+        "fakesys",
+        (240, 32),
+        size=64 * GIB,
+        serial="FAKESYS",
+        partitioned=True,
+        signature="ext4",
+        mount="/",
+    ),
+    Disk("fakeswap", (240, 48), serial="FAKESWAP", signature="swap", swap=True),
+    Disk("fakefs", (240, 64), serial="FAKEFS", signature="xfs"),
+    Disk("fakeleg", (240, 80), serial="FAKELEG", holder="dm-0"),
+)
+"""Two free disks, the system's own, one to swap to, one with an unmounted filesystem, one that a
+device-mapper device is built on: each refusal can be shown."""
+
+
+@dataclass
+class Block:
+    """A block device that exists now.  ``backing`` is what a loop device is attached to: path and
+    inode.  ``moved`` counts reads, sectors read, writes, sectors written."""
+
+    name: str
+    devno: tuple[int, int]
+    size: int
+    queue: FakeQueue
+    disk: Disk | None = None
+    backing: tuple[str, int] | None = None
+    moved: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])
+
+    @property
+    def folder(self) -> str:
+        return f"/sys/devices/virtual/block/{self.name}"
+
+    @property
+    def busy(self) -> bool:
+        """Would open(2) with O_EXCL say EBUSY?"""
+        return self.disk is not None and bool(self.disk.mount or self.disk.swap or self.disk.holder)
+
+    def stat(self) -> str:
+        reads, read, writes, written = (int(value) for value in self.moved)
+        busy = (reads + writes) // 20
+        return f"{reads} 0 {read} {reads // 10} {writes} 0 {written} {writes // 10} 0 {busy} {busy}"
+
+    def files(self) -> dict[str, str]:
+        """Every file of the device by its name below its folder, without the final newline."""
+        found = {
+            "dev": f"{self.devno[0]}:{self.devno[1]}",
+            "size": str(self.size // SECTOR),
+            "ro": "0",
+            "removable": "0",
+            "hidden": "0",
+            "stat": self.stat(),
+            "inflight": "0 0",
+            **{f"queue/{name}": value for name, value in self.queue.files().items()},
+        }
+        if self.backing:
+            found |= {
+                "loop/backing_file": self.backing[0],
+                "loop/offset": "0",
+                "loop/sizelimit": "0",
+                "loop/autoclear": "0",
+                "loop/partscan": "0",
+                "loop/dio": "1",
+            }
+        return found | (self._named(self.disk) if self.disk else {})
+
+    def _named(self, disk: Disk) -> dict[str, str]:
+        found = {"serial": disk.serial, "wwid": disk.wwid}
+        if disk.partitioned:
+            below = f"{disk.content}/"
+            found |= {
+                f"{below}partition": "1",
+                f"{below}dev": f"{disk.content_devno[0]}:{disk.content_devno[1]}",
+                f"{below}start": "2048",
+                f"{below}size": str(self.size // SECTOR - 2048),
+                f"{below}ro": "0",
+                f"{below}stat": self.stat(),
+            }
+        return {name: value for name, value in found.items() if value}
+
+    def folders(self) -> Iterator[str]:
+        """Folders that may be empty."""
+        yield from ("holders", "slaves", "queue")
+        if self.queue.iosched:
+            yield "queue/iosched"
+        if self.disk and self.disk.partitioned:
+            yield f"{self.disk.content}/holders"
+
+
+def block(disk: Disk) -> Block:
+    queue = FakeQueue(rotational=int(disk.name == "fakeswap"))
+    return Block(disk.name, disk.devno, disk.size, queue, disk)
+
+
+def holder(disk: Disk) -> Block:
+    """The dm device that ``disk.holder`` names."""
+    number = int(disk.holder.removeprefix("dm-"))
+    return Block(disk.holder, (253, number), disk.size, FakeQueue(schedulers=("none",)))
+
+
+def loop(number: int) -> Block:
+    """A loop device that nothing is attached to."""
+    return Block(f"loop{number}", (LOOP_MAJOR, number), 0, loop_queue())

@@ -1,0 +1,135 @@
+"""Loads of the fake host: a command line becomes a process with an end and a result."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from iotrial.hosts import fake_fio
+from iotrial.hosts.fake_commands import COMMANDS, Said
+from iotrial.hosts.fake_disk import SECTOR, Block
+from iotrial.hosts.fake_fio import Command, Work
+from iotrial.hosts.fake_machine import Machine, Task
+from iotrial.units import parse_bytes
+
+Moves = dict[str, tuple[float, float, float, float]]
+
+
+def begin(
+    machine: Machine,
+    argv: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    luck: random.Random,
+) -> int:
+    """Start a load; gives back its process id.  Its output files lie in ``folder``."""
+    for name in ("stdout", "stderr"):
+        (folder / name).write_bytes(b"")
+    seconds, moves, finish = _plan(machine, tuple(argv), folder, luck)
+    leader = machine.next_pid
+    for pid in (leader, leader + 1):  # fio works in children: ending only the leader leaves one
+        machine.spawn(
+            Task(
+                pid=pid,
+                group=leader,
+                argv=tuple(argv),
+                environment=dict(environment),
+                started=machine.clock,
+                ends=machine.clock + seconds,
+                moves=moves if pid == leader else {},
+                finish=finish if pid == leader else lambda: 0,
+            )
+        )
+    machine.next_pid += 2
+    return leader
+
+
+def _plan(
+    machine: Machine, argv: tuple[str, ...], folder: Path, luck: random.Random
+) -> tuple[float, Moves, Callable[[], int]]:
+    """How long it takes, what it moves, and what it leaves when it ends by itself."""
+    program = PurePosixPath(argv[0]).name
+    if program == "sleep":
+        return float(argv[1]), {}, lambda: 0
+    if program != "fio" or "--version" in argv:
+        said = COMMANDS[program].command(machine, argv[1:], b"")
+        return 0.0, {}, lambda: _leave(folder, said)
+    try:
+        command = fake_fio.parse(argv, folder)
+        blocks = [_open(machine, job) for job in command.jobs]
+    except ValueError as error:
+        said = Said(1, "", f"{error}\n")
+        return 0.0, {}, lambda: _leave(folder, said)
+    works = [
+        fake_fio.work(job, block.queue.scheduler if block else "none", luck)
+        for job, block in zip(command.jobs, blocks, strict=True)
+    ]
+    moves = _moves(works, blocks)
+    seconds = max(each.job.ramp + each.seconds for each in works)
+    disk = next(iter(moves), "")
+    return seconds, moves, lambda: _report(machine, command, works, disk, folder)
+
+
+def _leave(folder: Path, said: Said) -> int:
+    (folder / "stdout").write_text(said.stdout, "utf-8")
+    (folder / "stderr").write_text(said.stderr, "utf-8")
+    return said.exit
+
+
+def _report(
+    machine: Machine, command: Command, works: Sequence[Work], disk: str, folder: Path
+) -> int:
+    """Write fio's result.  A folder that is gone by then is fio's failure, as in reality."""
+    try:
+        result = fake_fio.result(command, works, disk, machine.clock)
+        (folder / (command.output or "stdout")).write_bytes(result)
+    except OSError:
+        return 1
+    return 0
+
+
+def _open(machine: Machine, job: fake_fio.Job) -> Block | None:
+    """The disk below what a job works on; a missing file is made, even in a missing folder.
+
+    Raises ValueError, with fio's words, for a missing device.
+    """
+    path = machine.real(job.path)
+    devno = machine.nodes.get(path)
+    if devno is None and path.startswith("/dev/"):
+        raise ValueError(f"fio: looks like your file system does not support direct=1: {path}")
+    if devno is None and path not in machine.files:
+        size = job.options.get("size", "0")
+        machine.put(path, b"", mode=0o644, size=0 if "%" in size else parse_bytes(size))
+        machine.files[path].durable = False
+    return _disk(machine, devno or _root(machine))
+
+
+def _root(machine: Machine) -> tuple[int, int] | None:
+    return next((disk.content_devno for disk in machine.disks if disk.mount == "/"), None)
+
+
+def _disk(machine: Machine, devno: tuple[int, int] | None) -> Block | None:
+    for block in machine.blocks.values():
+        if devno == block.devno or (block.disk and devno == block.disk.content_devno):
+            return block
+    return None
+
+
+def _moves(works: Sequence[Work], blocks: Sequence[Block | None]) -> Moves:
+    """Reads, sectors read, writes and sectors written a second, by block device."""
+    moves: Moves = {}
+    for each, block in zip(works, blocks, strict=True):
+        if block is not None:
+            reads, writes = each.rate * each.job.reads, each.rate * (1 - each.job.reads)
+            sectors = each.job.block / SECTOR
+            mine = (reads, reads * sectors, writes, writes * sectors)
+            before = moves.get(block.name, (0.0, 0.0, 0.0, 0.0))
+            moves[block.name] = (
+                before[0] + mine[0],
+                before[1] + mine[1],
+                before[2] + mine[2],
+                before[3] + mine[3],
+            )
+    return moves
