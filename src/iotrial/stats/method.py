@@ -70,8 +70,9 @@ def _workload(terms: Terms) -> str:
         text += f", {terms.unusable} set aside (no positive value)"
     if not terms.critical:
         return f"{text}, 0 residual df, so no interval."
+    noise = noise_text(float(terms.fit.sd))
     return (
-        f"{text}, {terms.fit.df} residual df, noise of one trial {noise_text(float(terms.fit.sd))}, "
+        f"{text}, {terms.fit.df} residual df, noise of one trial {noise}, "
         f"critical value {terms.critical.value:.3f} ({HOW[terms.critical.method]})."
     )
 

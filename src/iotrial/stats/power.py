@@ -17,15 +17,16 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from scipy.optimize import brentq
-from scipy.special import ndtr
+from scipy.special import gammainc, gammainccinv, nctdtr, ndtr
 
 from iotrial.errors import UsageError
 from iotrial.stats.simultaneous import average_over_sd, bound
 
 POWER = 0.8
 MOST_BLOCKS = 100_000
+FAR = 1e4
+"""Beyond this many standard errors only the error of the sd decides (and nctdtr gives up)."""
 
 
 def resolvable(  # noqa: PLR0913, PLR0917  a power calculation has six terms
@@ -90,14 +91,16 @@ def detectable(standard_error: float, critical: float, df: int, power: float = P
 def excludes(shift: float, critical: float, df: int) -> float:
     """P(|T| > ``critical``) of a noncentral t: ``shift`` is the true effect in true standard
     errors."""
+    if shift > FAR:
+        return float(gammainc(df / 2, df / 2 * (shift / critical) ** 2))
     s, weights = average_over_sd(df)
-    inside = ndtr(critical * s - shift) - ndtr(-critical * s - shift)
-    return float(1 - weights @ np.asarray(inside))
+    wrong_way = float(weights @ ndtr(-critical * s - shift))  # nctdtr gives nan this far out
+    return 1 - float(nctdtr(df, shift, critical)) + wrong_way
 
 
 def _reach(critical: float, df: int) -> float:
-    """A shift that is surely seen: beyond the critical value at the largest likely s."""
-    return critical * float(average_over_sd(df)[0][-1]) + 10.0
+    """A shift that is surely seen: far beyond the critical value at the largest likely sd."""
+    return critical * math.sqrt(gammainccinv(df / 2, 1e-9) * 2 / df) + 10.0
 
 
 def _check(noise_sd: float, confidence: float, power: float) -> None:
