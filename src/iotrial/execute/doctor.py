@@ -18,6 +18,7 @@ from iotrial.execute.mounts import mount_of, parse_mountinfo, parse_swaps
 from iotrial.hosts.places import state_places
 from iotrial.model.host import Host
 from iotrial.model.tool import Tool
+from iotrial.tools import tools as known_tools
 from iotrial.units import format_bytes
 
 Verdict = Literal["ok", "warn", "bad"]
@@ -39,16 +40,17 @@ class Check:
 
 
 def examine(
-    host: Host, *, tools: Sequence[Tool] = (), owed: Sequence[str] = ()
+    host: Host, *, tools: Sequence[Tool] | None = None, owed: Sequence[str] = ()
 ) -> tuple[Check, ...]:
     """Look at everything that decides whether measuring here makes sense.
 
-    ``tools`` are asked for by their program and version; ``owed`` are debts of earlier sessions,
-    as :meth:`~iotrial.execute.journal.Session.describe` words them.
+    ``tools`` (default: every tool iotrial knows) are asked for their version; ``owed`` are debts
+    of earlier sessions, as :meth:`~iotrial.execute.journal.Session.describe` words them.
     """
     found = [_owed(owed)]
     found += [_safely(each, host) for each in CHECKS]
-    found += [_tool(host, tool) for tool in tools]
+    known = known_tools().values() if tools is None else tools
+    found += [_tool(host, tool) for tool in known]
     return tuple(found)
 
 
@@ -172,7 +174,7 @@ def _room(host: Host) -> Check:
     left = look.room(host, look.nearest(host, folder))
     reason = f"{format_bytes(left)} left where {folder} is"
     if left < _DEMO:
-        return Check("room", "warn", reason, "Give loop targets a folder with room: loop.folder")
+        return Check("room", "warn", reason, "Give loop targets a folder with room: loop.directory")
     return Check("room", "ok", reason)
 
 

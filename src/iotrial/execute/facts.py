@@ -19,6 +19,15 @@ from iotrial.model.target import Aim, Identity
 
 FORMAT = 1
 _MISSING = 127
+# Boot parameters that decide about I/O and time.  Not the whole line: it may hold passwords
+# (rd.iscsi.password=…), and secrets never reach a results folder.
+_TELLING = frozenset(
+    {"mitigations", "elevator", "transparent_hugepage", "isolcpus", "nohz_full", "idle", "iommu"}
+    | {"intel_iommu", "amd_iommu", "iommu.passthrough", "swiotlb", "psi", "nr_cpus", "maxcpus"}
+    | {"mem", "pcie_aspm", "clocksource", "tsc", "preempt", "threadirqs", "intel_pstate"}
+    | {"amd_pstate", "intel_idle.max_cstate", "processor.max_cstate"}
+)
+_TELLING_MODULES = ("scsi_mod.", "nvme", "dm_mod.", "dm_multipath.", "md_mod.", "loop.", "lpfc.")
 _MODEL = ("vendor", "model", "rev", "firmware_rev", "queue_depth", "state")
 _ABOUT = ("ro", "removable", "diskseq", "dm/name", "md/level", "md/array_state", "loop/dio")
 
@@ -53,13 +62,20 @@ def _kernel(host: Host) -> dict[str, Any]:
     said = {
         "kernel": host.run(["uname", "-r"]).text.strip(),
         "kernel_version": look.text(host, "/proc/version"),
-        "kernel_command_line": look.text(host, "/proc/cmdline"),
+        "kernel_parameters": kernel_parameters(look.text(host, "/proc/cmdline")),
         "distribution": machine.distribution(look.text(host, "/etc/os-release")),
         "boot_id": look.text(host, "/proc/sys/kernel/random/boot_id"),
         "machine_id": look.text(host, "/etc/machine-id"),
         "clocksource": look.text(host, machine.CLOCKSOURCE),
     }
     return {name: value.strip() for name, value in said.items()}
+
+
+def kernel_parameters(command_line: str) -> str:
+    """The parts of /proc/cmdline that bear on I/O and timing, in their order."""
+    words = command_line.split()
+    telling = (w.partition("=")[0] in _TELLING or w.startswith(_TELLING_MODULES) for w in words)
+    return " ".join(word for word, told in zip(words, telling, strict=True) if told)
 
 
 def _processor(host: Host) -> dict[str, Any]:

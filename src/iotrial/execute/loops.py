@@ -70,12 +70,20 @@ def plan_loop(host: Host, target: Target, token: str) -> LoopPlan:
     Raises TargetRefused: not root, no loop driver, missing folder, no room, no size.
     """
     if target.size <= 0:
-        raise TargetRefused("a loop target needs a size", target=target.name)
+        raise TargetRefused(
+            "a loop target needs a size",
+            target=target.name,
+            advice='Write loop = { size = "1GiB" } in the study.',
+        )
     _need_loops(host, target)
     folder = _folder(host, target)
     file = f"{folder}/iotrial-{token}.img"
     if not _NAME.fullmatch(PurePosixPath(file).name):
-        raise TargetRefused(f"{token!r} does not name a file", target=target.name)
+        raise TargetRefused(
+            f"{token!r} does not name a file",
+            target=target.name,
+            advice="A token has letters, digits, - and _ only.",
+        )
     return LoopPlan(target.name, file, laid_size(target.size), free_number(_blocks(host)))
 
 

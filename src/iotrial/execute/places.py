@@ -82,7 +82,11 @@ def settle_folder(host: Host, target: Target, folder: str) -> Standing:
     found = look.status(host, real)
     if found is None or not found.is_folder:
         kind = found.kind if found else "nothing"
-        raise TargetRefused(f"{folder} is a {kind}, not a folder", target=target.name)
+        raise TargetRefused(
+            f"{folder} is a {kind}, not a folder",
+            target=target.name,
+            advice="Use `file = …` or `device = …` in the study, or name its folder.",
+        )
     place = standing(host, real)
     _need_promised_mount(host, target, place)
     return place

@@ -115,9 +115,10 @@ def _ready_device(host: Host, target: Target, reach: Reach) -> Aim:
     except TargetRefused as refused:
         raise _named(refused, target) from None
     _need_medium(target, device, identity)
+    # Use comes first: nobody should be told how to arm a disk that is in use.
+    _need_unused(target, evidence)
     if reach.writes:
         _need_armed(host, target, device, identity)
-    _need_unused(target, evidence)
     return Aim(target, look.resolve(host, target.path), device.disk_name, disk)
 
 
@@ -127,6 +128,7 @@ def _need_medium(target: Target, device: BlockDevice, identity: Identity) -> Non
             f"{target.path} is empty: no medium, or a loop device without a file",
             target=target.name,
             evidence=(portrait(identity),),
+            advice="Put a medium in, or attach a file with losetup; or use a loop target.",
         )
 
 
@@ -182,16 +184,23 @@ def _how_to_arm(identity: Identity) -> str:
 def _need_unused(target: Target, evidence: tuple[str, ...]) -> None:
     if not evidence:
         return
-    held = any(" is built on " in line for line in evidence)
     raise TargetRefused(
         f"{target.path or 'the device'} is in use",
         target=target.name,
         evidence=evidence,
-        advice="Set the upper device as the target."
-        if held
-        else "Unmount, stop or remove what is named, and `wipefs --all` what is worthless; or "
-        "measure through a file on it. Arming does not override this.",
+        advice=_how_to_free(target, evidence),
     )
+
+
+def _how_to_free(target: Target, evidence: tuple[str, ...]) -> str:
+    if any(" is built on " in line for line in evidence):
+        return "Set the upper device as the target; no arming overrides this."
+    if all(" carries a " in line for line in evidence):
+        return (
+            f"If what is on it is worthless: wipefs --all {target.path}; otherwise take another "
+            "disk, or a file target on it. No arming overrides this."
+        )
+    return "Take another disk, or a file target on this one. No arming overrides this."
 
 
 def _disks(host: Host) -> dict[str, Identity]:
@@ -217,14 +226,7 @@ def _ready_file(host: Host, target: Target, reach: Reach) -> Aim:
     place = settle_folder(host, target, str(path.parent))
     real = str(PurePosixPath(place.path) / path.name)
     found = look.status(host, real)
-    link = look.resolve(host, real)
-    if link not in ("", real):
-        raise TargetRefused(
-            f"{target.path} leads elsewhere",
-            target=target.name,
-            evidence=(f"its real path is {link}",),
-            advice=f"If that is what you mean, write {link} in the study.",
-        )
+    _need_no_link(host, target, real)
     if found and not found.is_file:
         raise TargetRefused(
             f"{target.path} is a {found.kind}, not a file",
@@ -237,6 +239,20 @@ def _ready_file(host: Host, target: Target, reach: Reach) -> Aim:
         need_writable(target, place)
         need_room(target, place, max(0, laid_size(target.size) - there))
     return _aim_at(host, target, real, place)
+
+
+def _need_no_link(host: Host, target: Target, path: str) -> None:
+    """Refuse a link, also a dangling one: through it a load would make a file somewhere else."""
+    link = look.resolve(host, path)
+    folder, name = str(PurePosixPath(path).parent), PurePosixPath(path).name
+    if link == path or (not link and name not in look.names(host, folder)):
+        return
+    raise TargetRefused(
+        f"{target.path} leads elsewhere",
+        target=target.name,
+        evidence=(f"its real path is {link}" if link else "it is a link to nothing",),
+        advice="Write the real path in the study.",
+    )
 
 
 def _need_expendable(target: Target, path: str, found: look.Status | None) -> None:
@@ -259,7 +275,7 @@ def _ready_directory(host: Host, target: Target, reach: Reach) -> Aim:
     place = settle_folder(host, target, target.path)
     if reach.writes:
         need_writable(target, place)
-        need_room(target, place, max(target.size, 1))
+        need_room(target, place, target.size)
     return _aim_at(host, target, place.path, place)
 
 

@@ -1,0 +1,197 @@
+"""Files and directories as targets, on real filesystems."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iotrial.errors import TargetRefused
+from iotrial.execute.identity import identify
+from iotrial.execute.places import standing
+from iotrial.execute.targets import doubts, lay_out, ready, same
+from iotrial.hosts.local import LocalHost
+from iotrial.model.target import Target
+from iotrial.model.tool import Reach
+
+HOST = LocalHost()
+READS = Reach(reads=True, writes=False)
+WRITES = Reach(reads=True, writes=True)
+MIB = 2**20
+
+
+def do(*argv: str) -> None:
+    subprocess.run(argv, check=True, capture_output=True, timeout=30)
+
+
+def refusal(target: Target, reach: Reach = WRITES) -> TargetRefused:
+    with pytest.raises(TargetRefused) as caught:
+        ready(HOST, target, reach)
+    assert caught.value.target == target.name
+    return caught.value
+
+
+def file(path: Path, size: int = MIB, *, destroy: str = "") -> Target:
+    return Target("data", "file", str(path), size, destroy)
+
+
+def folder(path: Path, size: int = 0) -> Target:
+    return Target("data", "directory", str(path), size)
+
+
+@pytest.fixture
+def mounted(loop_device: str, tmp_path: Path) -> Iterator[Path]:
+    """A folder on which an ext4 on the loop device is mounted."""
+    point = tmp_path / "disk"
+    point.mkdir()
+    do("mkfs.ext4", "-q", f"/dev/{loop_device}")
+    do("mount", f"/dev/{loop_device}", str(point))
+    try:
+        yield point
+    finally:
+        do("umount", str(point))
+
+
+def test_a_missing_folder_is_refused_and_not_made(tmp_path: Path) -> None:
+    missing = tmp_path / "mnt" / "nas"
+    for target in (file(missing / "f"), folder(missing)):
+        refused = refusal(target)
+        assert "does not exist" in refused.message
+        assert refused.evidence == (f"what exists of it: {tmp_path}",)
+    assert not (tmp_path / "mnt").exists()
+
+
+def test_a_path_must_be_absolute() -> None:
+    assert "not an absolute path" in refusal(folder(Path("here"))).message
+
+
+def test_a_size_that_does_not_fit_is_refused_with_what_is_left(tmp_path: Path) -> None:
+    refused = refusal(file(tmp_path / "big", 2**60))
+    assert "no room for 1.00 EiB" in refused.message or "no room for 1024 PiB" in refused.message
+    assert any(" left" in line for line in refused.evidence)
+    assert "no room" in refusal(folder(tmp_path, 2**60)).message
+
+
+def test_links_are_refused_with_the_real_path(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    (real / "f").write_bytes(b"x")
+    (tmp_path / "link").symlink_to(real)
+    (real / "g").symlink_to(real / "f")
+    for target in (folder(tmp_path / "link"), file(tmp_path / "link" / "f"), file(real / "g")):
+        refused = refusal(target)
+        assert "leads elsewhere" in refused.message
+        assert str(real) in refused.evidence[0]
+
+
+def test_a_dangling_link_is_not_a_missing_file(tmp_path: Path) -> None:
+    (tmp_path / "f").symlink_to(tmp_path / "nowhere")
+    assert "leads elsewhere" in refusal(file(tmp_path / "f")).message
+
+
+def test_kinds_are_not_mixed_up(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x")
+    assert "not a folder" in refusal(folder(tmp_path / "f")).message
+    assert "is a directory, not a file" in refusal(file(tmp_path)).message
+    assert "special file, not a file" in refusal(file(Path("/dev/null"))).message
+
+
+def test_a_file_of_somebody_else_is_written_only_when_the_study_names_it(tmp_path: Path) -> None:
+    mine = tmp_path / "thesis.tex"
+    mine.write_bytes(b"x" * MIB)
+    refused = refusal(file(mine))
+    assert f'destroy = "{mine}"' in refused.advice
+    assert ready(HOST, file(mine, destroy=str(mine)), WRITES).path == str(mine)
+    assert ready(HOST, file(mine), READS).path == str(mine)
+    assert "would write" in refusal(file(mine, 2 * MIB), READS).message  # it would be made longer
+    assert mine.read_bytes() == b"x" * MIB
+
+
+def test_a_file_is_laid_out_with_random_bytes_in_whole_mebibytes(tmp_path: Path) -> None:
+    aim = ready(HOST, file(tmp_path / "f", MIB + 1), WRITES)
+    assert not (tmp_path / "f").exists()
+    lay_out(HOST, aim.path, MIB + 1)
+    data = (tmp_path / "f").read_bytes()
+    assert len(data) == 2 * MIB
+    assert len(set(data[:4096])) > 200
+
+
+def test_a_load_may_name_its_target_and_nothing_else(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    (mine / "sub").mkdir(parents=True)
+    target = folder(mine)
+
+    def reach(*paths: str) -> Reach:
+        return Reach(reads=True, writes=True, paths=paths)
+
+    inside = reach(str(mine), str(mine / "sub" / "new"), "relative", "sub/new")
+    assert ready(HOST, target, inside).path == str(mine)
+    (mine / "out").symlink_to(tmp_path)
+    for outside in ("/dev/sda", str(tmp_path / "mine2"), "../x", f"{mine}/../x", f"{mine}/out/x"):
+        with pytest.raises(TargetRefused, match="outside its target") as caught:
+            ready(HOST, target, reach(outside))
+        assert caught.value.evidence == (f"names {outside}",)
+    own = file(tmp_path / "f")
+    assert ready(HOST, own, reach(own.path)).path == own.path
+    with pytest.raises(TargetRefused, match="outside its target"):
+        ready(HOST, own, reach("f"))
+
+
+def test_a_load_that_runs_commands_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TargetRefused, match="shell run commands") as caught:
+        ready(HOST, folder(tmp_path), Reach(reads=True, writes=False, runs=("rm -rf /",)))
+    assert caught.value.evidence == ("would run: rm -rf /",)
+
+
+def test_a_memory_filesystem_is_doubted() -> None:
+    aim = ready(HOST, folder(Path("/dev/shm")), READS)
+    assert (aim.device, aim.identity) == ("", None)
+    assert [doubt.check for doubt in doubts(HOST, aim)] == ["target-memory"]
+
+
+@pytest.mark.root
+def test_the_device_of_a_path_is_that_of_its_real_mount(mounted: Path, loop_device: str) -> None:
+    aim = ready(HOST, folder(mounted), WRITES)
+    assert aim.device == loop_device
+    assert aim.identity == identify(HOST, f"/dev/{loop_device}")
+    place = standing(HOST, str(mounted))
+    assert (place.mount.point, place.mount.fstype) == (str(mounted), "ext4")
+    same(HOST, aim)
+
+
+@pytest.mark.root
+def test_a_path_whose_mount_went_away_is_seen(mounted: Path) -> None:
+    aim = ready(HOST, folder(mounted), WRITES)
+    do("umount", str(mounted))
+    try:
+        with pytest.raises(TargetRefused, match="is another disk now"):
+            same(HOST, aim)
+    finally:
+        do("mount", f"/dev/{aim.device}", str(mounted))
+
+
+@pytest.mark.root
+def test_a_mount_that_hides_another_is_the_one_that_counts(mounted: Path, tmp_path: Path) -> None:
+    """The longest mount point is the hidden ext4; the path really lies on the tmpfs above it."""
+    do("mount", "-t", "tmpfs", "none", str(tmp_path))
+    try:
+        mounted.mkdir()
+        assert standing(HOST, str(mounted)).mount.fstype == "tmpfs"
+    finally:
+        do("umount", str(tmp_path))
+    assert standing(HOST, str(mounted)).mount.fstype == "ext4"
+
+
+@pytest.mark.root
+def test_a_filesystem_mounted_read_only_is_not_written(mounted: Path) -> None:
+    do("mount", "-o", "remount,ro", str(mounted))
+    assert "is mounted read-only" in refusal(folder(mounted)).message
+    assert "is mounted read-only" in refusal(file(mounted / "f"), READS).message
+    assert ready(HOST, folder(mounted), READS).path == str(mounted)
+
+
+@pytest.mark.root
+def test_room_is_that_of_the_real_mount(mounted: Path) -> None:
+    assert "no room" in refusal(file(mounted / "f", 48 * MIB)).message
