@@ -1,0 +1,194 @@
+"""The documentation is a test: links resolve, what exists is described, sessions are real."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+
+import iotrial.errors
+from iotrial.cli.main import describe
+from iotrial.plan.template import templates
+from iotrial.tools import tools
+from iotrial.tunables import families
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+REFERENCE = ROOT / "docs" / "command-line.md"
+VERBS = describe()
+COMMON = {"--json", "--quiet", "--verbose", "--help", "-h", "-q", "-v"}
+ENTRY = [sys.executable, "-c", "from iotrial.cli.main import main; main()"]
+
+
+def short(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+# --- links -------------------------------------------------------------------------------------
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors that a page's headings get."""
+    headings = re.findall(r"^#+ +(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {text.strip().replace(" ", "-") for text in words}
+
+
+def links(path: Path) -> Iterator[str]:
+    """Links to our own files: not to the web, and not in code."""
+    prose = re.sub(r"```.*?```|`[^`]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if not link.startswith(("https://", "mailto:")):
+            yield link
+
+
+@pytest.mark.parametrize("path", PAGES, ids=short)
+def test_links_lead_somewhere(path: Path) -> None:
+    for link in links(path):
+        name, _, anchor = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_page_can_be_found_from_the_index() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / link.partition("#")[0]).resolve() for link in links(index)}
+    assert not set((ROOT / "docs").rglob("*.md")) - linked - {index}
+
+
+# --- what exists is described ------------------------------------------------------------------
+
+
+@cache
+def sections() -> dict[str, str]:
+    """Heading of the second level → text below it, of the command-line page."""
+    parts = re.split(r"^## +", REFERENCE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    pairs = (part.partition("\n") for part in parts)
+    return {heading.strip().strip("`"): text for heading, _, text in pairs}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_is_described_with_all_its_options(verb: str) -> None:
+    text = sections()[verb]
+    for parameter in VERBS[verb].params:
+        if isinstance(parameter, click.Argument):
+            assert str(parameter.make_metavar(click.Context(VERBS[verb]))).strip("[]") in text
+        else:
+            names = [name for name in parameter.opts if name.startswith("--")]
+            assert set(names) <= COMMON or any(f"`{name}" in text for name in names), names
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_option_is_described_that_does_not_exist(verb: str) -> None:
+    known = {name for parameter in VERBS[verb].params for name in parameter.opts} | COMMON
+    used = {
+        word
+        for command in re.findall(rf"iotrial {verb}\b[^`\n]*", sections()[verb])
+        for word in re.findall(r"(?<=\s)--[a-z-]+", command)
+    }
+    assert used <= known
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_verb_has_an_example(verb: str) -> None:
+    assert f"iotrial {verb}" in (VERBS[verb].help or "").partition("Example:")[2]
+
+
+def exit_codes() -> set[int]:
+    kinds: list[type[iotrial.errors.IotrialError]] = [iotrial.errors.IotrialError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    return {kind.exit_code for kind in kinds} | {0, 1}
+
+
+@pytest.mark.parametrize("page", [REFERENCE, ROOT / "README.md"], ids=short)
+def test_every_exit_code_is_described_and_no_other(page: Path) -> None:
+    listed = re.findall(r"^\| *(\d+) *\|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {int(code) for code in listed} == exit_codes()
+    assert len(listed) == len(set(listed))
+
+
+@pytest.mark.parametrize("error", [n for n in vars(iotrial.errors) if n[0].isupper()])
+def test_every_error_is_in_the_drawn_tree(error: str) -> None:
+    if issubclass(getattr(iotrial.errors, error, object), iotrial.errors.IotrialError):
+        assert re.search(rf"\b{error}\b", iotrial.errors.__doc__ or "")
+
+
+def test_templates_tools_and_families_are_listed() -> None:
+    text = REFERENCE.read_text(encoding="utf-8")
+    for name, _ in templates():
+        assert f"`{name}`" in sections()["init"]
+    for name in tools():
+        assert f"`{name}`" in text
+    for family in families():
+        assert f"`{family}`" in sections()["knobs"]
+
+
+def test_the_two_commands_are_the_first_thing_to_try() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert 0 < text.index("./dev demo") < text.index("./dev test")
+
+
+# --- sessions ----------------------------------------------------------------------------------
+
+SESSION = re.compile(r"<!-- runs -->\n+```console\n(.*?)```", re.DOTALL)
+
+
+def steps(block: str) -> Iterator[tuple[str, list[str]]]:
+    """(command, lines it is said to print) of a session."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, printed = part.partition("\n")
+        yield command, [line for line in printed.splitlines() if line.strip()]
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def as_pattern(line: str) -> str:
+    """``…`` stands for anything; blanks are as wide as they like."""
+    return ".*?".join(re.escape(plain(part)) for part in line.split("…"))
+
+
+def sessions() -> list[Path]:
+    return [path for path in PAGES if SESSION.search(path.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("page", sessions(), ids=short)
+def test_sessions_are_real(page: Path, tmp_path: Path, state: Path) -> None:
+    """Every command of the page, in order, in one empty folder; what is shown is printed."""
+    del state
+    last = 0
+    for block in SESSION.findall(page.read_text(encoding="utf-8")):
+        for command, expected in steps(block):
+            if command == "echo $?":
+                assert [str(last)] == expected
+                continue
+            words = shlex.split(command)
+            assert words[0] == "iotrial", "only iotrial is executed from the documentation"
+            done = subprocess.run(
+                [*ENTRY, *words[1:]],
+                cwd=tmp_path,
+                env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+                timeout=120,
+            )
+            last = done.returncode
+            pattern = ".*?".join(map(as_pattern, expected))
+            assert re.search(pattern, plain(done.stdout), re.DOTALL), f"$ {command}\n{done.stdout}"
+
+
+def test_the_pages_hold_sessions() -> None:
+    assert len(sessions()) >= 2

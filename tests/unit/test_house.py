@@ -1,0 +1,165 @@
+"""Rules of the house that no linter of ours knows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "iotrial"
+MODULES = sorted(SOURCE.rglob("*.py"))
+BELOW_CLI = [path for path in MODULES if (SOURCE / "cli") not in path.parents]
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+SCRIPTS = [ROOT / "dev", ROOT / ".ci" / "run"]
+LONGEST_MODULE = 400
+
+
+def short(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def calls(path: Path) -> Iterator[ast.Call]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def test_the_source_is_found() -> None:
+    """Else all that follows would hold for nothing."""
+    assert len(MODULES) > 30
+    assert len(BELOW_CLI) < len(MODULES)
+
+
+@pytest.mark.parametrize("path", BELOW_CLI, ids=short)
+def test_nothing_prints_or_exits_below_the_command_line(path: Path) -> None:
+    forbidden = {"print", "exit", "quit", "sys.exit", "os._exit", "sys.stdout.write"}
+    assert not [ast.unparse(call) for call in calls(path) if ast.unparse(call.func) in forbidden]
+    raised = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Raise)]
+    assert not [ast.unparse(r) for r in raised if "SystemExit" in ast.unparse(r)]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=short)
+def test_no_command_goes_through_a_shell(path: Path) -> None:
+    for call in calls(path):
+        assert ast.unparse(call.func) not in {"os.system", "os.popen"}
+        shell = [k.value for k in call.keywords if k.arg == "shell"]
+        assert not [value for value in shell if ast.unparse(value) != "False"]
+
+
+@pytest.mark.parametrize("path", [*MODULES, *TESTS, *SCRIPTS], ids=short)
+def test_nothing_is_left_to_do(path: Path) -> None:
+    """Unfinished work is an issue, not a comment."""
+    sign = "TO" + "DO|FIX" + "ME|X" + "XX"
+    assert not re.findall(rf"\b(?:{sign})\b", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=short)
+def test_a_module_is_short_and_says_what_it_is(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LONGEST_MODULE
+    docstring = ast.get_docstring(ast.parse(text)) or ""
+    assert len(docstring) > 15, f"{short(path)} has no docstring"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=short)
+def test_no_name_without_a_meaning(path: Path) -> None:
+    assert not re.search(r"(utils?|helpers?|managers?|misc|common)$", path.stem)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    assert not [name for name in classes if re.search(r"(Manager|Handler|Helper|Utils?)$", name)]
+
+
+@pytest.mark.parametrize("path", TESTS, ids=short)
+def test_what_needs_root_is_run_alone(path: Path) -> None:
+    """./dev test runs tests/integration serially and everything else side by side."""
+    needs_root = re.search(r"\bmark\.root\b", path.read_text(encoding="utf-8"))
+    assert not needs_root or "integration" in path.parts or path == Path(__file__)
+
+
+@pytest.mark.parametrize("path", TESTS, ids=short)
+def test_no_program_is_mocked(path: Path) -> None:
+    mock = r"(patch|setattr)\(\s*[\"']?(?:[\w.]+, *[\"'])?subprocess"
+    assert not re.search(mock, path.read_text(encoding="utf-8"))
+
+
+def test_help_is_fast() -> None:
+    """What is slow to import is imported by the verb that needs it."""
+    slow = ("scipy", "numpy", "altair", "vl_convert", "pandas", "jinja2")
+    listed = f"sorted(set(sys.modules) & set({slow}))"
+    code = f"import sys, iotrial.cli.main as m; m.status(['--help']); sys.exit({listed} or 0)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def locked() -> list[tuple[str, str]]:
+    """(name, version) of every entry; some packages have one for each range of Pythons."""
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    return re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", text, re.MULTILINE)
+
+
+def test_the_lock_names_no_host_and_checks_everything() -> None:
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert "://" not in text
+    assert not re.findall(r"^--?\w.*", text, re.MULTILINE)
+    entries = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
+    assert len(entries) == len(locked()) > 20
+    assert not [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry]
+
+
+def test_the_lock_holds_what_the_project_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    asked = [
+        *project["project"]["dependencies"],
+        *project["dependency-groups"]["dev"],
+        *project["build-system"]["requires"],
+    ]
+    for requirement in map(Requirement, asked):
+        wanted = canonicalize_name(requirement.name)
+        versions = [version for name, version in locked() if name == wanted]
+        assert versions, f"{requirement.name} is not in requirements.lock: ./dev lock"
+        assert all(map(requirement.specifier.contains, versions)), f"{requirement}: {versions}"
+
+
+def test_the_licence_is_whole() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Apache License" in text
+    assert "Version 2.0, January 2004" in text
+    assert "9. Accepting Warranty or Additional Liability." in text
+    assert "END OF TERMS AND CONDITIONS" in text
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=short)
+def test_scripts_can_be_executed(path: Path) -> None:
+    assert path.stat().st_mode & 0o111 == 0o111
+
+
+def test_dev_explains_itself_from_anywhere(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [ROOT / "dev", "help"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=10,
+    )
+    for name in ("demo", "test", "lint", "bench", "iotrial", "setup", "lock"):
+        assert re.search(rf"^\./dev {name}\b", done.stdout, re.MULTILINE)
+    assert not list(tmp_path.iterdir())
+
+
+def test_dev_refuses_what_it_does_not_know() -> None:
+    done = subprocess.run(
+        [ROOT / "dev", "deom"], capture_output=True, text=True, check=False, timeout=10
+    )
+    assert done.returncode == 2
+    assert "no sub-command deom" in done.stderr
