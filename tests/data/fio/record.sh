@@ -94,7 +94,7 @@ rw=write
 bs=64k
 EOF
 record stonewall $plus stages.fio
-[ ! -d "$here/stonewall" ] || cp stages.fio "$here/stonewall/job.fio"
+case $want in "  " | *" stonewall "*) cp stages.fio "$here/stonewall/job.fio" ;; esac
 
 interrupted() {  # interrupted CASE SIGNAL SECONDS ARGUMENT...
     name=$1 signal=$2 seconds=$3
