@@ -134,24 +134,29 @@ class Machine:
 
     def _kind_of_kernel_file(self, real: str) -> str:
         below = f"{real}/"
-        for name in self._kernel_paths():
+        for name in self._kernel_paths(below):
             if name.startswith(below):
                 return "directory"
             if name == real:
                 return "regular file"
         return ""
 
-    def _kernel_paths(self) -> Iterator[str]:
-        """Everything the kernel itself shows; a folder ends with a slash."""
+    def _kernel_paths(self, below: str) -> Iterator[str]:
+        """What the kernel itself shows in or above a folder, itself ending with a slash, as do
+        the folders given back; far branches of the tree are left out."""
         yield from self._links
         yield from self.nodes
         yield from CHARACTERS
         for each in self.blocks.values():
-            yield from (f"{each.folder}/{name}" for name in each.files())
-            yield from (f"{each.folder}/{name}/" for name in each.folders())
-        yield from (f"/proc/{name}" for name in self.proc())
-        for pid in (CONTROLLER, *self.tasks):
-            yield from (f"/proc/{pid}/{name}" for name in ("environ", "mountinfo", "stat"))
+            if below.startswith(f"{each.folder}/"):
+                yield from (f"{each.folder}/{name}" for name in each.files())
+                yield from (f"{each.folder}/{name}/" for name in each.folders())
+            else:
+                yield f"{each.folder}/"
+        if below.startswith("/proc/"):
+            yield from (f"/proc/{name}" for name in self.proc())
+            for pid in (CONTROLLER, *self.tasks):
+                yield from (f"/proc/{pid}/{name}" for name in ("environ", "mountinfo", "stat"))
 
     def names(self, path: str) -> list[str]:
         """Sorted names in a folder.  Raises OSError."""
@@ -159,7 +164,7 @@ class Machine:
         if kind != "directory":
             raise refuse(errno.ENOTDIR if kind else errno.ENOENT)
         below = self.real(path).rstrip("/") + "/"
-        paths = (*self.files, *self.folders, *self._kernel_paths())
+        paths = (*self.files, *self.folders, *self._kernel_paths(below))
         inside = {p.removeprefix(below).split("/")[0] for p in paths if p.startswith(below)}
         return sorted(inside - {""})
 

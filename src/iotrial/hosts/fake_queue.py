@@ -172,7 +172,7 @@ class FakeQueue:
         return {
             **READ_ONLY,
             "max_hw_sectors_kb": str(self.largest),
-            "scheduler": " ".join(f"[{s}]" if s == self.scheduler else s for s in self.schedulers),
+            "scheduler": self._choices(),
             "nr_requests": str(self.requests),
             "read_ahead_kb": str(self.read_ahead),
             "max_sectors_kb": str(self.sectors // 2),
@@ -183,6 +183,12 @@ class FakeQueue:
             **{name: str(value) for name, value in self.features.items()},
             **{f"iosched/{name}": str(value) for name, value in self.iosched.items()},
         }
+
+    def _choices(self) -> str:
+        """Blank after each name, even the last; a device without a choice says just none."""
+        if self.schedulers == ("none",):
+            return "none"
+        return "".join(f"[{s}] " if s == self.scheduler else f"{s} " for s in self.schedulers)
 
     def write(self, name: str, text: str) -> None:
         """Raises OSError as write(2) would."""
