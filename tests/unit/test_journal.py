@@ -23,8 +23,10 @@ def settings(*values: tuple[str, str], device: str = "sda") -> bytes:
 
 
 def test_the_first_value_of_a_tunable_is_the_one_that_is_owed() -> None:
-    data = line(**HEAD) + settings(("queue.scheduler", "none")) + settings(
-        ("queue.scheduler", "bfq"), ("queue.nr_requests", "64")
+    data = (
+        line(**HEAD)
+        + settings(("queue.scheduler", "none"))
+        + settings(("queue.scheduler", "bfq"), ("queue.nr_requests", "64"))
     )
     (debt,) = read_session("j", data).settings
     assert [(s.tunable, s.value) for s in debt.values] == [
