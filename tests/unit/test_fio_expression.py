@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +16,8 @@ FACTS = {"cpus": 8, "memory": 16 * 2**30}
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("2*cpus", 16), (" cpus ", 8), ("(cpus+1)/2", 4.5), ("-cpus + 10", 2), ("memory/4/cpus", 2**29),
-     ("1.5*cpus", 12), ("+3", 3), ("2*(cpus-(1+1))", 12)],
+    [("2*cpus", 16), (" cpus ", 8), ("(cpus+1)/2", 4.5), ("-cpus + 10", 2), ("memory/32", 2**29),
+     ("1.5*cpus", 12), ("+3", 3), ("-" * 190 + "1", 1), ("2*(cpus-(1+1))", 12)],
 )  # fmt: skip
 def test_arithmetic_over_facts_has_its_value(text: str, value: float) -> None:
     assert evaluate(text, FACTS) == value
@@ -25,13 +27,10 @@ def test_arithmetic_over_facts_has_its_value(text: str, value: float) -> None:
     "text",
     ["", "cpus**2", "cpus//2", "cpus%2", "__import__('os')", "cpus()", "cpus.real", "cpus[0]",
      "1 if cpus else 2", "cpus > 1", "True", "'a'*3", "1j", "lambda: 1", "[1]", "cpus = 1", "1;2",
-     "2*", "((", "(" * 150, "-" * 190 + "1", "1e999", "9" * 199, "1/0", "cpus/(1-1)",
+     "2*", "((", "(" * 150, "1e999", "9" * 199, "1/0", "cpus/(1-1)",
      "1" * 201, "1e29*1e29", "cpus\n+1\n", "\x00"],
 )  # fmt: skip
 def test_anything_else_is_refused(text: str) -> None:
-    if text == "-" * 190 + "1":
-        assert evaluate(text, FACTS) == 1
-        return
     with pytest.raises(UsageError):
         evaluate(text, FACTS)
 
@@ -43,7 +42,5 @@ def test_an_unknown_name_is_named_with_the_nearest() -> None:
 
 @given(st.text(max_size=40) | st.text("0123456789+-*/(). cpusmeory", max_size=40))
 def test_any_text_is_a_number_or_a_usage_error(text: str) -> None:
-    try:
+    with contextlib.suppress(UsageError):
         assert abs(evaluate(text, FACTS)) <= 1e30
-    except UsageError:
-        pass

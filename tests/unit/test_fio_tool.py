@@ -23,8 +23,12 @@ DEVICE = Aimed("/dev/loop7", "device")
 FACTS = {"cpus": 4.0, "memory": 2.0**34, "io_uring": 1.0}
 
 
-def load(jobfile: str = "", **options: OptionValue) -> Workload:
-    return Workload("load", "fio", tuple(options.items()), jobfile)
+def load(**options: OptionValue) -> Workload:
+    return Workload("load", "fio", tuple(options.items()))
+
+
+def job(text: str, **options: OptionValue) -> Workload:
+    return Workload("load", "fio", tuple(options.items()), text)
 
 
 def command(workload: Workload, aimed: Aimed = DEVICE, **facts: float) -> set[str]:
@@ -174,7 +178,7 @@ write_lat_log=here
 ioengine=external:/tmp/x.so
 mem=mmaphuge:/mnt/huge
 """
-    assert TOOL.reach(load(text)) == Reach(
+    assert TOOL.reach(job(text)) == Reach(
         reads=True,
         writes=True,
         paths=("/dev/a", "/dev/b:c", "/dev/d", "/root/log", "/mnt/huge"),
@@ -183,18 +187,18 @@ mem=mmaphuge:/mnt/huge
 
 
 def test_files_of_a_job_lie_in_its_directory() -> None:
-    assert TOOL.reach(load("[a]\ndirectory=/mnt\nfilename=x:y\n")).paths == ("/mnt/x", "/mnt/y")
-    assert TOOL.reach(load("[a]\ndirectory=/mnt\n")).paths == ("/mnt",)
+    assert TOOL.reach(job("[a]\ndirectory=/mnt\nfilename=x:y\n")).paths == ("/mnt/x", "/mnt/y")
+    assert TOOL.reach(job("[a]\ndirectory=/mnt\n")).paths == ("/mnt",)
 
 
 def test_a_job_file_is_passed_whole_and_the_target_only_where_it_names_none() -> None:
     text = "[global]\nrw=read\n[one]\nruntime=1\n"
-    found = TOOL.command(load(text, bs="8k"), DEVICE, FACTS)
+    found = TOOL.command(job(text, bs="8k"), DEVICE, FACTS)
     assert found.files == (("job.fio", text.encode()),)
     assert found.argv[4:] == (
         "--filename=/dev/loop7", "--allow_file_create=0", "--bs=8k", "job.fio"
     )  # fmt: skip
-    named = TOOL.command(load("[one]\nfilename=/dev/x\n"), DEVICE, FACTS)
+    named = TOOL.command(job("[one]\nfilename=/dev/x\n"), DEVICE, FACTS)
     assert named.argv[4:] == ("job.fio",)
 
 
@@ -209,14 +213,14 @@ def test_a_job_file_is_passed_whole_and_the_target_only_where_it_names_none() ->
 )  # fmt: skip
 def test_a_job_file_that_cannot_work_is_refused(text: str, problem: str) -> None:
     own: dict[str, OptionValue] = {"bs": "4k"} if "would" in problem else {}
-    found = TOOL.check(load(text, **own), FACTS)
+    found = TOOL.check(job(text, **own), FACTS)
     assert [option for option, what in found if re.search(problem, what)]
 
 
 def test_a_recorded_job_file_has_nothing_wrong() -> None:
     text = (DATA / "stonewall" / "job.fio").read_text()
-    assert TOOL.check(load(text), FACTS) == []
-    assert TOOL.seconds(load(text), DEVICE) == pytest.approx(3.5)
+    assert TOOL.check(job(text), FACTS) == []
+    assert TOOL.seconds(job(text), DEVICE) == pytest.approx(3.5)
 
 
 @pytest.mark.parametrize(

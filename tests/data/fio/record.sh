@@ -10,7 +10,7 @@ number=$((200 + $$ % 700))
 disk=/dev/loop$number
 cleanup() {
     losetup -d "$disk" 2>/dev/null || true
-    perl -e 'open(F, "+<", "/dev/loop-control"); ioctl(F, 0x4C81, shift)' "$number" || true
+    perl -e 'open(F, "+<", "/dev/loop-control"); ioctl(F, 0x4C81, shift() + 0)' "$number" || true
     rm -rf "$work"
 }
 trap cleanup EXIT
