@@ -149,6 +149,20 @@ def test_an_excluded_cell_leaves_only_whole_pairs() -> None:
     assert depth.ratio == pytest.approx(10)
 
 
+def test_a_level_that_never_met_its_baseline_is_not_compared() -> None:
+    # bfq only in blocks 1 and 2, none only in 3 and 4: block and treatment cannot be told apart.
+    early = {"none": False, "bfq": True}
+    levels = {"scheduler": ("none", "bfq")}
+    of = results(
+        levels,
+        ["read"],
+        4,
+        lambda t: 100.0 + t.number if early[t.treatment[0][1]] is (t.block < 3) else None,
+    )
+    assert judge(of).findings == ()
+    assert "no level shares a block with none" in judge(of).recommendation
+
+
 def test_a_factor_of_one_workload_is_compared_there_only() -> None:
     of = results(TWO, ["read", "write"], 3, noisy(0.1, 3))
     depth = Factor("depth", "option", (Level("1"), Level("32")), workload="read")

@@ -89,10 +89,15 @@ def test_a_calm_study_is_not_doubted() -> None:
     assert drift_doubts(drifting(0.0)) == ()
 
 
-def test_the_order_of_execution_decides_not_that_of_the_records() -> None:
+def test_the_order_of_execution_decides_not_that_of_blocks_and_treatments() -> None:
     of = drifting(-0.01)
-    back = dataclasses.replace(of, records=tuple(reversed(of.records)))
-    assert drift_doubts(back) == drift_doubts(of)
+    rng = np.random.default_rng(8)
+    shuffled = tuple(
+        record(dataclasses.replace(r.trial, number=int(n)), r.value(METRIC))
+        for r, n in zip(of.records, rng.permutation(20) + 1, strict=True)
+    )
+    assert drift_doubts(of)
+    assert not drift_doubts(dataclasses.replace(of, records=shuffled))
 
 
 def test_a_jump_that_comes_and_goes_is_doubted() -> None:
