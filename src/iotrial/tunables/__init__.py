@@ -49,7 +49,7 @@ def tunable(name: str) -> Tunable:
 
 
 def _nearest(name: str) -> str:
-    near = difflib.get_close_matches(name, list(_by_name()), n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, list(_by_name()), n=3, cutoff=0.75)
     near += [known for known in _by_name() if known.endswith(f".{name}") and known not in near]
     meant = f"Did you mean {' or '.join(near)}? " if near else ""
     return f"{meant}`iotrial knobs` lists them all."

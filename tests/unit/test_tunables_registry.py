@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import fnmatch
+
+import pytest
+
+from iotrial.errors import UsageError
+from iotrial.tunables import all_tunables, families, group, tunable
+
+
+def test_every_row_says_what_it_is_and_who_says_so() -> None:
+    for row in all_tunables():
+        assert row.summary, row.name
+        assert row.source, row.name
+        assert row.path.startswith("/"), row.name
+        assert row.scope == "host" or "{device}" in row.path, row.name
+
+
+def test_names_and_files_are_unique() -> None:
+    rows = all_tunables()
+    assert len({row.name for row in rows}) == len(rows)
+    assert len({row.path for row in rows}) == len(rows)
+
+
+def test_every_row_is_found_by_its_name() -> None:
+    assert all(tunable(row.name) is row for row in all_tunables())
+    assert sum(len(rows) for rows in families().values()) == len(all_tunables())
+
+
+def test_a_pattern_that_moves_nothing_is_a_slip() -> None:
+    names = [row.name for row in all_tunables()]
+    for row in all_tunables():
+        for pattern in row.moves:
+            assert fnmatch.filter(names, pattern), (row.name, pattern)
+
+
+def test_what_is_moved_is_written_after_its_mover() -> None:
+    """But for one pair that is one value in two units: the finer is written last."""
+    pairs = {
+        (mover.name, moved.name)
+        for mover in all_tunables()
+        for moved in all_tunables()
+        if moved.moved_by(mover) and moved is not mover and moved.rank <= mover.rank
+    }
+    assert pairs == {("queue.iosched.slice_idle_us", "queue.iosched.slice_idle")}
+
+
+def test_a_group_is_closed_and_in_rank_order() -> None:
+    rows = group(["queue.iostats", "queue.scheduler"])
+    names = [row.name for row in rows]
+    assert names[0] == "queue.scheduler"
+    assert {"queue.read_ahead_kb", "queue.nr_requests", "queue.iosched.async_depth"} <= set(names)
+    assert [row.rank for row in rows] == sorted(row.rank for row in rows)
+    assert group(names) == rows
+
+
+def test_what_moves_nothing_is_a_group_of_its_own() -> None:
+    assert [row.name for row in group(["queue.nomerges"])] == ["queue.nomerges"]
+    assert group([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("queue.sheduler", "queue.scheduler"),
+        ("scheduler", "queue.scheduler"),
+        ("read_expire", "queue.iosched.read_expire"),
+        ("queue.nr_request", "queue.nr_requests"),
+    ],
+)
+def test_a_name_that_is_unknown_brings_the_nearest(asked: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=asked) as caught:
+        tunable(asked)
+    assert meant in caught.value.advice
+
+
+def test_a_name_like_no_other_brings_the_list() -> None:
+    with pytest.raises(UsageError) as caught:
+        group(["xyz"])
+    assert caught.value.advice == "`iotrial knobs` lists them all."
