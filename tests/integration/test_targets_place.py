@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,7 +96,13 @@ def test_kinds_are_not_mixed_up(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"x")
     assert "not a folder" in refusal(folder(tmp_path / "f")).message
     assert "is a directory, not a file" in refusal(file(tmp_path)).message
-    assert "special file, not a file" in refusal(file(Path("/dev/null"))).message
+    os.mkfifo(tmp_path / "pipe")
+    assert "is a fifo, not a file" in refusal(file(tmp_path / "pipe")).message
+
+
+@pytest.mark.parametrize("path", ["/dev/sdzz9", "/proc/x", "/sys/block/x"])
+def test_a_mistyped_device_is_not_a_new_file(path: str) -> None:
+    assert "would not be on storage" in refusal(file(Path(path))).message
 
 
 def test_a_file_of_somebody_else_is_written_only_when_the_study_names_it(tmp_path: Path) -> None:

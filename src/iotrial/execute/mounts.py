@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 # What holds data in memory only: a trial there measures the memory.
-MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "rootfs"})
+MEMORY = frozenset({"tmpfs", "ramfs", "rootfs"})
+# What holds no data at all: a file there is a mistyped device (`dd of=/dev/sdz`).
+KERNEL = frozenset({"devtmpfs", "devpts", "sysfs", "proc", "cgroup", "cgroup2", "securityfs"})
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 _SWAP_FIELDS = 4
 _MOUNT_FIELDS = 6

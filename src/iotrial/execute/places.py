@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from iotrial.errors import TargetRefused, TrialError
 from iotrial.execute import look
 from iotrial.execute.identity import BlockDevice, sight_number, whole
-from iotrial.execute.mounts import Mount, mount_of, parse_fstab, parse_mountinfo, under
+from iotrial.execute.mounts import KERNEL, Mount, mount_of, parse_fstab, parse_mountinfo, under
 from iotrial.model.host import Host
 from iotrial.model.target import Target
 from iotrial.units import format_bytes
@@ -65,8 +65,8 @@ def _disk_below(host: Host, mount: Mount) -> BlockDevice | None:
 def settle_folder(host: Host, target: Target, folder: str) -> Standing:
     """The standing of an existing folder, named by its real path, on the mount it should be on.
 
-    Raises TargetRefused: not absolute, missing, reached through a link, not a folder, or a mount
-    that /etc/fstab promises is not there.
+    Raises TargetRefused: not absolute, missing, reached through a link, not a folder, in /dev or
+    the like, or a mount that /etc/fstab promises is not there.
     """
     _need_absolute(target, folder)
     real = look.resolve(host, folder)
@@ -88,6 +88,7 @@ def settle_folder(host: Host, target: Target, folder: str) -> Standing:
             advice="Use `file = …` or `device = …` in the study, or name its folder.",
         )
     place = standing(host, real)
+    _need_storage(target, place)
     _need_promised_mount(host, target, place)
     return place
 
@@ -106,6 +107,16 @@ def _need_real(target: Target, path: str, real: str) -> None:
             target=target.name,
             evidence=(f"its real path is {real}",),
             advice=f"If that is what you mean, write {real} in the study.",
+        )
+
+
+def _need_storage(target: Target, place: Standing) -> None:
+    if place.mount.fstype in KERNEL or place.mount.point == "/dev":
+        raise TargetRefused(
+            f"{target.path} would not be on storage",
+            target=target.name,
+            evidence=(place.describe(),),
+            advice="Is a device meant, and its name mistyped? Then write device = ….",
         )
 
 

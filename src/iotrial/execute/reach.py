@@ -43,8 +43,6 @@ def _inside(host: Host, aim: Aim, path: str) -> bool:
         if not folder:
             return False
         path = f"{folder}/{path}"
-    if ".." in PurePosixPath(path).parts:
-        return False
     real = look.resolve(host, path)
     if not real:
         parent = look.resolve(host, str(PurePosixPath(path).parent))

@@ -1,0 +1,82 @@
+"""Every refusal can be shown without a disk to lose: the pretended machine has one of each."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotrial.errors import TargetRefused
+from iotrial.execute.doctor import examine, overall
+from iotrial.execute.facts import gather, numbers
+from iotrial.execute.loops import make_loop, plan_loop, unmake_loop
+from iotrial.execute.targets import lay_out, ready, same
+from iotrial.hosts.fake import FakeHost
+from iotrial.model.target import Target
+from iotrial.model.tool import Reach
+
+READS = Reach(reads=True, writes=False)
+WRITES = Reach(reads=True, writes=True)
+MIB = 2**20
+
+
+def device(name: str, destroy: str = "") -> Target:
+    return Target("disk", "device", f"/dev/{name}", destroy=destroy)
+
+
+@pytest.mark.parametrize(
+    ("name", "serial", "evidence"),
+    [
+        ("fakesys", "FAKESYS", "fakesys1 (a partition of fakesys) is mounted on / (ext4)"),
+        ("fakeswap", "FAKESWAP", "fakeswap is swap space (/dev/fakeswap)"),
+        ("fakefs", "FAKEFS", "fakefs carries a xfs filesystem"),
+        ("fakeleg", "FAKELEG", "dm-0 is built on fakeleg"),
+    ],
+)
+@pytest.mark.parametrize("reach", [READS, WRITES], ids=["reads", "writes"])
+def test_a_disk_in_use_is_refused_even_when_armed(
+    name: str, serial: str, evidence: str, reach: Reach
+) -> None:
+    with pytest.raises(TargetRefused, match="is in use") as caught:
+        ready(FakeHost(), device(name, serial), reach)
+    assert evidence in caught.value.evidence
+    assert "destroy" not in caught.value.advice
+
+
+def test_a_free_disk_is_armed_by_its_serial_or_wwid_only() -> None:
+    host = FakeHost()
+    for word in ("FAKE0000", "naa.600fa4e000000000", "0x600FA4E000000000"):
+        same(host, ready(host, device("fake0", word), WRITES))
+    for word in ("", "FAKE0001", "fake0", "/dev/fake0"):
+        with pytest.raises(TargetRefused):
+            ready(host, device("fake0", word), WRITES)
+
+
+def test_a_loop_device_is_made_and_unmade() -> None:
+    host = FakeHost()
+    before = host.list("/sys/block")
+    target = Target("disk", "loop", "", 16 * MIB)
+    plan = plan_loop(host, target, "t1")
+    assert host.list("/sys/block") == before
+    aim, doubts = make_loop(host, plan, target)
+    assert doubts == ()
+    same(host, aim)
+    assert len(unmake_loop(host, plan)) == 3
+    assert unmake_loop(host, plan) == []
+    assert host.list("/sys/block") == before
+
+
+def test_a_file_is_laid_out_on_the_disk_below_its_mount() -> None:
+    host = FakeHost()
+    target = Target("data", "file", "/home/f", 16 * MIB)
+    aim = ready(host, target, WRITES)
+    lay_out(host, aim.path, target.size)
+    same(host, aim)
+    assert (aim.path, aim.device) == ("/home/f", "fakesys")
+    with pytest.raises(TargetRefused, match="exists, and the load would write"):
+        ready(host, target, WRITES)
+
+
+def test_the_doctor_and_the_facts_work_there_too() -> None:
+    checks = examine(FakeHost())
+    assert overall(checks) == "ok"
+    assert "tool-fio" in {check.name for check in checks}
+    assert numbers(gather(FakeHost(), [], ["fio"]))["cpus"] >= 1
