@@ -9,7 +9,7 @@ by a restore that dies too.  Afterwards every file of every queue must read as b
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -129,7 +129,9 @@ def lives() -> Iterator[tuple[Former, tuple[dict[str, str], dict[str, str]]]]:
 
 
 @pytest.mark.timeout(600)
-def test_no_crash_leaves_a_setting_changed() -> None:
+def test_no_crash_leaves_a_setting_changed(
+    record_property: Callable[[str, object], None],
+) -> None:
     crashes = again = 0
     for former, treatments in lives():
         before = prepared(former).settings()
@@ -146,7 +148,8 @@ def test_no_crash_leaves_a_setting_changed() -> None:
                     host.reconnect()
                 assert restored(host) == before, (former, treatments, at, how)
                 crashes += 1
-    print(f"{crashes} crashes, {again} of them with a restore that crashed too: 0 left changed")
+    record_property("crashes", crashes)
+    record_property("crashed restores", again)
     assert crashes > 20_000
     assert again > crashes // 10
 

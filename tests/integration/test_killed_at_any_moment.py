@@ -6,7 +6,6 @@ that iotrial makes as the other, fio as the load.
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -79,10 +78,10 @@ def loads_of(folder: Path) -> list[str]:
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
-            where = os.readlink(process / "cwd")
+            where = (process / "cwd").readlink()
         except OSError:
             continue
-        if words[0].endswith(b"fio") and where.startswith(str(folder)):
+        if words[0].endswith(b"fio") and where.is_relative_to(folder):
             found.append(" ".join(word.decode() for word in words))
     return found
 

@@ -186,7 +186,7 @@ def test_without_root_it_says_so_and_what_can_be_done(
 def path_without_fio(folder: Path) -> str:
     """A PATH with everything but fio."""
     folder.mkdir()
-    for place in os.environ["PATH"].split(":") + ["/usr/sbin", "/sbin"]:
+    for place in (*os.environ["PATH"].split(":"), "/usr/sbin", "/sbin"):
         for program in Path(place).glob("*") if Path(place).is_dir() else ():
             if program.name != "fio" and not (folder / program.name).is_symlink():
                 (folder / program.name).symlink_to(program)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,7 +112,7 @@ def test_another_studys_folder_and_a_folder_with_other_things_are_refused(
     (tmp_path / "other" / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match="no results folder"):
         check(tmp_path / "other", study)
-    assert os.listdir(tmp_path / "other") == ["thesis.tex"]
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.tex"]
 
 
 def test_damaged_derived_lines_are_replaced_by_the_trial_itself(

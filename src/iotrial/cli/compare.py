@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from iotrial.cli.output import Output, common
+from iotrial.cli.verdicts import judged
 from iotrial.errors import UsageError
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
@@ -34,15 +35,14 @@ def command(
       iotrial compare results/2026-11-20-scheduler
       iotrial compare results/before results/after
     """
-    from iotrial.report.document import document  # noqa: PLC0415 (scipy is slow to import)
-    from iotrial.report.text import verdict_table  # noqa: PLC0415
-    from iotrial.report.view import view  # noqa: PLC0415
-    from iotrial.stats.judge import judge  # noqa: PLC0415
-    from iotrial.stats.regress import regress  # noqa: PLC0415
+    from iotrial.report.document import document
+    from iotrial.report.text import verdict_table
+    from iotrial.report.view import view
+    from iotrial.stats.regress import regress
 
     results = _where(open_results(folder), where)
     if other is None:
-        comparison = judge(results)
+        results, comparison = judged(results)
     else:
         comparison = regress(results, _where(open_results(other), where))
     comparison = _only(comparison, factor, results)

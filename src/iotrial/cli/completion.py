@@ -18,7 +18,7 @@ def command(output: Output, shell: str) -> None:
     Example:
       iotrial completion bash > /etc/bash_completion.d/iotrial
     """
-    from iotrial.cli.main import cli  # noqa: PLC0415 (main imports this module)
+    from iotrial.cli.main import cli
 
     kind = get_completion_class(shell)
     if kind is None:

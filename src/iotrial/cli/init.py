@@ -26,11 +26,11 @@ def command(output: Output, template: str | None, file: Path | None, *, schema: 
       iotrial init --schema > study.schema.json
     """
     if schema:
-        from iotrial.plan.schema import json_schema  # noqa: PLC0415 (pydantic is slow to import)
+        from iotrial.plan.schema import json_schema
 
         output.text(json.dumps(json_schema(), indent=2))
         return
-    from iotrial.plan import template as templates  # noqa: PLC0415
+    from iotrial.plan import template as templates
 
     if template is None:
         found = templates.templates()

@@ -55,7 +55,7 @@ def command(
 
 
 def _values(knobs: list[Tunable], device: str, *, pretend: bool) -> dict[str, str]:
-    from iotrial.execute.tuning import observe  # noqa: PLC0415
+    from iotrial.execute.tuning import observe
 
     with machine(pretend=pretend) as here:
         seen = [(knob.name, observe(here, knob, device)) for knob in knobs]
@@ -96,7 +96,7 @@ def _row(knob: Tunable, values: dict[str, str]) -> dict[str, object]:
 
 
 def _moves(output: Output, *, pretend: bool) -> None:
-    from iotrial.execute.moves import measure_on_a_loop  # noqa: PLC0415
+    from iotrial.execute.moves import measure_on_a_loop
 
     with machine(pretend=pretend, purpose="knobs") as here:
         found = measure_on_a_loop(here)

@@ -15,11 +15,11 @@ def machine(*, pretend: bool, purpose: str = "") -> Iterator[Host]:
     ``purpose`` is what the lock tells another iotrial.
     """
     if pretend:
-        from iotrial.hosts.fake import FakeHost  # noqa: PLC0415 (only when pretending)
+        from iotrial.hosts.fake import FakeHost
 
         yield FakeHost()
         return
-    from iotrial.hosts.local import LocalHost, wakeup_pipe  # noqa: PLC0415
+    from iotrial.hosts.local import LocalHost, wakeup_pipe
 
     with wakeup_pipe() as wakeup:
         yield LocalHost(wakeup=wakeup, purpose=purpose)

@@ -44,7 +44,7 @@ class Verbs(click.Group):
 
 
 def _nearest(name: str) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 (only for a typing error)
+    from difflib import get_close_matches
 
     found = get_close_matches(name, VERBS, n=1)
     return f" Did you mean {found[0]!r}?" if found else ""

@@ -70,7 +70,7 @@ def _noise(noise: str | None, pilot: Path | None) -> float:
             raise click.BadParameter(str(error), param_hint="--noise") from error
     if pilot is None:
         return ASSUMED_NOISE
-    from iotrial.stats.judge import judge  # noqa: PLC0415 (scipy is slow to import)
+    from iotrial.stats.judge import judge
 
     found = [f.noise for f in judge(open_results(pilot)).findings if f.noise is not None]
     if not found:

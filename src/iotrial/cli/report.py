@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from iotrial.cli.output import Output, common
+from iotrial.cli.verdicts import judged
 from iotrial.report.view import View
 from iotrial.store import open_results
 
@@ -37,25 +38,24 @@ def command(output: Output, folder: Path, kind: str, out: Path | None) -> None:
       iotrial report results/2026-11-20-scheduler
       iotrial report results/2026-11-20-scheduler --as md --out report.md
     """
-    from iotrial.report.view import view  # noqa: PLC0415 (scipy and altair are slow to import)
-    from iotrial.stats.judge import judge  # noqa: PLC0415
+    from iotrial.report.view import view
 
     results = open_results(folder)
     page = out or results.folder / f"report.{kind}"
-    page.write_text(_writer(kind)(view(results, judge(results))), encoding="utf-8")
+    page.write_text(_writer(kind)(view(*judged(results))), encoding="utf-8")
     output.document({"report": str(page)})
     output.answer(str(page))
 
 
 def _writer(kind: str) -> Callable[[View], str]:
     if kind == "html":
-        from iotrial.report.html import html  # noqa: PLC0415
+        from iotrial.report.html import html
 
         return html
     if kind == "md":
-        from iotrial.report.markdown import markdown  # noqa: PLC0415
+        from iotrial.report.markdown import markdown
 
         return markdown
-    from iotrial.report.document import document  # noqa: PLC0415
+    from iotrial.report.document import document
 
     return lambda seen: json.dumps(document(seen), ensure_ascii=False, indent=1) + "\n"

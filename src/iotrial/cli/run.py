@@ -47,7 +47,7 @@ def command(output: Output, study: Path, out: Path | None, *, pretend: bool) -> 
 
 
 def _execute(output: Output, study: Study, folder: Path, *, pretend: bool) -> Outcome:
-    from iotrial.cli.progress import Terminal  # noqa: PLC0415 (rich's progress is slow to import)
+    from iotrial.cli.progress import Terminal
 
     watcher = Terminal(output, study)
     try:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from iotrial.cli.output import Output
+from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
+
+
+def judged(results: Results) -> tuple[Results, Comparison]:
+    """The findings, and the results with what their own trials make doubtful (drift) added."""
+    from iotrial.stats.judge import judge  # scipy is slow to import
+    from iotrial.stats.summary import drift_doubts
+
+    doubts = (*results.doubts, *drift_doubts(results))
+    return replace(results, doubts=doubts), judge(results)
 
 
 def publish(output: Output, results: Results, **more: Any) -> None:  # noqa: ANN401 (JSON values)
     """Judge, write findings.json and report.html beside the trials, and say the answer."""
-    from iotrial.report.document import document  # noqa: PLC0415 (scipy and altair are slow)
-    from iotrial.report.html import html  # noqa: PLC0415
-    from iotrial.report.text import verdict_table  # noqa: PLC0415
-    from iotrial.report.view import view  # noqa: PLC0415
-    from iotrial.stats.judge import judge  # noqa: PLC0415
+    from iotrial.report.document import document  # altair is slow to import
+    from iotrial.report.html import html
+    from iotrial.report.text import verdict_table
+    from iotrial.report.view import view
 
-    seen = view(results, judge(results))
+    seen = view(*judged(results))
     answer = document(seen)
     (results.folder / "findings.json").write_text(
         json.dumps(answer, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"

@@ -10,9 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from iotrial.errors import FileRefused
+from iotrial.execute.bench import open_bench
+from iotrial.execute.restore import Payment, restore
+from iotrial.hosts.places import journal_folder, lock_path
 from iotrial.model.host import Host
+from iotrial.model.study import Decide, Design, Study
+from iotrial.model.target import Target
 from iotrial.model.tunable import Domain, Tunable
 from iotrial.tunables import families, tunable
 
@@ -21,6 +27,7 @@ _LOW, _HIGH = 1, 9
 to be taken by every kernel seen, unlike every default."""
 
 _SCHEDULER = "queue.scheduler"
+_LOOP_SIZE = 16 * 2**20
 
 Values = dict[str, str]
 
@@ -43,6 +50,26 @@ def measure_moves(host: Host, device: str, names: Iterable[str]) -> dict[str, tu
             pose |= {_SCHEDULER: _read(host, device, rows)[_SCHEDULER]}
             for knob in knobs:
                 moved[knob.name] |= _moved_by(host, device, knob, pose)
+    return {name: tuple(sorted(found)) for name, found in moved.items()}
+
+
+def measure_on_a_loop(host: Host) -> dict[str, tuple[str, ...]]:
+    """:func:`measure_moves` for every queue knob under every scheduler, on a loop device made for
+    it and removed again.  Raises as a run does: locked, not root, no loop devices, no room.
+    """
+    target = Target("loop", "loop", size=_LOOP_SIZE)
+    study = Study("What moves?", "knobs", (target,), (), (), Design(), Decide(()))
+    names = [row.name for row in families()["queue"]]
+    moved: dict[str, set[str]] = {name: set() for name in names}
+    with host.lock(lock_path(host)):
+        restore(host, journal_folder(host))
+        with open_bench(host, study, results=Path(), payment=Payment()) as bench:
+            device = bench.aims["loop"].device
+            knob = tunable(_SCHEDULER)
+            for scheduler in knob.domain(host.read(knob.file(device))).choices:
+                host.write(knob.file(device), scheduler.encode())
+                for name, found in measure_moves(host, device, names).items():
+                    moved[name].update(found)
     return {name: tuple(sorted(found)) for name, found in moved.items()}
 
 
