@@ -191,7 +191,7 @@ class FakeHost:
 
     def write(self, path: str, data: bytes) -> None:
         with self._refusal("write", path):
-            self.change(f"write {path}", lambda: self.alive().write(path, data))
+            self.change(f"write {path}", lambda: self.machine.write(path, data))
 
     def save(self, path: str, data: bytes) -> None:
         beside = str(PurePosixPath(path).with_name(f".{PurePosixPath(path).name}.new"))

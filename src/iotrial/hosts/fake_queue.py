@@ -96,7 +96,9 @@ def _ticks(milliseconds: int) -> int:
 
 
 def _deadline_ms(text: str) -> int:
-    return _ticks(_clamped_whole(0)(text))
+    """mq-deadline prints it as an int: rounding the largest up wraps round."""
+    shown = _ticks(_clamped_whole(0)(text))
+    return shown if shown <= _INT else shown - 2**32
 
 
 def _slice_us(milliseconds_or_us: int, nanoseconds: int) -> int:

@@ -226,14 +226,15 @@ _TICKS = "Rounded up to the kernel's tick (4 ms at 250 Hz): levels are best mult
 _UNSIGNED_LONG_LONG = _between(0, 2**64 - 1)
 _AT_LEAST_1 = _between(1, _INT)
 _HERE = _between(0, _INT)
+_MILLISECONDS = _between(0, _INT - 3)  # the last tick would be shown as a negative number
 
 _SCHEDULERS = (
-    _deadline.row("read_expire", "deadline of a read", _HERE, unit="ms", risk=_TICKS),
-    _deadline.row("write_expire", "deadline of a write", _HERE, unit="ms", risk=_TICKS),
+    _deadline.row("read_expire", "deadline of a read", _MILLISECONDS, unit="ms", risk=_TICKS),
+    _deadline.row("write_expire", "deadline of a write", _MILLISECONDS, unit="ms", risk=_TICKS),
     _deadline.row(
         "prio_aging_expire",
         "after how long low priority is served despite higher",
-        _HERE,
+        _MILLISECONDS,
         unit="ms",
         risk=_TICKS,
     ),
