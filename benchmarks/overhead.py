@@ -46,7 +46,12 @@ question = "What does iotrial cost?"
 loop = {{ size = "256MiB", directory = "{folder}" }}
 [workloads.randread]
 tool = "fio"
-options = {{ rw = "randread", bs = "4k", iodepth = 32, ioengine = "libaio", ramp_time = "0.5s", runtime = "{seconds}s" }}
+[workloads.randread.options]
+rw = "randread"
+bs = "4k"
+iodepth = 32
+ramp_time = "500ms"
+runtime = "{seconds:.0f}s"
 [factors.scheduler]
 tunable = "queue.scheduler"
 levels = ["none", "mq-deadline"]
@@ -128,7 +133,7 @@ def _pair(  # noqa: PLR0913, PLR0917
         bench.hold(settings(bench.study, trial, bench.device_of))
         return _bare(bench, trial, dict(limits.facts), folder / f"bare-{trial.number}")
 
-    if order.random() < 0.5:  # noqa: PLR2004
+    if order.random() < 0.5:
         (record, cpu), iops = inside(), bare()
     else:
         iops = bare()

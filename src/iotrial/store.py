@@ -297,7 +297,7 @@ def _append(path: Path, text: str) -> None:
 
 
 def _sync_all(folder: Path) -> None:
-    """Everything a trial left, the tool's raw output too: a committed trial survives a power cut."""
+    """Everything a trial left, raw output too: a committed trial survives a power cut."""
     for path in folder.rglob("*"):
         _sync(path)
     _sync(folder)

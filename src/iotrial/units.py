@@ -107,7 +107,7 @@ def format_wait(seconds: float) -> str:
 
 
 def format_value(value: float, unit: str) -> str:
-    """A number in a base unit (``1/s``, ``bytes/s``, ``s``, ``bytes``, ``fraction``) for people."""
+    """A number in base units (``1/s``, ``bytes/s``, ``s``, ``bytes``, ``fraction``) for people."""
     match unit:
         case "bytes/s":
             return f"{format_bytes(value)}/s"
@@ -140,7 +140,8 @@ def axis_scale(largest: float, unit: str) -> tuple[float, str]:
             steps = [(2.0 ** (10 * power), f"{name}B") for power, name in _BINARY]
             return _step(size, [(step, name + unit[5:]) for step, name in steps])
         case "s":
-            return _step(size, [(3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")])
+            steps = [(3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")]
+            return _step(size, steps)
         case "1/s":
             return _step(size, [(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")])
         case "fraction":

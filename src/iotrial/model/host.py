@@ -60,9 +60,7 @@ class Host(Protocol):
     @property
     def name(self) -> str: ...
 
-    def run(
-        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
-    ) -> Completed:
+    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
         """Run a short command to its end, environment ``LC_ALL=C``, and give back all it said.
 
         A program that is not installed is ``exit=127``, as in a shell.  Raises

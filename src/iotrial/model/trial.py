@@ -42,7 +42,8 @@ class TrialRecord:
     """A trial as executed.
 
     ``started`` is seconds since the epoch (UTC), ``seconds`` how long the whole trial took,
-    ``load_seconds`` how long the tool's own process lived.  ``tool`` is the tool's name, ``command`` its argv.
+    ``load_seconds`` how long the tool's own process lived.  ``tool`` is the tool's name,
+    ``command`` its argv.
     ``before`` and ``after`` are the settings read back, (device, tunable, value) triples.
     ``error`` says why a failed trial failed.
     """

@@ -41,6 +41,10 @@ class Domain:
         return ""
 
 
+def _anything(_raw: bytes) -> Domain:
+    return Domain()
+
+
 def _plain(raw: bytes) -> str:
     return raw.decode("utf-8", "replace").strip()
 
@@ -68,7 +72,7 @@ class Tunable:
     rank: int = 50
     moves: tuple[str, ...] = ()
     scope: Literal["device", "host"] = "device"
-    domain: Callable[[bytes], Domain] = field(default=lambda raw: Domain())
+    domain: Callable[[bytes], Domain] = field(default=_anything)
     observe: Callable[[bytes], str] = field(default=_plain)
 
     def file(self, device: str) -> str:
