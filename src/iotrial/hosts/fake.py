@@ -24,7 +24,7 @@ from typing import Literal, TypeVar
 
 from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
 from iotrial.hosts import fake_load
-from iotrial.hosts.fake_commands import COMMANDS, Said, send
+from iotrial.hosts.fake_commands import COMMANDS, Said, changes, send
 from iotrial.hosts.fake_disk import DISKS, Disk, block
 from iotrial.hosts.fake_machine import Machine
 from iotrial.model.host import Completed
@@ -160,7 +160,7 @@ class FakeHost:
         def act() -> Said:
             return program.command(machine, command[1:], stdin)
 
-        said = self.change(" ".join(command), act) if program.changes else act()
+        said = self.change(" ".join(command), act) if changes(command) else act()
         return Completed(command, said.exit, said.stdout.encode(), said.stderr.encode())
 
     def start(

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from iotrial.hosts import fake_fio, fake_proc
-from iotrial.hosts.fake_disk import LOOP_MAJOR, loop
+from iotrial.hosts.fake_disk import loop
 from iotrial.hosts.fake_machine import CHARACTERS, CONTROLLER, Machine
 from iotrial.units import parse_bytes, parse_seconds
 
@@ -155,7 +155,7 @@ def _perl(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
     if "0x4C81" in script:
         number = re.search(r"0x4C81,\s*([0-9]+)", script)
         return _remove_loop(machine, int(number[1] if number else arguments[2]))
-    if "sysopen" in script:
+    if _claims(arguments):
         return _claim(machine, arguments[2])
     return _fail("perl: the fake host does not know this script", 255)
 
@@ -311,4 +311,11 @@ COMMANDS: dict[str, Program] = {
     "uname": Program(_uname, changes=False),
 }
 
-__all__ = ["COMMANDS", "LOOP_MAJOR", "Program", "Said", "send"]
+
+def changes(argv: Sequence[str]) -> bool:
+    """Does this command change the machine?  Claiming a device (O_EXCL) for a moment does not."""
+    return COMMANDS[PurePosixPath(argv[0]).name].changes and not _claims(argv)
+
+
+def _claims(argv: Sequence[str]) -> bool:
+    return any("sysopen" in word for word in argv)
