@@ -237,8 +237,7 @@ def test_a_load_is_found_by_its_environment_and_can_be_ended_by_number(place: Pl
     process = place.host.start(
         ["sleep", "30"], folder=place.here, environment={"IOTRIAL_TOKEN": "t1"}
     )
-    environ = place.host.read(f"/proc/{process.pid}/environ").split(b"\0")
-    assert b"IOTRIAL_TOKEN=t1" in environ
+    assert b"IOTRIAL_TOKEN=t1" in environment_of(place.host, process.pid)
     assert str(process.pid) in place.host.list("/proc")
     stat = place.host.read(f"/proc/{process.pid}/stat").decode().rpartition(")")[2].split()
     assert stat[2] == str(process.pid), "it leads a process group of its own"
@@ -246,6 +245,15 @@ def test_a_load_is_found_by_its_environment_and_can_be_ended_by_number(place: Pl
     assert process.wait(30) == -9
     assert str(process.pid) not in place.host.list("/proc")
     assert place.host.run(["kill", "-KILL", str(process.pid)]).exit == 1
+
+
+def environment_of(host: Host, pid: int) -> list[bytes]:
+    """Empty for some microseconds: execve(2) closes our pipe before it sets up the new stack."""
+    for _ in range(200):
+        if environ := host.read(f"/proc/{pid}/environ"):
+            return environ.split(b"\0")
+        host.sleep(0.01)
+    return []
 
 
 def test_a_load_that_is_not_installed_is_named(place: Place) -> None:
