@@ -1,7 +1,7 @@
 """``levels = "available"``: every choice the kernel offers now, filled in from what it says.
 
-The choices become part of the study: they are written into its text in place of the word, so
-that what is stored says what was run, loads anywhere, and has a digest of its own.
+The study's text and digest stay those of its file, so that a study can be found again and resumed;
+whoever stores the study stores the choices beside it and fills them in again.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from iotrial.model.study import Factor, Study
-from iotrial.plan.convert import UNSET, tunable_level
+from iotrial.plan.convert import UNSET, label, tunable_level
 from iotrial.plan.design import cells, open_factors
-from iotrial.plan.load import digest
-from iotrial.plan.locate import KeyPath, inline, locate
+from iotrial.plan.locate import KeyPath, locate
 from iotrial.plan.problem import Problem, Source, choices, study_error
 
 
@@ -31,15 +30,13 @@ def with_available(study: Study, offered: Mapping[str, tuple[str, ...]]) -> Stud
     opened = {factor.name: factor for factor in open_factors(study)}
     if not opened:
         return study
-    text = study.text
     for factor in opened.values():
         _require(study, factor, offered.get(factor.subject, ()))
-        text = _written(text, factor.name, offered[factor.subject])
     factors = tuple(
         _filled(factor, offered[factor.subject]) if factor.name in opened else factor
         for factor in study.factors
     )
-    filled = replace(study, factors=factors, text=text, digest=digest(text))
+    filled = replace(study, factors=factors)
     _check(filled, set(opened))
     return filled
 
@@ -58,11 +55,6 @@ def _source(study: Study) -> Source:
     return Source(f"{study.name}.toml", study.text, locate(study.text))
 
 
-def _written(text: str, factor: str, found: tuple[str, ...]) -> str:
-    span = locate(text)["factors", factor, "levels"]
-    return text[: span.start] + inline(found) + text[span.end :]
-
-
 def _filled(factor: Factor, found: tuple[str, ...]) -> Factor:
     names = found if factor.baseline != UNSET or UNSET in found else (UNSET, *found)
     return replace(factor, levels=tuple(tunable_level(factor.subject, name) for name in names))
@@ -70,7 +62,7 @@ def _filled(factor: Factor, found: tuple[str, ...]) -> Factor:
 
 def _check(study: Study, opened: set[str]) -> None:
     """What :mod:`iotrial.plan.check` could not know before."""
-    labels = {f.name: [level.label for level in f.levels] for f in study.factors}
+    labels = {f.name: [each.label for each in f.levels] for f in study.factors}
     problems = [
         _missing(("factors", factor.name, "baseline"), factor.baseline, labels[factor.name])
         for factor in study.factors
@@ -78,12 +70,12 @@ def _check(study: Study, opened: set[str]) -> None:
     ]
     written = tomllib.loads(study.text).get("exclude", [])
     problems += [
-        _missing(("exclude", at, name), str(label), labels[name])
+        _missing(("exclude", at, name), label(value), labels[name])
         for at, entry in enumerate(written)
         for name, given in entry.items()
         if name in opened
-        for label in (given if isinstance(given, list) else [given])
-        if str(label) not in labels[name]
+        for value in (given if isinstance(given, list) else [given])
+        if label(value) not in labels[name]
     ]
     for workload in study.workloads:
         if not problems and not cells(study, workload.name):
@@ -93,6 +85,6 @@ def _check(study: Study, opened: set[str]) -> None:
         raise study_error(problems, _source(study))
 
 
-def _missing(path: KeyPath, label: str, known: list[str]) -> Problem:
-    what = f"{label!r} is not among the choices of this kernel"
-    return Problem(path, what, choices(label, known, "it offers"))
+def _missing(path: KeyPath, level: str, known: list[str]) -> Problem:
+    what = f"{level!r} is not among the choices of this kernel"
+    return Problem(path, what, choices(level, known, "it offers"))

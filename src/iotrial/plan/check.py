@@ -6,6 +6,7 @@ problem can be told at the key that has it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -17,6 +18,7 @@ from iotrial.plan.schema import FactorTable, StudyFile, TargetTable
 from iotrial.tunables import tunable
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+MOST_TRIALS = 100_000
 _PLACES = ("device", "devices", "file", "directory", "loop")
 _VARIED = ("tunable", "option", "targets", "count", "manual")
 _WHOSE = {"workload": ("option",), "target": ("tunable", "group"), "verify": ("manual",)}
@@ -30,6 +32,7 @@ def checks(spec: StudyFile) -> Iterator[Problem]:
     for name, factor in spec.factors.items():
         yield from _factor(("factors", name), factor, spec)
     yield from _under_test(spec)
+    yield from _size(spec)
     yield from _exclude(spec)
     yield from _decide(spec)
 
@@ -133,8 +136,7 @@ def _range(path: KeyPath, table: FactorTable) -> Iterator[Problem]:
         yield Problem((*path, "range", "step"), "0 leads nowhere", "Use a step of 1 or more.")
     elif spread.to < spread.start:
         yield Problem((*path, "range", "to"), f"{spread.to} is below `from`, {spread.start}")
-    elif len(convert.steps(spread)) > convert.MOST_LEVELS:
-        count = len(convert.steps(spread))
+    elif (count := (spread.to - spread.start) // spread.step + 1) > convert.MOST_LEVELS:
         advice = f"Use a longer step: {convert.MOST_LEVELS} levels at most."
         yield Problem((*path, "range", "step"), f"these are {count} levels", advice)
 
@@ -170,10 +172,12 @@ def _labels(path: KeyPath, table: FactorTable) -> Iterator[Problem]:
     """No level twice or empty, and a baseline that is one of them."""
     labels = [level.label for level in convert.written_levels(table)]
     key = "targets" if table.targets else "levels"
+    seen: set[str] = set()
     for at, label in enumerate(labels):
         place = (*path, key, label if isinstance(table.levels, dict) else at)
-        if label in labels[:at]:
+        if label in seen:
             yield Problem(place, f"level {label!r} is there twice", "Leave one out.")
+        seen.add(label)
         if not label.strip() or not label.isprintable():
             yield Problem(place, f"{label!r} cannot name a level")
     baseline = convert.label(table.baseline)
@@ -196,6 +200,14 @@ def _under_test(spec: StudyFile) -> Iterator[Problem]:
         yield Problem(("targets", names[1]), "there is more than one target to test", advice)
 
 
+def _size(spec: StudyFile) -> Iterator[Problem]:
+    """A study that no one can wait for is a mistake, and would take as long to plan."""
+    treatments = math.prod(max(1, len(convert.levels(each))) for each in spec.factors.values())
+    trials = treatments * len(spec.workloads) * spec.design.blocks
+    if trials > MOST_TRIALS:
+        yield Problem(("factors",), f"these are more than {MOST_TRIALS:,} trials", "Vary less.")
+
+
 def _exclude(spec: StudyFile) -> Iterator[Problem]:
     for at, cell in enumerate(spec.exclude):
         for name, given in cell.items():
@@ -205,7 +217,7 @@ def _exclude(spec: StudyFile) -> Iterator[Problem]:
                     yield _unknown(path, name, list(spec.factors), "factors")
                 continue
             labels = [level.label for level in convert.levels(spec.factors[name])]
-            for index, value in enumerate(given if isinstance(given, list) else [given]):
+            for index, value in enumerate(convert.one_or_more(given)):
                 label = convert.label(value)
                 if labels and label not in labels:
                     place = (*path, index) if isinstance(given, list) else path

@@ -20,6 +20,7 @@ from iotrial.plan.schema import (
 UNSET = "unset"
 """The level of a tunable factor that leaves the tunable as it was at the start."""
 MOST_LEVELS = 1000
+"""Of a range."""
 
 
 def label(value: OptionValue) -> str:
@@ -51,8 +52,11 @@ def values(table: FactorTable) -> tuple[OptionValue, ...]:
 
 
 def steps(spread: RangeTable) -> range:
-    """The numbers of a range, its end included where a step falls on it."""
-    return range(spread.start, spread.to + 1, max(1, spread.step))
+    """The numbers of a range, its end included where a step falls on it; the first
+    :data:`MOST_LEVELS` of them."""
+    step = max(1, spread.step)
+    end = min(spread.to, spread.start + step * (MOST_LEVELS - 1))
+    return range(spread.start, end + 1, step)
 
 
 def written_levels(table: FactorTable) -> tuple[Level, ...]:
@@ -133,12 +137,16 @@ def design(table: DesignTable) -> Design:
     return Design(blocks=table.blocks, seed=table.seed, budget=table.budget, settle=table.settle)
 
 
+def one_or_more(given: OptionValue | list[OptionValue]) -> list[OptionValue]:
+    return given if isinstance(given, list) else [given]
+
+
 def exclusions(spec: StudyFile) -> tuple[tuple[tuple[str, str], ...], ...]:
     """One tuple of (factor, label) pairs for each excluded combination; lists multiply out."""
     cells: list[tuple[tuple[str, str], ...]] = []
     for entry in spec.exclude:
         pairs = [
-            [(name, label(value)) for value in (given if isinstance(given, list) else [given])]
+            dict.fromkeys((name, label(value)) for value in one_or_more(given))
             for name, given in entry.items()
         ]
         cells.extend(itertools.product(*pairs))

@@ -88,7 +88,7 @@ def _advice(lines: Sequence[str], line: int) -> str:
     shown = lines[line - 1].strip() if line <= len(lines) else ""
     if _YAML.match(shown) or any(re.match(r"---\s*$|\w+:\s*$", each) for each in lines[:line]):
         return 'This looks like YAML; a study is TOML: [tables] and key = "value".'
-    return f"The line reads: {shown}" if shown else 'A line is [table] or key = "value".'
+    return f"The line reads: {shown[:60]}" if shown else 'A line is [table] or key = "value".'
 
 
 def _raise(problems: Iterable[Problem], source: Source) -> None:

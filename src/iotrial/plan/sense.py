@@ -27,7 +27,7 @@ ASSUMED_FACTS = {"cpus": 4.0, "memory": 8.0 * 2**30}
 _OPERATIONS = (
     "read", "write", "trim", "seek", "create", "stat", "delete", "list", "mixed", "total", "cpu",
 )  # fmt: skip
-_QUANTITIES = ("iops", "bw", "rate", "bytes", "seconds", "usr", "sys", "per_io", "clat.p99")
+_QUANTITIES = ("iops", "bw", "clat.mean", "clat.p99")
 _LATENCY = re.compile(r"(clat|slat|lat)\.(mean|min|max|sd|p\d{1,2}(\.\d+)?|p100)")
 
 

@@ -9,17 +9,17 @@ from iotrial.plan.problem import Problem
 from iotrial.plan.schema import StudyFile
 
 _TARGET = {
-    "devices": "name one `device`",
-    "hosts": "name one `host`, or none for this machine",
-    "mount": "mount it beforehand and give the `directory`",
-    "create": "make it beforehand and give its `device`",
-    "remove": "remove it yourself afterwards",
-    "filesystem": "make the file system beforehand and give a `directory` on it",
+    "devices": "Name one `device`",
+    "hosts": "Name one `host`, or none for this machine",
+    "mount": "Mount it beforehand and give the `directory`",
+    "create": "Make it beforehand and give its `device`",
+    "remove": "Remove it yourself afterwards",
+    "filesystem": "Make the file system beforehand and give a `directory` on it",
 }
 _FACTOR = {
-    "count": "make one study for each number",
-    "manual": "make one study for each level and compare their folders",
-    "hard": "leave `hard` out: every level is then changed in random order",
+    "count": "Make one study for each number",
+    "manual": "Make one study for each level and compare their folders",
+    "hard": "Leave `hard` out: every level is then changed in random order",
 }
 
 
@@ -27,7 +27,7 @@ def unsupported(spec: StudyFile) -> Iterator[Problem]:
     """Every key of the contract that this version cannot execute."""
     for name, host in spec.hosts.items():
         if host.ssh:
-            yield _problem(("hosts", name, "ssh"), "leave [hosts] out to measure this machine")
+            yield _problem(("hosts", name, "ssh"), "Leave [hosts] out to measure this machine")
     for name, target in spec.targets.items():
         for key, advice in _TARGET.items():
             if getattr(target, key):
@@ -41,12 +41,12 @@ def unsupported(spec: StudyFile) -> Iterator[Problem]:
 
 def _plan(spec: StudyFile) -> Iterator[Problem]:
     if spec.design.kind != "full":
-        yield _problem(("design", "kind"), 'use kind = "full"')
+        yield _problem(("design", "kind"), 'Use kind = "full"')
     if spec.stage:
-        yield _problem(("stage",), "make one study for each stage")
+        yield _problem(("stage",), "Make one study for each stage")
     for at, cell in enumerate(spec.exclude):
         if "factor" in cell:
-            yield _problem(("exclude", at, "factor"), 'exclude levels instead: scheduler = ["bfq"]')
+            yield _problem(("exclude", at, "factor"), 'Exclude levels instead: scheduler = ["bfq"]')
 
 
 def _problem(path: KeyPath, advice: str) -> Problem:

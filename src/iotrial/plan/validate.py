@@ -41,6 +41,7 @@ _TYPES = {
     "model_type": "a table is meant here",
     "too_short": "at least one is needed",
 }
+_QUOTE = 'Write the tunable\'s whole name in quotes: "queue.nr_requests" = 64'
 _BOUNDS = {
     "greater_than": ("gt", "above"),
     "greater_than_equal": ("ge", "at least"),
@@ -104,10 +105,12 @@ def _problem(path: KeyPath, error: ErrorDetails, data: Mapping[str, Any]) -> Pro
     if kind == "literal_error":
         return Problem(path, f"{_at(data, path)!r} is not known here", _literal(path, error))
     if kind == "value_error":
-        return Problem(path, str(context["error"]))
+        nested = path[0] == "factors" and isinstance(_at(data, path), Mapping)
+        return Problem(path, str(context["error"]), _QUOTE if nested else "")
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
-        return Problem(path, f"{_at(data, path)!r}: must be {words} {context[name]}")
+        message = f"{_at(data, path)!r}: must be {words} {context[name]}"
+        return Problem(path, message, _example(path))
     return Problem(path, _TYPES.get(kind, error["msg"]))
 
 
@@ -118,15 +121,20 @@ def _unknown(path: KeyPath) -> Problem:
 
 
 def _missing(path: KeyPath) -> Problem:
+    return Problem(path, "is missing", _example(path))
+
+
+def _example(path: KeyPath) -> str:
+    """What the key at ``path`` is for, with an example of it."""
     model = TABLES[_pattern(path[:-1])]
-    field = next(f for n, f in model.model_fields.items() if path[-1] in (n, f.alias))
-    example = f"{path[-1]} = {inline((field.examples or [''])[0])}"
-    return Problem(path, "is missing", f"{field.description}  For example: {example}")
+    field = next(f for n, f in model.model_fields.items() if path[-1] in {n, f.alias})
+    example = inline((field.examples or [""])[0])
+    return f"{field.description}  For example: {path[-1]} = {example}"
 
 
 def _literal(path: KeyPath, error: ErrorDetails) -> str:
     if path[-1] == "levels":
-        return f"allowed: {schema.FactorTable.model_fields['levels'].description}"
+        return schema.FactorTable.model_fields["levels"].description or ""
     words = [word.strip("'") for word in error["ctx"]["expected"].replace(" or ", ", ").split(", ")]
     return f"{nearest(str(error['input']), words)}allowed: {', '.join(words)}"
 
