@@ -274,7 +274,8 @@ def _fio(_machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
     if "--enghelp" in arguments:
         lines = "".join(f"\t{engine}\n" for engine in fake_fio.ENGINES)
         return Said(0, f"Available IO engines:\n{lines}")
-    asked = [w.partition("=")[2] for w in arguments if w.startswith("--enghelp=")]
+    ways = ("--enghelp=", "--ioengine=")
+    asked = [word.partition("=")[2] for word in arguments if word.startswith(ways)]
     if asked and asked[0] in fake_fio.ENGINES:
         return Said()
     return _fail(f"fio: engine {asked[0]} not loadable" if asked else "No job(s) defined")

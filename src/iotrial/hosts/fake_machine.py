@@ -111,9 +111,12 @@ class Machine:
     def real(self, path: str) -> str:
         """The path with every link followed; nothing need be there."""
         here = ""
-        for part in PurePosixPath(path).parts[1:]:
-            here = str(PurePosixPath(here).parent) if part == ".." else f"{here}/{part}"
-            here = self._links.get(here, here)
+        for part in path.split("/"):
+            if part == "..":
+                here = here.rpartition("/")[0]
+            elif part not in ("", "."):
+                here = f"{here}/{part}"
+                here = self._links.get(here, here)
         return here or "/"
 
     def kind(self, path: str) -> str:
@@ -133,6 +136,8 @@ class Machine:
         return "directory" if any(name.startswith(below) for name in self.folders) else ""
 
     def _kind_of_kernel_file(self, real: str) -> str:
+        if real.startswith(f"{BLOCKS}/"):
+            return self._kind_of_block_file(real)
         below = f"{real}/"
         for name in self._kernel_paths(below):
             if name.startswith(below):
@@ -140,6 +145,15 @@ class Machine:
             if name == real:
                 return "regular file"
         return ""
+
+    def _kind_of_block_file(self, real: str) -> str:
+        try:
+            self._read_block(*real.removeprefix(f"{BLOCKS}/").split("/", 1))
+        except IsADirectoryError:
+            return "directory"
+        except FileNotFoundError:
+            return ""
+        return "regular file"
 
     def _kernel_paths(self, below: str) -> Iterator[str]:
         """What the kernel itself shows in or above a folder, itself ending with a slash, as do
@@ -173,16 +187,22 @@ class Machine:
         real = self.real(path)
         if real in self.files:
             return self.files[real].data
-        text = None
         if real.startswith(f"{BLOCKS}/"):
-            name, _, rest = real.removeprefix(f"{BLOCKS}/").partition("/")
-            found = self.blocks[name].files().get(rest) if name in self.blocks else None
-            text = None if found is None else f"{found}\n"
-        elif real.startswith("/proc/"):
-            text = self._read_proc(real.removeprefix("/proc/"))
+            return self._read_block(*real.removeprefix(f"{BLOCKS}/").split("/", 1))
+        text = self._read_proc(real.removeprefix("/proc/")) if real.startswith("/proc/") else None
         if text is None:
             raise refuse(errno.EISDIR if self.kind(real) == "directory" else errno.ENOENT)
         return text.encode()
+
+    def _read_block(self, name: str, rest: str = "") -> bytes:
+        if name not in self.blocks:
+            raise refuse(errno.ENOENT)
+        files = self.blocks[name].files()
+        if rest in files:
+            return f"{files[rest]}\n".encode()
+        folder = not rest or rest in self.blocks[name].folders()
+        folder = folder or any(other.startswith(f"{rest}/") for other in files)
+        raise refuse(errno.EISDIR if folder else errno.ENOENT)
 
     def write(self, path: str, data: bytes) -> None:
         """One write(2) to a file that exists.  Raises OSError."""
