@@ -14,7 +14,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Decide, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial, TrialRecord
-from iotrial.model.workload import Workload
+from iotrial.model.workload import OptionValue, Workload
 
 LEVELS = ("none", "mq-deadline", "kyber", "bfq")
 EFFECTS = {
@@ -26,7 +26,7 @@ PRIMARY = {"randread": "read.iops", "randmix": "read.iops", "seqwrite": "write.b
 TYPICAL = {"randread": 81_000.0, "randmix": 42_500.0, "seqwrite": 1.31e9}
 NOISE = {"randread": 0.006, "randmix": 0.012, "seqwrite": 0.04}
 STARTED = 1_795_167_000.0
-OPTIONS = {
+OPTIONS: dict[str, tuple[tuple[str, OptionValue], ...]] = {
     "randread": (("rw", "randread"), ("bs", "4k"), ("iodepth", 32), ("runtime", "2s")),
     "randmix": (("rw", "randrw"), ("rwmixread", 70), ("bs", "4k"), ("iodepth", 32)),
     "seqwrite": (("rw", "write"), ("bs", "64k"), ("iodepth", 8), ("runtime", "2s")),
@@ -48,26 +48,46 @@ QUEUE = {
 }  # fmt: skip
 FACTS = {
     "local": {
-        "host": "box7",
+        "format": 1,
+        "name": "local",
         "kernel": "6.18.4-amd64",
-        "kernel_version": "#1 SMP PREEMPT_DYNAMIC Debian 6.18.4-1",
-        "arch": "x86_64",
-        "os": "Debian GNU/Linux 13 (trixie)",
-        "cpu": {"model": "AMD EPYC 7R13 Processor", "count": 8, "governor": "performance"},
+        "kernel_version": "Linux version 6.18.4-amd64 (Debian 6.18.4-1) #1 SMP PREEMPT_DYNAMIC",
+        "kernel_parameters": "mitigations=auto",
+        "distribution": "Debian GNU/Linux 13 (trixie)",
+        "boot_id": "5d3bb6a2-7f83-4f0f-8d31-0f2d8a0f4c55",
+        "clocksource": "tsc",
+        "machine": "Example Rack Server",
+        "virtualisation": "",
+        "cpu_model": "AMD EPYC 7R13 Processor",
+        "cpus": 8,
+        "cpu_governor": "performance",
         "memory": 33_285_996_544,
-        "tools": {"fio": "fio-3.39"},
-        "devices": {
+        "swaps": [],
+        "other_writers": ["tuned"],
+        "programs": {"fio": "fio-3.39"},
+        "targets": {
             "disk": {
-                "device": "loop117", "devno": "7:117", "size": 1_073_741_824,
-                "ids": {"backing_file": "/var/tmp/iotrial/disk.img", "backing_inode": "8:1/131077"},
+                "kind": "loop", "path": "/dev/loop117", "device": "loop117", "size": 1 << 30,
+                "identity": {
+                    "kernel_name": "loop117", "devno": "7:117", "size": 1 << 30,
+                    "ids": {"backing_file": "/var/tmp/iotrial/disk.img", "backing_inode": "8:1/77"},
+                },
             },
         },
-        "settings": {
+        "devices": {
             "loop117": {
-                "queue.scheduler": "none", "queue.nr_requests": "128",
-                "queue.read_ahead_kb": "128", "queue.wbt_lat_usec": "2000",
+                "size": 1 << 30,
+                "queue": {
+                    "scheduler": "[none] mq-deadline kyber bfq", "nr_requests": "128",
+                    "read_ahead_kb": "128", "wbt_lat_usec": "2000", "rotational": "0",
+                },
+                "iosched": {},
+                "legs": [],
             },
         },
+        "mounts": ["/ (ext4 on /dev/vda1)"],
+        "baselines": {"scheduler": "none"},
+        "doubts": [],
     },
 }  # fmt: skip
 QUESTION = "Which I/O scheduler is faster on this disk?"

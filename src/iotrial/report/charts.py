@@ -241,8 +241,8 @@ _TEXT = {
 _CONFIG = {
     "aria": False,
     "font": "sans-serif",
-    "background": None,
-    "view": {"stroke": None},
+    "background": "transparent",
+    "view": {"stroke": "transparent"},
     "axis": {
         **_TEXT, "gridColor": palette.GRID.light, "domainColor": palette.LINE.light,
         "tickColor": palette.LINE.light,

@@ -55,6 +55,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "verdict": finding.verdict,
         "n": finding.n,
         "primary": finding.primary,
+        "noise": finding.noise,
     }
 
 

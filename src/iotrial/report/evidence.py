@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,10 +22,12 @@ _COMMANDS = 40
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A host's facts, flattened: (what, value) pairs in the order they were written down."""
+    """A host's ``facts``, flattened: (what, value) pairs in the order they were written down;
+    ``queues`` likewise, every setting of its devices before the study."""
 
     host: str
     facts: tuple[tuple[str, str], ...]
+    queues: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +71,51 @@ class DoubtGroup:
     trials: tuple[str, ...]
 
 
+# Said elsewhere in a report, or of the file and not of the machine.
+_ELSEWHERE = frozenset({"format", "name", "baselines", "doubts"})
+_QUEUES = ("queue", "iosched")
+
+
 def machines(results: Results) -> tuple[Machine, ...]:
-    """Every host's facts, except the settings in force at its start (see :func:`settings`)."""
-    return tuple(
-        Machine(visible(host), tuple(_flat({k: v for k, v in facts.items() if k != "settings"})))
-        for host, facts in sorted(results.facts.items())
-    )
+    """Every host's facts; the settings of its devices at the start apart from the others."""
+    return tuple(_machine(host, facts) for host, facts in sorted(results.facts.items()))
 
 
-_SIZES = ("memory", "size", "swap")
+def _machine(host: str, facts: Mapping[str, object]) -> Machine:
+    devices = {
+        name: {key: value for key, value in _mapping(device).items() if key not in _QUEUES}
+        for name, device in _mapping(facts.get("devices")).items()
+    }
+    said = {key: value for key, value in facts.items() if key not in _ELSEWHERE}
+    if devices:
+        said["devices"] = devices
+    return Machine(visible(host), tuple(_flat(said)), tuple(_flat(_queues(facts), "", " ")))
 
 
-def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+def _queues(facts: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    """Device → tunable → what its file said at the start."""
+    return {
+        device: {
+            f"queue.{name}" if folder == "queue" else f"queue.iosched.{name}": value
+            for folder in _QUEUES
+            for name, value in _mapping(_mapping(about).get(folder)).items()
+        }
+        for device, about in _mapping(facts.get("devices")).items()
+    }
+
+
+_SIZES = ("memory", "size")
+
+
+def _flat(value: object, name: str = "", gap: str = "_") -> Iterator[tuple[str, str]]:
+    """Nested facts as (name, value) lines; names lose their underscores where they are words."""
     match value:
         case Mapping():
             for key, part in value.items():
-                yield from _flat(part, f"{name} {key}".strip().replace("_", " "))
+                yield from _flat(part, f"{name} {key}".strip().replace(gap, " "), gap)
         case list() | tuple():
-            yield visible(name), ", ".join(visible(str(part)) for part in value)
+            if value:
+                yield visible(name), ", ".join(visible(_plain(part)) for part in value)
         case int() if name.endswith(_SIZES) and not isinstance(value, bool):
             yield visible(name), f"{format_bytes(value)} ({value:,} bytes)"
         case None | "":
@@ -94,10 +124,15 @@ def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
             yield visible(name), visible(str(value))
 
 
+def _plain(value: object) -> str:
+    pairs = _mapping(value).items()
+    return " ".join(f"{key}={part}" for key, part in pairs) if pairs else str(value)
+
+
 def tools(results: Results) -> tuple[str, ...]:
     """Load tools with their versions as the machines named them: ``fio-3.39``."""
     named = itertools.chain.from_iterable(
-        _mapping(facts.get("tools")).items() for facts in results.facts.values()
+        _mapping(facts.get("programs")).items() for facts in results.facts.values()
     )
     lines = {
         visible(str(version) if name in str(version) else f"{name} {version}")
@@ -155,13 +190,16 @@ def _constant(
 
 
 def _at_start(results: Results) -> dict[_Key, str]:
-    """facts.settings of every host: device → tunable → value."""
+    """What was in force before the study: of ``[none] bfq`` only ``none``, as a setting has it."""
     return {
-        (device, tunable): str(value)
+        (device, tunable): _CHOSEN.sub(r"\1", str(value))
         for facts in results.facts.values()
-        for device, values in _mapping(facts.get("settings")).items()
-        for tunable, value in _mapping(values).items()
+        for device, values in _queues(facts).items()
+        for tunable, value in values.items()
     }
+
+
+_CHOSEN = re.compile(r"^.*\[([^]]+)\].*$")
 
 
 def _mapping(value: object) -> Mapping[str, object]:
@@ -173,7 +211,7 @@ def commands(results: Results) -> tuple[tuple[Command, ...], int]:
     used: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for record in results.records:
         if record.command:
-            used[record.command].append(record.trial.folder)
+            used[record.command].append(visible(record.trial.folder))
     every = sorted(used.items(), key=lambda item: -len(item[1]))
     shown = [Command(visible(shlex.join(argv)), tuple(trials)) for argv, trials in every]
     return tuple(shown[:_COMMANDS]), max(0, len(shown) - _COMMANDS)
@@ -195,10 +233,12 @@ def doubts(results: Results) -> tuple[Doubt, ...]:
 def failures(results: Results) -> tuple[Doubt, ...]:
     """What failed trials died of, in the shape of doubts."""
     advice = "read the trial's stdout and stderr, put it right, and run the study again"
+    unknown = "no reason was kept"
+    failed = [record for record in results.records if record.state == "failed"]
     return tuple(
-        Doubt("failed", visible(r.error or "no reason was kept"), advice, True, r.trial.folder)  # noqa: FBT003
-        for r in results.records
-        if r.state == "failed"
+        Doubt("failed", visible(r.error) or unknown, advice, invalid=True, trial=trial)
+        for r in failed
+        for trial in [visible(r.trial.folder)]
     )
 
 

@@ -47,9 +47,10 @@ def html(view: View, *, folder: str = "") -> str:
     ]
     return environment.get_template("report.html.j2").render(
         view=view,
+        answer=words.headline(view.answer.replace(" %", "\u00a0%")),
         figures=figures,
         rows=_rows(view, f"{quote(folder.rstrip('/'))}/" if folder else ""),
-        anchor=functools.partial(_anchor, {row.folder: row.number for row in view.trials}),
+        anchor=functools.partial(_anchor, {row.name: row.number for row in view.trials}),
         several_targets=_several_targets(view),
         on=scale((f for f in view.findings if f.primary), view.margin, _STRIP),
         has_findings=any(part.findings for part in view.parts),
@@ -153,8 +154,8 @@ def _several_targets(view: View) -> bool:
     return len({row.target for row in view.trials}) > 1
 
 
-def _anchor(numbers: dict[str, int], folder: str) -> str:
-    return f"t{numbers.get(quote(folder, safe=''), 0)}"
+def _anchor(numbers: dict[str, int], name: str) -> str:
+    return f"t{numbers[name]}" if name in numbers else "trials"
 
 
 def _rows(view: View, prefix: str) -> Markup:

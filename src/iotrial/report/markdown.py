@@ -34,7 +34,10 @@ def code(text: str) -> str:
 
 
 def _blocks(view: View) -> Iterator[list[str]]:
-    yield [f"# {escape(view.answer)}"]
+    head, others = words.headline(view.answer)
+    yield [f"# {escape(head)}"]
+    for sentence in others:
+        yield [escape(sentence)]
     if view.question:
         yield [f"Asked: {escape(view.question)}"]
     on = scale(view.findings, view.margin, _STRIP)
@@ -89,10 +92,9 @@ def _number(value: float | None, unit: str) -> str:
 
 def _method(view: View) -> str:
     counts = view.counts
-    same = f"Differences within {words.share(view.margin)} count as the same."
     done = f"{counts.valid:,} valid, {counts.invalid:,} INVALID, {counts.failed:,} failed trials."
     measured = f"Measured with {escape(', '.join(view.tools))}." if view.tools else ""
-    return " ".join(filter(None, (escape(view.method), same, done, measured)))
+    return " ".join(filter(None, (escape(view.method), done, measured)))
 
 
 def _doubt(group: DoubtGroup) -> str:

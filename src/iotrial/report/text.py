@@ -20,7 +20,9 @@ from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
 
 _STRIP = 20
-_LEVEL = 16
+_LEVEL = 15
+_CHANGE = 22
+_VERDICT = 11
 _STYLES: dict[Verdict, str] = {
     "better": "bold green",
     "worse": "bold red",
@@ -36,7 +38,9 @@ def verdict_table(view: View) -> RenderableType:
 
 
 def _lines(view: View, on: Scale) -> Iterator[RenderableType]:
-    yield Text(view.answer, style="bold")
+    head, others = words.headline(view.answer)
+    yield Text(head, style="bold")
+    yield from map(Text, others)
     yield Text()
     for part in view.parts:
         if part.findings:
@@ -61,18 +65,17 @@ def _heading(part: Part) -> Text:
 
 def _table(part: Part, view: View, on: Scale) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    several = len({finding.factor for finding in view.findings}) > 1
-    table.add_column("level", max_width=_LEVEL, overflow="fold")
-    table.add_column("change in % (interval)", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    longest = max(len(_name(row, view)) for every in view.parts for row in every.findings)
+    table.add_column("level", width=min(_LEVEL, longest), overflow="fold")
+    table.add_column("change in % (interval)", no_wrap=True, min_width=_CHANGE)
+    table.add_column("verdict", no_wrap=True, width=_VERDICT)
     table.add_column("n", justify="right", no_wrap=True)
     table.add_column(Text(ruler(on)), no_wrap=True, width=on.width)
     for row in part.findings:
         finding = row.finding
-        name = f"{finding.factor}={finding.level}" if several else finding.level
         style = _STYLES[finding.verdict]
         table.add_row(
-            Text(name),
+            Text(_name(row, view)),
             Text(f"{words.bare(finding.ratio)} ({words.interval(finding)})"),
             Text(words.VERDICTS[finding.verdict], style=style),
             str(finding.n),
@@ -81,24 +84,29 @@ def _table(part: Part, view: View, on: Scale) -> Table:
     return table
 
 
+def _name(row: VerdictRow, view: View) -> str:
+    several = len({finding.factor for finding in view.findings}) > 1
+    return f"{row.finding.factor}={row.finding.level}" if several else row.finding.level
+
+
 def _guardrails(part: Part) -> Iterator[RenderableType]:
     for row in part.guardrails:
-        yield Padding(Text(_guardrail(row)), (0, 0, 0, 2))
+        yield Text(_guardrail(row))
 
 
 def _guardrail(row: VerdictRow) -> str:
     finding = row.finding
     held = words.guard(finding, row.tolerated)
-    return f"guardrail {finding.metric}, {finding.level}: {words.change(finding)}: {held}"
+    numbers = f"{words.bare(finding.ratio)} ({words.interval(finding)})"
+    return f"guardrail {finding.metric} {finding.level}: {numbers}, {held}"
 
 
 def _terms(view: View) -> str:
     counts = view.counts
-    said = [view.method, f"Differences within {words.share(view.margin)} count as the same."]
     trials = [f"{words.count(counts.valid, 'trial')} count"]
     trials += [f"{counts.invalid:,} INVALID"] if counts.invalid else []
     trials += [f"{counts.failed:,} failed"] if counts.failed else []
-    return " ".join(filter(None, [*said, ", ".join(trials) + "."]))
+    return " ".join(filter(None, [view.method, ", ".join(trials) + "."]))
 
 
 def _doubt(group: DoubtGroup) -> Iterator[RenderableType]:

@@ -50,8 +50,9 @@ class Number:
 @dataclass(frozen=True, slots=True)
 class TrialRow:
     """One trial of the table.  Links are relative to the folder that holds ``trials/`` and
-    percent-encoded.  ``seconds`` since the study's first trial; ``p99`` is the response's
-    operation's 99th percentile of completion latency."""
+    percent-encoded, as is ``folder``; ``name`` is the folder's name to look at.  ``seconds``
+    since the study's first trial; ``p99`` is the 99th percentile of completion latency of the
+    response's operation."""
 
     number: int
     workload: str
@@ -63,6 +64,7 @@ class TrialRow:
     state: str
     response: Number
     p99: Number
+    name: str
     folder: str
     doubts: tuple[str, ...]
 
@@ -275,6 +277,7 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
         state=record.state,
         response=_number(record, response.name, response.unit, folder),
         p99=_number(record, latency, "s", folder),
+        name=visible(trial.folder),
         folder=folder,
         doubts=tuple([*checks, visible(record.error)] if record.error else checks),
     )

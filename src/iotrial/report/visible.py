@@ -17,7 +17,7 @@ _HIDDEN = frozenset(("Cc", "Cs", "Zl", "Zp"))
 
 def _shown(character: str) -> str:
     if character in _TURNS or unicodedata.category(character) in _HIDDEN:
-        return character.encode("ascii", "backslashreplace").decode()
+        return character.encode("unicode_escape").decode()
     return character
 
 

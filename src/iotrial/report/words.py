@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from iotrial.model.finding import Finding, Verdict
@@ -35,6 +36,23 @@ def change(finding: Finding) -> str:
 def share(fraction: float) -> str:
     """A size without a sign: 0.021 → ``2.1 %``, 0.02 → ``2 %``."""
     return f"{fraction * 100:.1f}".removesuffix(".0") + " %"
+
+
+def headline(answer: str) -> tuple[str, tuple[str, ...]]:
+    """The answer's beginning for a heading, and its other sentences.
+
+    A long first sentence is parted at its colon: ``Keep none: for randread …`` has the
+    heading ``Keep none``.
+    """
+    first, *others = _SENTENCE.split(answer)
+    head, colon, rest = first.partition(": ")
+    if len(first) > _HEADING and colon and len(head) <= _HEADING:
+        return head, (rest[:1].upper() + rest[1:], *others)
+    return first, tuple(others)
+
+
+_HEADING = 140  # characters
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 
 
 def direction(higher: bool | None) -> str:  # noqa: FBT001 -- three-valued, as Metric.higher is
