@@ -148,7 +148,11 @@ def settings(results: Results) -> Settings:
     for treatment, triples in {(r.trial.treatment, r.before) for r in results.records}:
         for device, tunable, value in triples:
             seen[treatment][device, tunable].add(value)
-    keys = sorted({key for observed in seen.values() for key in observed})
+    asked = {n for f in results.study.factors for level in f.levels for n, _ in level.settings}
+    keys = sorted(
+        {key for observed in seen.values() for key in observed},
+        key=lambda key: (key[1] not in asked, key),
+    )
     devices = {device for device, _ in keys}
     start = _at_start(results)
     rows = [(treatment, seen[treatment]) for treatment in ordered(results, set(seen))]

@@ -21,7 +21,7 @@ import iotrial
 from iotrial.report import charts, palette, words
 from iotrial.report.strip import Scale, scale
 from iotrial.report.view import Counts, Number, Part, TrialRow, VerdictRow, View
-from iotrial.units import format_seconds, format_value
+from iotrial.units import format_change, format_seconds, format_value
 
 _STRIP = 180  # pixels
 
@@ -135,8 +135,10 @@ _WORDS = {
     "count": words.count,
     "direction": words.direction,
     "guard": words.guard,
+    "interval": words.interval,
     "level": _level,
     "number": _number,
+    "plain_change": format_change,
     "share": words.share,
     "some": words.some,
     "strip": _strip,
@@ -171,7 +173,7 @@ def _row(row: TrialRow, prefix: str, target: str) -> str:
     return (
         f"<tr id=t{row.number} class={row.state}><td class=n>{row.number}"
         f"<td class=n data-s={row.seconds:.1f}>{format_seconds(row.seconds)}"
-        f"{_cell(row.workload)}{_cell(row.treatment)}{target}"
+        f"{_cell(row.workload)}<td class=k>{escape(row.treatment)}{target}"
         f"<td class=n>{row.block}{_linked(row.response, prefix)}{_linked(row.p99, prefix)}"
         f"<td>{row.state}{again}{doubts}"
         f'<td class=k><a href="{base}command">command</a> <a href="{base}stdout">stdout</a>\n'
