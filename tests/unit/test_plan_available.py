@@ -19,7 +19,7 @@ OFFERED = {"queue.scheduler": ("none", "mq-deadline", "kyber")}
 
 def study(more: str = "") -> Study:
     text = (GOOD / "everything-inline.toml").read_text() + more
-    return parse_study(text, "study.toml", lambda name: "")
+    return parse_study(text, "study.toml", lambda _name: "")
 
 
 def test_a_study_says_which_levels_it_does_not_know_yet_and_cannot_be_planned() -> None:
@@ -49,22 +49,22 @@ def test_a_study_with_all_its_levels_is_given_back() -> None:
 
 @pytest.mark.parametrize("offered", [{}, {"queue.scheduler": ()}, {"queue.nr_requests": ("1",)}])
 def test_a_kernel_that_offers_nothing_is_an_error(offered: dict[str, tuple[str, ...]]) -> None:
-    with pytest.raises(StudyError, match="offers no list of choices for queue.scheduler") as caught:
+    with pytest.raises(StudyError, match="offers no list of choices for queue") as caught:
         with_available(study(), offered)
     assert caught.value.line == 4
 
 
 def test_unset_as_baseline_is_a_level_of_its_own() -> None:
     text = study().text.replace('"available"', '"available", baseline = "unset"')
-    filled = with_available(parse_study(text, "study.toml", lambda name: ""), OFFERED)
-    assert [level.label for level in filled.factor("scheduler").levels][0] == "unset"
+    filled = with_available(parse_study(text, "study.toml", lambda _name: ""), OFFERED)
+    assert filled.factor("scheduler").levels[0].label == "unset"
     assert filled.factor("scheduler").levels[0].settings == ()
 
 
 def test_a_baseline_that_is_not_offered_is_told_at_its_line() -> None:
     text = (GOOD / "no-factor.toml").read_text()
     text += '[factors.s]\ntunable = "queue.scheduler"\nlevels = "available"\nbaseline = "bqf"\n'
-    open_ = parse_study(text, "study.toml", lambda name: "")
+    open_ = parse_study(text, "study.toml", lambda _name: "")
     with pytest.raises(StudyError, match="'bqf' is not among the choices of this kernel") as caught:
         with_available(open_, {"queue.scheduler": ("none", "bfq")})
     assert (caught.value.line, caught.value.key) == (10, "factors.s.baseline")
@@ -73,7 +73,7 @@ def test_a_baseline_that_is_not_offered_is_told_at_its_line() -> None:
 
 def test_an_excluded_level_that_is_not_offered_is_told() -> None:
     open_ = study('[[exclude]]\nscheduler = ["none", "bqf"]\n')
-    with pytest.raises(StudyError, match="exclude.0..scheduler: 'bqf' is not among"):
+    with pytest.raises(StudyError, match=r"exclude\[0\]\.scheduler: 'bqf' is not among"):
         with_available(open_, OFFERED)
 
 

@@ -119,7 +119,7 @@ def test_study_files_are_located_whole(path: Path) -> None:
     text = path.read_text("utf-8")
     try:
         tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except ValueError:  # not TOML, or more digits than Python reads
         return
     assert_agrees(text)
 

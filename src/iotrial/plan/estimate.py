@@ -10,7 +10,7 @@ from iotrial.model.study import Study
 from iotrial.model.target import Target
 from iotrial.model.tool import Aimed
 from iotrial.model.workload import Workload
-from iotrial.plan.design import applies, cells, next_trials, workload_of
+from iotrial.plan.design import cells, next_trials, workload_of
 from iotrial.tools import tool
 from iotrial.units import format_bytes, format_seconds, parse_bytes
 
@@ -81,12 +81,14 @@ def assumed_aim(target: Target) -> Aimed:
 
 def comparisons(study: Study) -> int:
     """How many primary comparisons the study makes: for each workload, every level of every
-    factor that applies against its baseline.  The intervals are made for all of them at once."""
+    factor that its cells let be compared with the baseline.  The intervals are made for all of
+    them at once."""
+    from iotrial.stats.contrasts import main_effects  # noqa: PLC0415  NumPy is slow to import
+
+    base = {f.name: f.baseline or f.levels[0].label for f in study.factors}
     return sum(
-        max(0, len(factor.levels) - 1)
+        len(main_effects(cells(study, workload.name), study.factors, base))
         for workload in study.workloads
-        for factor in study.factors
-        if applies(factor, workload.name)
     )
 
 
@@ -95,20 +97,20 @@ def _cost(workload: Workload, aimed: Aimed) -> _Cost:
     seconds = driver.seconds(workload, aimed)
     if not driver.reach(workload).writes:
         return _Cost(seconds, 0.0, timed=False)
-    timed = workload.option("runtime") != ""
+    timed = workload.option("runtime") != "" or workload.jobfile != ""
     written = seconds * ASSUMED_WRITE_RATE if timed else _sized(workload, aimed)
     return _Cost(seconds, written, timed)
 
 
 def _sized(workload: Workload, aimed: Aimed) -> float:
-    """Bytes of a load that ends with its size: the option's or the target's, for every job;
-    infinite where neither is a plain number."""
+    """Bytes of a load that ends with its size: the option's or the target's, for every job and
+    loop; infinite where one of these is not a plain number."""
     try:
         size = parse_bytes(str(workload.option("io_size") or workload.option("size") or aimed.size))
-        jobs = int(str(workload.option("numjobs", 1)))
+        times = int(str(workload.option("numjobs", 1))) * int(str(workload.option("loops", 1)))
     except ValueError:
         return math.inf
-    return float(size * jobs) or math.inf
+    return float(size * times) or math.inf
 
 
 def _laid_out(study: Study) -> int:
