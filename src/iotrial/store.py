@@ -2,7 +2,7 @@
 
 ::
 
-    study.toml               the study as it was
+    study.toml  jobfiles/    the study as it was, and the job files it names
     plan.jsonl               a head line, then one planned trial a line, appended and fsynced
     hosts/NAME.json          facts, written once
     trials/0007-3fa9c1/      a trial; ``.partial`` until complete: the rename is the commit
@@ -18,10 +18,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.doubt import Doubt
@@ -30,7 +32,7 @@ from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.available import with_available
 from iotrial.plan.design import next_trials
-from iotrial.plan.load import load_study
+from iotrial.plan.load import parse_study
 from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
 from iotrial.tools import tool
 
@@ -131,7 +133,7 @@ def is_finished(folder: Path) -> bool:
     return not next_trials(results.study, results.planned, results.records)
 
 
-def create(folder: Path, study: Study, choices: Mapping[str, list[str]]) -> Store:
+def create(folder: Path, study: Study, choices: Mapping[str, tuple[str, ...]]) -> Store:
     """A new results folder, or the same study's folder opened again to be resumed.
 
     ``choices`` are the levels that ``levels = "available"`` stood for; they count for a new
@@ -142,6 +144,11 @@ def create(folder: Path, study: Study, choices: Mapping[str, list[str]]) -> Stor
         return _reopen(folder)
     (folder / "trials").mkdir(parents=True, exist_ok=True)
     (folder / "study.toml").write_text(study.text, encoding="utf-8")
+    for workload in study.workloads:
+        if workload.jobfile:
+            path = _jobfile(folder, workload.name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(workload.jobfile, encoding="utf-8")
     head = {
         "format": FORMAT,
         "study": study.name,
@@ -149,7 +156,7 @@ def create(folder: Path, study: Study, choices: Mapping[str, list[str]]) -> Stor
         "choices": dict(choices),
     }
     _append(folder / "plan.jsonl", _dump(head))
-    return Store(folder, with_available(study, _tuples(choices)))
+    return Store(folder, with_available(study, choices))
 
 
 def _reopen(folder: Path) -> Store:
@@ -168,9 +175,29 @@ def open_results(folder: Path) -> Results:
             advice="Name the folder that `iotrial run` printed.",
         )
     head, trials = _plan(folder)
-    study = load_study(folder / "study.toml")
-    study = with_available(study, _tuples(head.get("choices", {})))
+    study = with_available(_study(folder), _tuples(head.get("choices", {})))
+    study = replace(study, name=str(head.get("study", study.name)))
     return load(folder, study, trials, list(_records(folder)))
+
+
+def _study(folder: Path) -> Study:
+    """The study as it was, with the job files as they were, wherever they lay then."""
+    path = folder / "study.toml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path}: {error}") from error
+
+    def read(name: str) -> str:
+        tables = tomllib.loads(text)["workloads"]
+        workload = next(key for key, table in tables.items() if table.get("jobfile") == name)
+        return _jobfile(folder, workload).read_text(encoding="utf-8")
+
+    return parse_study(text, str(path), read)
+
+
+def _jobfile(folder: Path, workload: str) -> Path:
+    return folder / "jobfiles" / quote(workload, safe="")
 
 
 def _tuples(choices: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 
 _BYTES = {
     "": 1, "b": 1,
@@ -19,14 +20,14 @@ _SECONDS = {
     "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3,
     "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0,
 }  # fmt: skip
-_NUMBER = re.compile(r"\s*([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([a-zA-Zµ%/]*)\s*")
+_NUMBER = re.compile(r"\s*([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,2})?)\s*([a-zA-Zµ%/]*)\s*")
 
 
-def _split(text: str | float, what: str) -> tuple[float, str]:
+def _split(text: str | float, what: str) -> tuple[Fraction, str]:
     match = _NUMBER.fullmatch(str(text))
     if not match:
         raise ValueError(f"{text!r} is not {what}")
-    return float(match[1]), match[2]
+    return Fraction(match[1]), match[2]
 
 
 def parse_bytes(text: str | int) -> int:
@@ -39,7 +40,7 @@ def parse_bytes(text: str | int) -> int:
         size = number * _BYTES[unit.lower()]
     except KeyError:
         raise ValueError(f"{text!r}: unknown unit {unit!r}; use k, M, G, KiB, MiB, GiB") from None
-    if size < 0 or size != int(size):
+    if not 0 <= size < 2**63 or size != int(size):
         raise ValueError(f"{text!r} is not a whole number of bytes")
     return int(size)
 
@@ -48,11 +49,11 @@ def parse_seconds(text: str | float) -> float:
     """``"30m"``, ``"10s"``, ``"250ms"``, ``1.5`` → seconds.  Raises ValueError."""
     number, unit = _split(text, 'a duration such as "10s", "30m" or "250ms"')
     try:
-        seconds = number * _SECONDS[unit.lower()]
+        seconds = float(number) * _SECONDS[unit.lower()]
     except KeyError:
         raise ValueError(f"{text!r}: unknown unit {unit!r}; use ms, s, m, h, d") from None
-    if seconds < 0:
-        raise ValueError(f"{text!r} is negative")
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"{text!r} is no duration")
     return seconds
 
 
@@ -61,7 +62,7 @@ def parse_fraction(text: str | float) -> float:
     number, unit = _split(text, 'a share such as "2%" or 0.02')
     if unit not in ("", "%"):
         raise ValueError(f"{text!r}: unknown unit {unit!r}; use %")
-    return number / 100 if unit == "%" else number
+    return float(number / 100 if unit == "%" else number)
 
 
 def _scaled(value: float, step: float, names: tuple[str, ...], digits: int) -> str:

@@ -17,7 +17,7 @@ import pytest
 from iotrial.errors import SettingLost, SettingRefused
 from iotrial.execute import tuning
 from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal, read_session
+from iotrial.execute.journal import open_journal, read_session, sessions
 from iotrial.execute.restore import Payment, boot_id, pay, restore
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder
@@ -117,7 +117,7 @@ def length(former: Former, treatments: Sequence[dict[str, str]]) -> int:
 
 def restored(host: FakeHost) -> dict[str, str]:
     restore(host, journal_folder(host))
-    assert host.list(journal_folder(host)) == []
+    assert sessions(host, journal_folder(host)) == ()
     return host.settings()
 
 

@@ -40,7 +40,8 @@ def parse(text: str) -> Study:
 def test_a_good_study_loads_and_keeps_its_text(path: Path) -> None:
     study = load_study(path)
     assert study.text == path.read_text("utf-8")
-    assert study.digest == digest(study.text)
+    jobs = (workload.jobfile for workload in study.workloads if workload.jobfile)
+    assert study.digest == digest(study.text, *jobs)
     assert study.name == path.stem
     assert [name for name, _ in study.decide.primary] == [w.name for w in study.workloads]
 

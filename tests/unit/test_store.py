@@ -132,3 +132,19 @@ def test_the_same_study_is_found_again_to_be_resumed(study: Study, tmp_path: Pat
     create(tmp_path / "a", study, {})
     create(tmp_path / "b", replace(study, digest="111111111111"), {})
     assert studies_in(tmp_path, study.digest) == [tmp_path / "a"]
+
+
+def test_a_study_with_a_job_file_is_read_back_without_the_original(tmp_path: Path) -> None:
+    (tmp_path / "a.fio").write_text("[job]\nrw=randread\nbs=4k\nruntime=1\ntime_based\nioengine=libaio\n")
+    path = tmp_path / "study.toml"
+    path.write_text(
+        STUDY.replace(
+            'options = { rw = "randread", bs = "4k", runtime = "1s" }', 'jobfile = "a.fio"'
+        )
+    )
+    study = load_study(path)
+    create(tmp_path / "results", study, {})
+    (tmp_path / "a.fio").write_text("[job]\nrw=randwrite\n")
+    assert open_results(tmp_path / "results").study == study
+    with pytest.raises(UsageError, match="another study"):
+        check(tmp_path / "results", load_study(path))

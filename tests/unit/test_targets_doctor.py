@@ -159,7 +159,7 @@ def test_a_load_tool_is_there_and_new_enough(said: str, verdict: str, reason: st
 
 def test_the_facts_of_a_machine() -> None:
     facts = gather(host_of(healthy()), [], ["fio", "bonnie++"])
-    assert numbers(facts) == {"cpus": 2.0, "memory": 16384 * 1024.0}
+    assert numbers(facts) == {"cpus": 2.0, "memory": 16384 * 1024.0, "io_uring": 0.0}
     assert facts["programs"] == {"fio": "fio-3.33", "bonnie++": ""}
     assert facts["distribution"] == "Debian GNU/Linux 12 (bookworm)"
     assert facts["schedulers"] == ["none", "mq-deadline", "bfq"]

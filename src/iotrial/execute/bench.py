@@ -140,15 +140,21 @@ def _make_ready(bench: Bench, target: Target) -> Aim:
         bench.doubts += seen
         return aim
     aim = ready(bench.host, target, reach)
-    if target.kind == "file" and not exists(bench.host, aim.path):
-        bench.journal.owe_made(MadeDebt("file", {"file": aim.path}))
-        lay_out(bench.host, aim.path, target.size)
+    if target.kind == "file":
+        _have_file(bench, aim.path, target.size)
     bench.doubts += doubts(bench.host, aim)
     return aim
 
 
-def exists(host: Host, path: str) -> bool:
-    return host.run(["stat", "-c", "%F", path]).exit == 0
+def _have_file(bench: Bench, path: str, size: int) -> None:
+    """Lay the file out where it is missing (then it is owed, and removed at the end) or shorter
+    than asked (then the study has said that its content is worthless, and it stays)."""
+    there = bench.host.run(["stat", "-L", "-c", "%s", path])
+    if there.exit == 0 and int(there.text) >= size:
+        return
+    if there.exit != 0:
+        bench.journal.owe_made(MadeDebt("file", {"file": path}))
+    lay_out(bench.host, path, size)
 
 
 def reach_of(study: Study) -> Reach:

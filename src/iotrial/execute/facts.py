@@ -47,6 +47,7 @@ def gather(host: Host, aims: Sequence[Aim], programs: Sequence[str]) -> dict[str
         "other_writers": list(machine.writers(host)),
         "schedulers": list(machine.schedulers(host)),
         "programs": {name: version(host, name) for name in programs},
+        "io_uring": takes_io_uring(host) if "fio" in programs else False,
         "targets": {aim.target.name: _target(aim, mounts) for aim in aims},
         "devices": _devices(host, [aim.device for aim in aims if aim.device]),
         "mounts": [mount.describe() for mount in mounts if mount.on_block_device],
@@ -54,8 +55,9 @@ def gather(host: Host, aims: Sequence[Aim], programs: Sequence[str]) -> dict[str
 
 
 def numbers(facts: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers a workload's option may use: ``cpus``, and ``memory`` in bytes."""
-    return {"cpus": float(facts["cpus"]), "memory": float(facts["memory"])}
+    """The numbers a workload's option may use: ``cpus``, ``memory`` in bytes, ``io_uring`` (1 or
+    0: may fio use it here)."""
+    return {name: float(facts[name]) for name in ("cpus", "memory", "io_uring")}
 
 
 def _kernel(host: Host) -> dict[str, Any]:
@@ -90,6 +92,13 @@ def _processor(host: Host) -> dict[str, Any]:
         "cpu_governor": look.text(host, machine.GOVERNOR),
         "memory": machine.memory(look.text(host, "/proc/meminfo")),
     }
+
+
+def takes_io_uring(host: Host) -> bool:
+    """Whether fio can read with io_uring here.  Tried, not looked up: it may be missing from fio,
+    from the kernel, switched off by sysctl, or forbidden to a container."""
+    probe = ["fio", "--name=probe", "--ioengine=io_uring", "--rw=read", "--bs=4k", "--size=4k"]
+    return host.run([*probe, "--filename=/dev/zero", "--output=/dev/null"]).exit == 0
 
 
 def version(host: Host, program: str) -> str:

@@ -19,6 +19,9 @@ TOKEN = "IOTRIAL_LOAD"  # noqa: S105 (a name in the environment, no secret)
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL: fio writes its result when asked to stop."""
 
+ROUNDING = 1e-6
+"""Seconds: a clock that is this close to the next tick has reached it (floats do not add up)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -70,9 +73,9 @@ def _await(host: Host, process: Process, began: float, watch: Watch) -> tuple[in
             return status, False
         if watch.interruption.signal or elapsed >= watch.limit:
             return end(host, process), not watch.interruption.signal
-        if elapsed >= due:
+        if elapsed >= due - ROUNDING:
             watch.tick(elapsed)
-            due = float(int(elapsed)) + 1.0
+            due = float(int(elapsed + ROUNDING)) + 1.0
 
 
 def end(host: Host, process: Process) -> int:

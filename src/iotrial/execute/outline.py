@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from iotrial.errors import IotrialError
 from iotrial.execute.bench import reach_of
 from iotrial.execute.facts import gather, numbers
-from iotrial.execute.preflight import domain_on, refusals
+from iotrial.execute.preflight import refusals, shared_choices
 from iotrial.execute.targets import ready
 from iotrial.execute.trial import aimed_at
 from iotrial.model.host import Host
@@ -17,7 +17,7 @@ from iotrial.model.tool import Aimed
 from iotrial.model.trial import Treatment, Trial
 from iotrial.model.tunable import Setting
 from iotrial.plan.available import with_available
-from iotrial.plan.design import next_trials, open_factors, workload_of
+from iotrial.plan.design import next_trials, workload_of
 from iotrial.plan.design import settings as settings_of
 from iotrial.tools import tool
 
@@ -46,13 +46,7 @@ def outline(host: Host, study: Study) -> Outline:
     notes: list[str] = []
     aims = {target.name: _aim(host, study, target, notes) for target in study.targets}
     device_of = {name: aim.device for name, aim in aims.items()}
-    choices = {
-        factor.subject: domain_on(
-            host, factor.subject, device_of[factor.target or study.targets[0].name]
-        ).choices
-        for factor in open_factors(study)
-    }
-    study = with_available(study, choices)
+    study = with_available(study, shared_choices(host, study, device_of))
     trials = next_trials(study, (), ())
     per_treatment = {
         trial.treatment: settings_of(study, trial, device_of) for trial in reversed(trials)
@@ -78,7 +72,8 @@ def _aim(host: Host, study: Study, target: Target, notes: list[str]) -> Aim:
         names = host.list("/sys/block")
     except IotrialError:
         names = []
-    stand_in = next((n for n in names if n.startswith("loop")), next(iter(names), ""))
+    likely = sorted(names, key=lambda name: (not name.startswith("loop"), name.startswith("dm-")))
+    stand_in = next(iter(likely), "")
     if stand_in:
         notes.append(
             f"target {target.name} does not exist yet: what its queue takes was asked of {stand_in}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ from iotrial.errors import (
 )
 from iotrial.execute.bench import Bench
 from iotrial.model.host import Host
-from iotrial.model.study import Factor, Study
+from iotrial.model.study import Study
 from iotrial.model.trial import treatment_text
 from iotrial.model.tunable import Domain
-from iotrial.plan.design import next_trials
+from iotrial.plan.design import next_trials, open_factors
 from iotrial.plan.design import settings as settings_of
 from iotrial.tools import tool
 from iotrial.tunables import tunable as find
@@ -54,18 +54,19 @@ def check_tools(host: Host, study: Study) -> None:
             raise ToolMissing(f"{host.name}: {problem}")
 
 
-def choices_for(bench: Bench) -> dict[str, list[str]]:
-    """What ``levels = "available"`` means on this bench: tunable → the kernel's choices."""
-    found: dict[str, list[str]] = {}
-    for factor in bench.study.factors:
-        if factor.kind == "tunable" and not factor.levels:
-            found[factor.subject] = list(_domain(bench, factor, factor.subject).choices)
+def shared_choices(
+    host: Host, study: Study, device_of: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """What ``levels = "available"`` means here: tunable → the choices that the kernel offers on
+    every device the factor is varied on, in the kernel's order."""
+    found: dict[str, tuple[str, ...]] = {}
+    for factor in open_factors(study):
+        targets = [factor.target] if factor.target else list(device_of)
+        offered = [domain_on(host, factor.subject, device_of[name]).choices for name in targets]
+        found[factor.subject] = tuple(
+            choice for choice in offered[0] if all(choice in each for each in offered)
+        )
     return found
-
-
-def _domain(bench: Bench, factor: Factor, name: str) -> Domain:
-    target = factor.target or next(iter(bench.aims))
-    return domain_on(bench.host, name, bench.aims[target].device)
 
 
 def domain_on(host: Host, name: str, device: str) -> Domain:
@@ -135,6 +136,13 @@ def _refused(problems: list[str]) -> StudyError:
         "\n  ".join(["this kernel refuses part of the study:", *problems]),
         advice="Leave these levels out, or name the cells under [[exclude]].",
     )
+
+
+def check_options(study: Study, facts: Mapping[str, float]) -> None:
+    """The workloads' options once more, now with this machine's own numbers."""
+    for workload in study.workloads:
+        for option, problem in tool(workload.tool).check(workload, facts):
+            raise StudyError(problem, key=f"workloads.{workload.name}.options.{option}")
 
 
 def check_resume(folder: Path, bench: Bench, facts: dict[str, Any]) -> None:

@@ -14,7 +14,13 @@ from iotrial import store as stores
 from iotrial.execute.bench import Bench, open_bench
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.preflight import check_machine, check_resume, choices_for, rehearse
+from iotrial.execute.preflight import (
+    check_machine,
+    check_options,
+    check_resume,
+    rehearse,
+    shared_choices,
+)
 from iotrial.execute.restore import Payment, restore
 from iotrial.execute.trial import Limits, execute_trial
 from iotrial.hosts.places import journal_folder, lock_path
@@ -71,7 +77,7 @@ def execute_study(
 
 def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]]:
     """Facts, levels, journalled groups: everything that must be known before the first trial."""
-    choices = choices_for(bench)
+    choices = shared_choices(bench.host, bench.study, bench.device_of)
     store = stores.create(folder, bench.study, choices)
     bench.study = store.study
     for device, names in _tuned(bench).items():
@@ -81,6 +87,7 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
     check_resume(folder, bench, facts)
     facts["baselines"] = baselines(bench.study, bench.in_force(), bench.device_of)
     facts["doubts"] = [{"check": d.check, "what": d.what, "advice": d.advice} for d in bench.doubts]
+    check_options(bench.study, numbers(facts))
     store.write_facts(bench.host.name, facts)
     return store, numbers(facts)
 

@@ -128,12 +128,13 @@ def _study(spec: StudyFile, workloads: tuple[Workload, ...], source: Source) -> 
         decide=rule,
         exclude=convert.exclusions(spec),
         text=source.text,
-        digest=digest(source.text),
+        digest=digest(source.text, *(each.jobfile for each in workloads if each.jobfile)),
     )
     _raise([*problems, *study_problems(study)], source)
     return study
 
 
-def digest(text: str) -> str:
-    """The first 12 hex digits of the SHA-256 of a study file's text."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+def digest(*texts: str) -> str:
+    """The first 12 hex digits of the SHA-256 of a study file's text and of its job files'."""
+    joined = "\0".join(texts)
+    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:12]

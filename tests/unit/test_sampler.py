@@ -1,0 +1,62 @@
+"""Telemetry: kernel text in, counters by name out; what is absent is left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from iotrial.execute.sampler import Sampler, cpu_times, disk, interrupts, pressures
+from iotrial.hosts.fake import FakeHost
+
+INTERRUPTS = """\
+           CPU0       CPU1
+  0:         46          0   IO-APIC   2-edge      timer
+  1:          0          0   IO-APIC   1-edge      i8042
+ 36:       1000       2345   PCI-MSIX-0000:00:02.0 1-edge      virtio1-req.0
+LOC:    1234567    7654321   Local timer interrupts
+ERR:          3
+"""
+
+
+def test_interrupts_are_summed_over_cpus_and_silent_lines_left_out() -> None:
+    assert interrupts(INTERRUPTS) == {
+        "0 IO-APIC 2-edge timer": 46,
+        "36 PCI-MSIX-0000:00:02.0 1-edge virtio1-req.0": 3345,
+        "LOC Local timer interrupts": 8888888,
+        "ERR": 3,
+    }
+
+
+def test_a_disk_line_has_names_also_with_the_fields_of_newer_kernels() -> None:
+    line = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17"
+    assert disk(line)["reads"] == 1
+    assert disk(line)["sectors_written"] == 7
+    assert disk(line)["weighted_ms"] == 11
+
+
+def test_cpu_times_are_those_of_all_cpus_together() -> None:
+    assert cpu_times("cpu  10 1 5 100 2 0 3 4 0 0\ncpu0 5 1 2 50 1 0 1 2 0 0\n")["steal"] == 4
+
+
+def test_pressure_gives_stall_totals() -> None:
+    text = "some avg10=0.00 avg60=0.00 avg300=0.00 total=12\nfull avg10=0 avg60=0 avg300=0 total=7"
+    assert pressures(text) == {"some": 12, "full": 7}
+    assert pressures("") == {}
+
+
+def test_every_sample_is_one_line_on_the_trials_clock(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    with Sampler(FakeHost(), "fake0", path) as sampler:
+        sampler.sample(1.0)
+        sampler.sample(2.004)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [row["t"] for row in rows] == [0.0, 1.0, 2.004]
+    assert all("reads" in row["disk"] and "user" in row["cpu"] for row in rows)
+    assert "network" not in rows[0]
+
+
+def test_a_remote_target_is_watched_by_its_network(tmp_path: Path) -> None:
+    with Sampler(FakeHost(), "", tmp_path / "telemetry.jsonl") as sampler:
+        pass
+    assert "network" in sampler.last
+    assert "disk" not in sampler.last
