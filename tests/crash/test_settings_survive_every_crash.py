@@ -121,19 +121,25 @@ def restored(host: FakeHost) -> dict[str, str]:
     return host.settings()
 
 
-def lives() -> Iterator[tuple[Former, tuple[dict[str, str], dict[str, str]]]]:
+def lives(
+    scheduler: str | None = None,
+) -> Iterator[tuple[Former, tuple[dict[str, str], dict[str, str]]]]:
+    """Every former state (with this scheduler), two sequences of treatments from each."""
     for former in formers():
+        if scheduler not in (None, dict(former.writes)["scheduler"]):
+            continue
         for index, first in enumerate(TREATMENTS):
             for step in (1, 3):
                 yield former, (first, TREATMENTS[(index + step) % len(TREATMENTS)])
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_no_crash_leaves_a_setting_changed(
-    record_property: Callable[[str, object], None],
+    scheduler: str, record_property: Callable[[str, object], None]
 ) -> None:
     crashes = again = 0
-    for former, treatments in lives():
+    for former, treatments in lives(scheduler):
         before = prepared(former).settings()
         for at in range(1, length(former, treatments) + 1):
             for how in HOWS:
@@ -150,7 +156,7 @@ def test_no_crash_leaves_a_setting_changed(
                 crashes += 1
     record_property("crashes", crashes)
     record_property("crashed restores", again)
-    assert crashes > 20_000
+    assert crashes > 3_000
     assert again > crashes // 10
 
 

@@ -144,7 +144,7 @@ def test_a_study_with_a_job_file_is_read_back_without_the_original(tmp_path: Pat
     )
     study = load_study(path)
     create(tmp_path / "results", study, {})
-    (tmp_path / "a.fio").write_text("[job]\nrw=randwrite\n")
+    (tmp_path / "a.fio").write_text("[job]\nrw=randwrite\nioengine=libaio\n")
     assert open_results(tmp_path / "results").study == study
     with pytest.raises(UsageError, match="another study"):
         check(tmp_path / "results", load_study(path))

@@ -57,11 +57,21 @@ class Bench:
         }
 
     def own_group(self, names: Sequence[str], device: str) -> None:
-        """Read the group of these tunables on a device, and owe it before anything is written."""
+        """Read the group of these tunables on a device, and owe it before anything is written.
+
+        A device that iotrial made owes nothing but its own removal, and its settings go with it:
+        owed, they would be looked for on a device that a half-done removal has emptied.
+        """
         group = snapshot(self.host, names, device)
-        identity = identify(self.host, f"/dev/{device}") if device else None
-        self.journal.owe_settings(SettingsDebt(device, identity, group.values))
+        if device not in self.made:
+            identity = identify(self.host, f"/dev/{device}") if device else None
+            self.journal.owe_settings(SettingsDebt(device, identity, group.values))
         self.groups[device] = group
+
+    @property
+    def made(self) -> set[str]:
+        """Kernel names of the devices that exist only as long as this bench."""
+        return {aim.device for aim in self.aims.values() if aim.target.kind == "loop"}
 
     def hold(self, settings: Sequence[Setting]) -> None:
         """Make a treatment's settings be in force, starting from the former state, so that what
