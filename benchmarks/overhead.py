@@ -101,7 +101,7 @@ def _bare(bench: Bench, trial: Trial, facts: dict[str, float], folder: Path) -> 
 
 def pairs(count: int, seconds: float, folder: Path) -> list[Pair]:
     text = STUDY.format(folder=folder, seconds=seconds, blocks=(count + 1) // 2)
-    study = parse_study(text, "overhead")
+    study = parse_study(text, "overhead", str)
     order = random.Random(1)
     found = []
     with Interruption() as interruption, wakeup_pipe() as wakeup:
@@ -148,7 +148,7 @@ def _pair(  # noqa: PLR0913, PLR0917
 
 def ten_thousand(folder: Path) -> dict[str, float]:
     """Planning, and compare and report over 10,000 trials, as whole processes."""
-    study = parse_study(STUDY.format(folder=folder, seconds=2, blocks=5000), "large")
+    study = parse_study(STUDY.format(folder=folder, seconds=2, blocks=5000), "large", str)
     began = time.perf_counter()
     trials = next_trials(study, (), ())
     planned = time.perf_counter() - began

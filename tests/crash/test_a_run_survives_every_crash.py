@@ -24,7 +24,7 @@ from iotrial.store import is_finished
 STUDY = """
 question = "Does all of it come back?"
 [targets.disk]
-device = "/dev/fake0"
+device = "FAKE0000"
 [targets.made]
 loop = { size = "16MiB" }
 [workloads.reads]

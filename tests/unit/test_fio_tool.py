@@ -220,13 +220,13 @@ def test_a_job_file_that_cannot_work_is_refused(text: str, problem: str) -> None
 def test_a_recorded_job_file_has_nothing_wrong() -> None:
     text = (DATA / "stonewall" / "job.fio").read_text()
     assert TOOL.check(job(text), FACTS) == []
-    assert TOOL.seconds(job(text), DEVICE) == pytest.approx(3.5)
+    assert TOOL.seconds(job(text), DEVICE) == pytest.approx(3.35)
 
 
 @pytest.mark.parametrize(
     ("options", "seconds"),
-    [({"runtime": "10s", "ramp_time": "500ms"}, 11.0), ({"runtime": "1m"}, 60.5),
-     ({"runtime": 2, "startdelay": "1-3"}, 5.5), ({"timeout": 2}, 2.5)],
+    [({"runtime": "10s", "ramp_time": "500ms"}, 10.85), ({"runtime": "1m"}, 60.35),
+     ({"runtime": 2, "startdelay": "1-3"}, 5.35), ({"timeout": 2}, 2.35)],
 )  # fmt: skip
 def test_a_load_lasts_as_long_as_it_says(options: dict[str, OptionValue], seconds: float) -> None:
     assert TOOL.seconds(load(**options), DEVICE) == pytest.approx(seconds)
@@ -281,3 +281,19 @@ def test_the_table_holds_every_option_this_fio_has() -> None:
     assert len(names) > 150
     assert names <= option_table().kinds.keys()
     assert set(option_table().kinds.values()) == {"text", "number", "switch", "time"}
+
+
+@pytest.mark.parametrize(
+    ("option", "said", "passed"),
+    [
+        ("size", "64MiB", "67108864"),
+        ("bs", "4KiB", "4096"),
+        ("bs", "4KiB,64KiB", "4096,65536"),
+        ("bssplit", "4KiB/60:64KiB/40", "4096/60:65536/40"),
+        ("bs", "4k", "4k"),
+    ],
+)
+def test_binary_sizes_mean_what_they_say(option: str, said: str, passed: str) -> None:
+    workload = Workload("w", "fio", (("rw", "randread"), ("runtime", "1s"), (option, said)))
+    argv = TOOL.command(workload, Aimed("/dev/loop9", "device", 2**26), {"cpus": 2}).argv
+    assert f"--{option}={passed}" in argv

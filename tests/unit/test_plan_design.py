@@ -101,8 +101,8 @@ def test_every_treatment_of_every_workload_is_once_in_each_block(
     assert all(len(trial.id) == 6 and int(trial.id, 16) >= 0 for trial in trials)
 
 
-ORDER = ["none 8", "mq-deadline 1", "none 1", "kyber 1", "kyber 8", "mq-deadline 8"]
-FOLDER = "0001-a4ab9d"
+ORDER = ["mq-deadline 8", "kyber 8", "none 1", "kyber 1", "mq-deadline 1", "none 8"]
+FOLDER = "0001-e1c03a"
 
 
 def test_the_order_is_new_in_each_block_and_the_same_on_every_machine() -> None:
@@ -269,3 +269,11 @@ def test_a_baseline_is_declared_or_in_force_or_the_first(
     factor: Factor, in_force: dict[tuple[str, str], str], label: str
 ) -> None:
     assert baselines(study(factor), in_force, {"disk": "sda"}) == {factor.name: label}
+
+
+def test_the_treatments_of_one_workload_follow_one_another_within_a_block() -> None:
+    trials = next_trials(study(SCHEDULER, workloads=3, blocks=4), (), ())
+    for block in range(1, 5):
+        order = [trial.workload for trial in trials if trial.block == block]
+        runs = [name for name, before in zip(order, [None, *order], strict=False) if name != before]
+        assert len(runs) == len(set(order)) == 3

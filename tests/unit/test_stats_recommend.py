@@ -27,19 +27,19 @@ def said(of: Results) -> str:
 
 def test_a_loser_is_named_with_its_interval() -> None:
     text = said(steady({("read", "bfq"): 0.82}))
-    assert text.startswith("Keep none: for read bfq is 17.9 % slower (95 % interval −18.")
+    assert text.startswith("Keep scheduler=none: for read bfq is 17.9 % slower (95 % interval −18.")
     assert "Same as none within ±2 %: read (kyber); write (all levels)." in text
 
 
 def test_a_winner_is_recommended() -> None:
     text = said(steady({("write", "kyber"): 1.1}))
-    assert text.startswith("Change none to kyber: for write kyber is 10.")
+    assert text.startswith("Change scheduler=none to kyber: for write kyber is 10.")
     assert "faster" in text
 
 
 def test_two_winners_are_not_claimed_to_have_been_compared() -> None:
     text = said(steady({("read", "kyber"): 1.1, ("read", "bfq"): 1.2}))
-    assert text.startswith("Change none to bfq or kyber (not compared with each other): ")
+    assert text.startswith("Change scheduler=none to bfq or kyber (not compared with each other): ")
 
 
 def test_workloads_that_disagree_are_not_averaged() -> None:
@@ -57,7 +57,7 @@ def test_all_the_same() -> None:
 
 def test_nothing_to_be_told_says_what_could_have_been() -> None:
     text = said(results(SCHEDULER, ["read"], 3, noisy(0.1, 3)))
-    assert text.startswith("Cannot tell: no scheduler was shown to differ from none.")
+    assert text.startswith("Cannot tell: no scheduler was shown to differ from scheduler=none.")
     assert "these trials could tell differences from " in text
 
 
@@ -71,7 +71,7 @@ def test_some_same_and_some_unknown_is_no_reason_to_change() -> None:
         for r in of.records
     )
     text = said(dataclasses.replace(of, records=records))
-    assert text.startswith("No reason to change none.")
+    assert text.startswith("No reason to change scheduler=none.")
     assert "Cannot tell for write (all levels)" in text
 
 
@@ -124,7 +124,10 @@ def test_one_level_leaves_nothing_to_compare() -> None:
 
 @pytest.mark.parametrize(
     ("tail", "lead"),
-    [(1.5, "Keep none unless the broken guardrail does not matter"), (1.0, "Change none to bfq")],
+    [
+        (1.5, "Keep scheduler=none unless the broken guardrail does not matter"),
+        (1.0, "Change scheduler=none to bfq"),
+    ],
 )
 def test_a_broken_guardrail_stops_a_recommendation(tail: float, lead: str) -> None:
     of = results(TWO, ["read"], 5, noisy(0.002, 1, {("read", "bfq"): 1.2}))
@@ -157,7 +160,7 @@ def test_many_claims_are_cut_to_the_largest() -> None:
     levels = {"depth": tuple(str(2**n) for n in range(8))}
     effects = {("read", str(2**n)): 1 + n / 5 for n in range(8)}
     text = said(results(levels, ["read"], 5, noisy(0.002, 1, effects)))
-    assert text.startswith("Change 1 to 128, 64, 32 or 16 (not compared with each other): ")
+    assert text.startswith("Change depth=1 to 128, 64, 32 or 16 (not compared with each other): ")
     assert "; 3 more in the table." in text
 
 
@@ -165,7 +168,7 @@ def test_latency_is_lower_not_faster() -> None:
     of = results(TWO, ["read"], 5, noisy(0.002, 1, {("read", "bfq"): 0.8}))
     records = tuple(record(r.trial, r.value(METRIC), "read.clat.p99") for r in of.records)
     of = change(dataclasses.replace(of, records=records), primary=(("read", "read.clat.p99"),))
-    assert said(of).startswith("Change none to bfq: for read bfq is ")
+    assert said(of).startswith("Change scheduler=none to bfq: for read bfq is ")
     assert "% lower in read.clat.p99 (95 % interval" in said(of)
 
 

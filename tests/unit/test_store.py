@@ -135,7 +135,9 @@ def test_the_same_study_is_found_again_to_be_resumed(study: Study, tmp_path: Pat
 
 
 def test_a_study_with_a_job_file_is_read_back_without_the_original(tmp_path: Path) -> None:
-    (tmp_path / "a.fio").write_text("[job]\nrw=randread\nbs=4k\nruntime=1\ntime_based\nioengine=libaio\n")
+    (tmp_path / "a.fio").write_text(
+        "[job]\nrw=randread\nbs=4k\nruntime=1\ntime_based\nioengine=libaio\n"
+    )
     path = tmp_path / "study.toml"
     path.write_text(
         STUDY.replace(

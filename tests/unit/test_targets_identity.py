@@ -155,9 +155,11 @@ def test_a_serial_that_two_disks_share_arms_neither() -> None:
     host = machine()
     disk(host, "nvme0n2", "259:5", {"wwid": "eui.0025388b71b2d3f2", "device/serial": "S4X1N0"})
     with pytest.raises(TargetRefused, match="does not name one disk: nvme0n1") as caught:
-        ready(host_of(host), Target("d", "device", "/dev/nvme0n2", destroy="S4X1N0"), WRITES)
+        ready(
+            host_of(host), Target("d", "device", "eui.0025388b71b2d3f2", destroy="S4X1N0"), WRITES
+        )
     assert "wwid" in caught.value.advice
-    by_wwid = Target("d", "device", "/dev/nvme0n2", destroy="eui.0025388b71b2d3f2")
+    by_wwid = Target("d", "device", "eui.0025388b71b2d3f2", destroy="eui.0025388b71b2d3f2")
     assert ready(host_of(host), by_wwid, WRITES).device == "nvme0n2"
 
 

@@ -44,10 +44,28 @@ def test_a_disk_in_use_is_refused_even_when_armed(
 def test_a_free_disk_is_armed_by_its_serial_or_wwid_only() -> None:
     host = FakeHost()
     for word in ("FAKE0000", "naa.600fa4e000000000", "0x600FA4E000000000"):
-        same(host, ready(host, device("fake0", word), WRITES))
+        same(host, ready(host, Target("disk", "device", "FAKE0000", destroy=word), WRITES))
     for word in ("", "FAKE0001", "fake0", "/dev/fake0"):
-        with pytest.raises(TargetRefused):
-            ready(host, device("fake0", word), WRITES)
+        with pytest.raises(TargetRefused, match=r"destroy|does not say so"):
+            ready(host, Target("disk", "device", "FAKE0000", destroy=word), WRITES)
+
+
+@pytest.mark.parametrize("word", ["FAKE0000", "naa.600fa4e000000000", "0x600FA4E000000000"])
+def test_a_disk_is_found_by_its_id_without_udev(word: str) -> None:
+    aim = ready(FakeHost(), Target("disk", "device", word), READS)
+    assert (aim.path, aim.device) == ("/dev/fake0", "fake0")
+
+
+def test_a_kernel_name_is_refused_and_the_lasting_one_offered() -> None:
+    with pytest.raises(TargetRefused, match="can move to another disk") as caught:
+        ready(FakeHost(), device("fake0"), READS)
+    assert 'device = "naa.600fa4e000000000"' in caught.value.advice
+
+
+def test_an_id_that_no_disk_has_is_refused_with_those_there_are() -> None:
+    with pytest.raises(TargetRefused, match="no disk here has") as caught:
+        ready(FakeHost(), Target("disk", "device", "FAKE9999"), READS)
+    assert any("FAKE0000" in line for line in caught.value.evidence)
 
 
 def test_a_loop_device_is_made_and_unmade() -> None:

@@ -130,6 +130,21 @@ def identity_of(host: Host, device: BlockDevice) -> Identity:
     return Identity(device.name, device.devno, device.size, tuple(ids.items()))
 
 
+def disks(host: Host) -> dict[str, Identity]:
+    """Every disk the kernel shows, but for the hidden paths of NVMe's own multipathing."""
+    found: dict[str, Identity] = {}
+    for name in look.names(host, "/sys/block"):
+        node = f"/sys/block/{name}"
+        if look.text(host, f"{node}/hidden") != "1" and look.text(host, f"{node}/size") != "0":
+            found[name] = identity_of(host, _in_block(host, name))
+    return found
+
+
+def _in_block(host: Host, name: str) -> BlockDevice:
+    folder = f"/sys/block/{name}"
+    return BlockDevice(name, look.text(host, f"{folder}/dev"), folder, folder, 0, read_only=False)
+
+
 def ids_from(said: Mapping[str, bytes]) -> tuple[tuple[str, str], ...]:
     """Kinds of identity from what sysfs says (attribute → bytes, absent or empty: not said).
 

@@ -12,8 +12,9 @@ from pathlib import PurePosixPath
 from iotrial.errors import TargetRefused
 from iotrial.execute import look
 from iotrial.execute.arming import arms, password, portrait, sharers
-from iotrial.execute.identity import BlockDevice, identity_of, sight, whole
+from iotrial.execute.identity import BlockDevice, disks, identity_of, sight, whole
 from iotrial.execute.mounts import MEMORY
+from iotrial.execute.naming import need_lasting_name, node
 from iotrial.execute.places import (
     Standing,
     fill,
@@ -108,7 +109,7 @@ def _named(refused: TargetRefused, target: Target) -> TargetRefused:
 
 def _ready_device(host: Host, target: Target, reach: Reach) -> Aim:
     try:
-        device = sight(host, target.path)
+        device = sight(host, node(host, target))
         identity = identity_of(host, device)
         disk = identity_of(host, whole(host, device))
         evidence = usages(host, identity)
@@ -119,7 +120,8 @@ def _ready_device(host: Host, target: Target, reach: Reach) -> Aim:
     _need_unused(target, evidence)
     if reach.writes:
         _need_armed(host, target, device, identity)
-    return Aim(target, look.resolve(host, target.path), device.disk_name, disk)
+    need_lasting_name(target, device, disk)
+    return Aim(target, look.resolve(host, node(host, target)), device.disk_name, disk)
 
 
 def _need_medium(target: Target, device: BlockDevice, identity: Identity) -> None:
@@ -150,7 +152,7 @@ def _need_armed(host: Host, target: Target, device: BlockDevice, identity: Ident
             advice=_how_to_arm(identity),
         )
     disk = identity_of(host, whole(host, device))
-    also = sharers(kind, disk, _disks(host))
+    also = sharers(kind, disk, disks(host))
     if also:
         raise TargetRefused(
             f'destroy = "{target.destroy}" does not name one disk: {", ".join(also)} has the '
@@ -201,21 +203,6 @@ def _how_to_free(target: Target, evidence: tuple[str, ...]) -> str:
             "disk, or a file target on it. No arming overrides this."
         )
     return "Take another disk, or a file target on this one. No arming overrides this."
-
-
-def _disks(host: Host) -> dict[str, Identity]:
-    """Every disk the kernel shows, but for the hidden paths of NVMe's own multipathing."""
-    found: dict[str, Identity] = {}
-    for name in look.names(host, "/sys/block"):
-        node = f"/sys/block/{name}"
-        if look.text(host, f"{node}/hidden") != "1" and look.text(host, f"{node}/size") != "0":
-            found[name] = identity_of(host, _in_block(host, name))
-    return found
-
-
-def _in_block(host: Host, name: str) -> BlockDevice:
-    folder = f"/sys/block/{name}"
-    return BlockDevice(name, look.text(host, f"{folder}/dev"), folder, folder, 0, read_only=False)
 
 
 # Files and directories.

@@ -70,15 +70,18 @@ def _target(path: KeyPath, table: TargetTable, spec: StudyFile) -> Iterator[Prob
         yield Problem((*path, "size"), "only a file has a size here", "Leave it out.")
     if table.loop is not None and not table.loop.size:
         yield Problem((*path, "loop", "size"), "an empty loop device cannot be loaded")
-    if table.destroy and not (table.device or table.devices):
-        yield Problem((*path, "destroy"), "only a device needs arming", "Leave it out.")
+    if table.destroy and not (table.device or table.devices or table.file):
+        yield Problem((*path, "destroy"), "only a device or a file needs arming", "Leave it out.")
     if table.host and table.host not in spec.hosts:
         yield _unknown((*path, "host"), table.host, list(spec.hosts), "hosts")
     yield from _absolute(path, table)
 
 
 def _absolute(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
-    places = {"device": table.device, "file": table.file, "directory": table.directory}
+    if "/" in table.device and not table.device.startswith("/"):
+        message = f"{table.device!r} is neither an absolute path nor an id"
+        yield Problem((*path, "device"), message, "Begin it with /dev/, or give a serial or WWN.")
+    places = {"file": table.file, "directory": table.directory}
     for key, place in places.items():
         if place and not place.startswith("/"):
             yield Problem((*path, key), f"{place!r} is not an absolute path", "Begin it with /")

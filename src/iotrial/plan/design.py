@@ -2,10 +2,13 @@
 
 Randomised complete blocks: every (workload, treatment) once per block, in a fresh random order,
 so that drift of the machine falls on all treatments alike (Box, Hunter and Hunter, *Statistics
-for Experimenters*, 2nd ed., ch. 4).
+for Experimenters*, 2nd ed., ch. 4).  Within a block the workloads come in random order and the
+treatments of one workload follow one another, in random order too: what is compared is measured
+close together in time, where the machine has drifted least.
 
-The order of block *b* is ``random.Random(f"{study.digest}:{study.design.seed}:{b}").shuffle`` of
-the trials in the study's own order: the same study gives the same plan on every machine.
+The order of block *b* comes from ``random.Random(f"{study.digest}:{study.design.seed}:{b}")``,
+which shuffles the workloads, then each one's cells: the same study gives the same plan on every
+machine.
 """
 
 from __future__ import annotations
@@ -82,17 +85,13 @@ def next_trials(
 
 
 def _schedule(study: Study) -> Iterator[_Slot]:
-    everything = [
-        (workload.name, cell)
-        for workload in study.workloads
-        for cell in cells(study, workload.name)
-    ]
+    everything = [(workload.name, cells(study, workload.name)) for workload in study.workloads]
     for block in range(1, study.design.blocks + 1):
-        order = everything.copy()
         # Seeded on purpose: an order that can be had again, not a secret.
-        random.Random(f"{study.digest}:{study.design.seed}:{block}").shuffle(order)
-        for workload, cell in order:
-            yield block, workload, cell
+        chance = random.Random(f"{study.digest}:{study.design.seed}:{block}")
+        for workload, treatments in chance.sample(everything, k=len(everything)):
+            for cell in chance.sample(treatments, k=len(treatments)):
+                yield block, workload, cell
 
 
 def _again(planned: Sequence[Trial], done: Sequence[TrialRecord]) -> list[tuple[_Slot, int]]:

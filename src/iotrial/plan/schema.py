@@ -131,7 +131,9 @@ class TargetTable(_Table):
     """What the I/O is aimed at: one of device, devices, file, directory, loop."""
 
     device: str = Field(
-        "", description="A block device.", examples=["/dev/disk/by-id/nvme-X", "/dev/loop7"]
+        "",
+        description="A block device: a path that cannot move, or the serial, WWN or UUID itself.",
+        examples=["/dev/disk/by-id/nvme-X", "S4X1N0M123456", "/dev/loop7"],
     )
     devices: list[str] = Field(
         default_factory=list,

@@ -68,7 +68,7 @@ def _nothing(case: Case, factor: Factor) -> str:
 
 def _lead(case: Case, factor: Factor, own: Sequence[Finding]) -> str:
     """What to do, in a few words."""
-    base = _named(case, factor, case.baselines[factor.name])
+    base = _named(factor, case.baselines[factor.name])
     better, worse = _levels(own, "better"), _levels(own, "worse")
     broken = _levels(_guardrails(case, factor), "worse")
     good = [level for level in better if level not in worse and level not in broken]
@@ -83,7 +83,7 @@ def _lead(case: Case, factor: Factor, own: Sequence[Finding]) -> str:
 
 def _undecided(case: Case, factor: Factor, own: Sequence[Finding]) -> str:
     """What to do where nothing is better and nothing is worse."""
-    base = _named(case, factor, case.baselines[factor.name])
+    base = _named(factor, case.baselines[factor.name])
     verdicts = {f.verdict for f in own}
     if verdicts == {"same"} and not any(name == factor.name for _, name, _ in case.missing):
         return f"Any {factor.name} will do"
@@ -201,9 +201,9 @@ def _by_workload(own: Sequence[Finding], verdict: Verdict) -> str:
     return "; ".join(parts)
 
 
-def _named(case: Case, factor: Factor, level: str) -> str:
-    """``none``, or ``scheduler=none`` where the study has more than one factor."""
-    return level if len(case.study.factors) == 1 else f"{factor.name}={level}"
+def _named(factor: Factor, level: str) -> str:
+    """``scheduler=none``: "keep none" alone would read as keeping nothing."""
+    return f"{factor.name}={level}"
 
 
 def _size(effect: float) -> str:

@@ -31,7 +31,7 @@ from iotrial.tools.fio_options import resolved
 from iotrial.tools.fio_reach import reach_of
 
 _OUTPUT = "fio.json"
-_STARTUP = 0.5  # seconds; 0.3 measured for fio 3.33 (fork, shared memory, the last report)
+_STARTUP = 0.35  # seconds; 0.3 measured for fio 3.33 (fork, shared memory, the last report)
 _OLDEST = (3, 0)
 # Only where a study gives no runtime: slow on purpose, since a time-out follows from it.
 _SLOW_STREAM, _SLOW_RANDOM = 20e6, 200.0  # bytes/s, I/Os per second
