@@ -28,6 +28,7 @@ from iotrial.model.host import Host
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
+from iotrial.plan.available import with_available
 from iotrial.plan.design import baselines, next_trials
 from iotrial.tools import tool
 
@@ -70,24 +71,26 @@ def execute_study(
         with open_bench(host, study, results=folder, payment=payment) as bench:
             interruption.check()
             store, facts = _prepare(bench, folder)
-            rehearse(bench)
             stopped = _execute_all(bench, store, facts, watcher, interruption)
     return Outcome(store.results(), payment, stopped, _counts(store.records))
 
 
 def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]]:
-    """Facts, levels, journalled groups: everything that must be known before the first trial."""
+    """Facts, levels, journalled groups, a rehearsal: everything that must be known, or refused,
+    before there is a results folder."""
     choices = shared_choices(bench.host, bench.study, bench.device_of)
-    store = stores.create(folder, bench.study, choices)
-    bench.study = store.study
+    bench.study = with_available(bench.study, choices)
     for device, names in _tuned(bench).items():
         bench.own_group(names, device)
     programs = sorted({tool(w.tool).program for w in bench.study.workloads})
     facts: dict[str, Any] = gather(bench.host, tuple(bench.aims.values()), programs)
+    check_options(bench.study, numbers(facts))
     check_resume(folder, bench, facts)
+    rehearse(bench)
+    store = stores.create(folder, bench.study, choices)
+    bench.study = store.study
     facts["baselines"] = baselines(bench.study, bench.in_force(), bench.device_of)
     facts["doubts"] = [{"check": d.check, "what": d.what, "advice": d.advice} for d in bench.doubts]
-    check_options(bench.study, numbers(facts))
     store.write_facts(bench.host.name, facts)
     return store, numbers(facts)
 

@@ -1,0 +1,206 @@
+"""The command line on the pretended machine: every verb, its JSON, its exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iotrial.cli.main import VERBS, status
+
+STUDY = """
+question = "Which scheduler?"
+[targets.disk]
+loop = { size = "16MiB" }
+[workloads.reads]
+tool = "fio"
+options = { rw = "randread", bs = "4k", iodepth = 32, ioengine = "libaio", runtime = "1s" }
+[factors.scheduler]
+tunable = "queue.scheduler"
+levels = ["none", "mq-deadline", "bfq"]
+[design]
+blocks = 3
+settle = "0s"
+"""
+
+pytestmark = pytest.mark.usefixtures("state")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(STUDY)
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and the one JSON document."""
+    code = status([*arguments, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_a_study_is_run_compared_and_reported(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, ran = run(capsys, "run", "study.toml", "--pretend", "--out", "r")
+    assert code == 0
+    assert ran["format"] == 1
+    assert ran["trials"] == {"done": 9, "valid": 9, "invalid": 0, "failed": 0}
+    assert Path(ran["report"]).read_text().startswith("<!doctype html>")
+    code, compared = run(capsys, "compare", "r")
+    assert code == 0
+    assert compared["findings"] == ran["findings"]
+    finding = compared["findings"][0]
+    assert {"workload", "metric", "factor", "level", "baseline", "ratio", "low", "high"} < set(
+        finding
+    )
+    assert [f["level"] for f in compared["findings"]] == ["mq-deadline", "bfq"]
+    assert {f["baseline"] for f in compared["findings"]} == {"none"}
+    assert {f["level"]: f["verdict"] for f in compared["findings"]}["bfq"] == "worse"
+    for kind in ("html", "md", "json"):
+        code, written = run(capsys, "report", "r", "--as", kind)
+        assert code == 0
+        assert Path(written["report"]).stat().st_size > 500
+    code, seen = run(capsys, "status", "r")
+    assert (code, seen["planned"], seen["valid"], seen["missing"]) == (0, 9, 9, 0)
+
+
+def test_two_folders_are_compared_and_a_regression_is_exit_1(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "run", "study.toml", "--pretend", "--out", "before")
+    slow = STUDY.replace("iodepth = 32", "iodepth = 1")
+    (here / "slow.toml").write_text(slow)
+    run(capsys, "run", "slow.toml", "--pretend", "--out", "after")
+    code, answer = run(capsys, "compare", "before", "after")
+    assert code == 1
+    assert {f["verdict"] for f in answer["findings"]} == {"worse"}
+    code, answer = run(capsys, "compare", "before", "before")
+    assert code == 0
+
+
+def test_compare_can_be_narrowed_and_says_what_there_is(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "run", "study.toml", "--pretend", "--out", "r")
+    code, _ = run(capsys, "compare", "r", "--factor", "scheduler")
+    assert code == 0
+    code, answer = run(capsys, "compare", "r", "--where", "scheduler=noop")
+    assert code == 2
+    assert "none, mq-deadline, bfq" in answer["error"]["advice"]
+
+
+def test_a_second_run_resumes_an_unfinished_folder_and_begins_anew_after_a_finished_one(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "short.toml").write_text(STUDY + 'budget = "3s"\n')
+    _, first = run(capsys, "run", "short.toml", "--pretend")
+    assert first["stopped"]
+    assert 0 < first["trials"]["valid"] < 9
+    _, again = run(capsys, "run", "short.toml", "--pretend")
+    assert again["results"] == first["results"]
+    _, whole = run(capsys, "run", "study.toml", "--pretend")
+    _, anew = run(capsys, "run", "study.toml", "--pretend")
+    assert anew["results"] != whole["results"]
+
+
+def test_plan_says_trials_settings_commands_and_touches_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(here.rglob("*"))
+    code, answer = run(capsys, "plan", "study.toml", "--pretend", "--noise", "5%")
+    assert code == 0
+    assert len(answer["trials"]) == 9
+    assert answer["treatments"][0]["settings"]
+    assert answer["commands"]["reads"][0] == "fio"
+    assert 9 < answer["seconds"] < 30
+    assert 0.01 < answer["resolvable"]["reads"] < 1
+    assert sorted(here.rglob("*")) == before
+
+
+def test_plan_takes_its_noise_from_a_pilot(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "run", "study.toml", "--pretend", "--out", "pilot")
+    _, answer = run(capsys, "plan", "study.toml", "--pretend", "--pilot", "pilot")
+    assert 0.001 < answer["noise"] < 0.2
+
+
+def test_init_writes_a_study_once_and_never_over_another(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(capsys, "init", "scheduler", "new.toml")[0] == 0
+    text = (here / "new.toml").read_text()
+    code, answer = run(capsys, "init", "file", "new.toml")
+    assert code == 2
+    assert "exists" in answer["error"]["message"]
+    assert (here / "new.toml").read_text() == text
+
+
+def test_the_schema_is_json_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["init", "--schema"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert "targets" in schema["properties"]
+
+
+def test_knobs_shows_one_or_all_with_values(capsys: pytest.CaptureFixture[str]) -> None:
+    _, everything = run(capsys, "knobs")
+    assert len(everything["tunables"]) > 20
+    _, one = run(capsys, "knobs", "queue.scheduler", "--device", "fake0", "--pretend")
+    assert one["tunables"][0]["value"] == "none"
+    assert "queue.nr_requests" in one["tunables"][0]["moves"]
+    code, answer = run(capsys, "knobs", "queue.sheduler")
+    assert code == 2
+    assert "queue.scheduler" in answer["error"]["advice"]
+
+
+def test_nothing_is_owed_on_a_machine_that_was_left_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(capsys, "restore", "--pretend") == (
+        0,
+        {"format": 1, "done": [], "notes": [], "owed": []},
+    )
+    assert run(capsys, "status", "--pretend")[0] == 0
+
+
+def test_doctor_says_a_verdict_with_reasons_and_remedies(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, answer = run(capsys, "doctor", "--pretend")
+    assert code == (1 if answer["verdict"] == "bad" else 0)
+    assert all(check["reason"] for check in answer["checks"])
+    assert all(check["remedy"] for check in answer["checks"] if check["verdict"] != "ok")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_a_script_that_calls_iotrial(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(["completion", shell]) == 0
+    assert "_IOTRIAL_COMPLETE" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_help_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status([verb, "--help"]) == 0
+    assert "Example:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["rnu", "study.toml"], 2, "Did you mean 'run'"),
+        (["run", "gone.toml"], 2, "gone.toml"),
+        (["run"], 2, "STUDY"),
+        (["compare", "gone"], 2, "no results folder"),
+        (["report", "."], 2, "no results folder"),
+        (["doctor", "box7"], 2, "this machine only"),
+        (["plan", "study.toml", "--noise", "loud"], 2, "noise"),
+    ],
+)
+def test_a_wrong_command_line_is_exit_2_with_a_sentence(
+    here: Path, arguments: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(arguments) == code
+    assert said in capsys.readouterr().err
