@@ -108,8 +108,10 @@ def pairs(count: int, seconds: float, folder: Path) -> list[Pair]:
         host = LocalHost(wakeup=wakeup, purpose="overhead")
         with open_bench(host, study, results=folder, payment=Payment()) as bench:
             bench.own_group(["queue.scheduler"], next(iter(bench.aims.values())).device)
-            facts = numbers(gather(host, tuple(bench.aims.values()), ["fio"]))
+            seen = gather(host, tuple(bench.aims.values()), ["fio"])
+            facts = numbers(seen)
             store = create(folder / "results", study, {})
+            store.write_facts(host.name, seen | {"baselines": {"scheduler": "none"}})
             limits = Limits(Nobody(), interruption, facts)
             trials = next_trials(study, (), ())[:count]
             execute_trial(bench, store, dataclasses.replace(trials[0], number=9999), limits)

@@ -5,6 +5,7 @@ Used by the results folder (:mod:`iotrial.store`): plan.jsonl, trial.json, measu
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from iotrial.model.doubt import Doubt
@@ -15,12 +16,16 @@ Triples = tuple[tuple[str, str, str], ...]
 
 
 def line_out(record: TrialRecord) -> dict[str, Any]:
-    """One line of measurements.jsonl: the trial's own numbers; its jobs' stay in the raw file."""
+    """One line of measurements.jsonl: the trial's own numbers; its jobs' stay in the raw file.
+
+    Settings are JSON within JSON: 10,000 trials hold few different ones, and a string that was
+    seen before need not be parsed again.
+    """
     return {
         **record_out(record),
         "folder": record.trial.folder,
-        "before": record.before,
-        "after": record.after,
+        "before": json.dumps(record.before),
+        "after": json.dumps(record.after),
         "values": {
             m.metric: [m.value, m.raw, m.censored] for m in record.measurements if m.job == "all"
         },
@@ -41,7 +46,8 @@ def record_out(record: TrialRecord) -> dict[str, Any]:
     }
 
 
-def record_in(row: dict[str, Any], memo: dict[Triples, Triples]) -> TrialRecord:
+def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
+    """The record of a row; ``memo`` is shared by the rows of one folder."""
     trial = trial_in_row(row["trial"])
     return TrialRecord(
         trial=trial,
@@ -65,10 +71,11 @@ def record_in(row: dict[str, Any], memo: dict[Triples, Triples]) -> TrialRecord:
     )
 
 
-def _triples(rows: list[list[str]], memo: dict[Triples, Triples]) -> Triples:
-    """Settings read back; equal ones share one tuple (10,000 trials hold few different ones)."""
-    triples = tuple((device, tunable, value) for device, tunable, value in rows)
-    return memo.setdefault(triples, triples)
+def _triples(text: str, memo: dict[str, Triples]) -> Triples:
+    """Settings read back; equal ones share one tuple."""
+    if text not in memo:
+        memo[text] = tuple((device, tunable, value) for device, tunable, value in json.loads(text))
+    return memo[text]
 
 
 def trial_out(trial: Trial) -> dict[str, Any]:

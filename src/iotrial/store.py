@@ -242,7 +242,7 @@ def _records(folder: Path) -> Iterator[TrialRecord]:
     known = _derived(folder)
     trials = folder / "trials"
     names = sorted(path.name for path in trials.iterdir()) if trials.is_dir() else []
-    memo: dict[Triples, Triples] = {}
+    memo: dict[str, Triples] = {}
     for name in names:
         if name.endswith(".partial"):
             continue
@@ -271,8 +271,7 @@ def read_trial(folder: Path) -> TrialRecord:
     row = _read_json(folder / "trial.json")
     if row.get("format") != FORMAT:
         raise FormatError(f"{folder}/trial.json: format {row.get('format')!r} is not known")
-    row["before"] = _read_json(folder / "before.json")
-    row["after"] = _read_json(folder / "after.json")
+    row |= {part: _read_text(folder / f"{part}.json") for part in ("before", "after")}
     try:
         record = record_in(row | {"values": {}}, {})
     except (KeyError, TypeError, ValueError) as error:
@@ -297,6 +296,13 @@ def _parse(path: Path, number: int, line: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise FormatError(f"{path}:{number}: not a JSON object")
     return row
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"{path}: {error}") from error
 
 
 def _read_json(path: Path) -> Any:  # noqa: ANN401 (whatever the file holds)

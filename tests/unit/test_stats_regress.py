@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from factories import results
 from scipy.stats import ttest_ind
 
+from factories import results
+from iotrial.model.finding import Finding
 from iotrial.model.results import Results
+from iotrial.model.trial import treatment_text
 from iotrial.stats.regress import regress
 
 
@@ -42,27 +45,26 @@ def test_the_same_execution_is_not_worse_than_itself() -> None:
     assert not [f for f in comparison.findings if f.verdict in ("worse", "better")]
 
 
-def test_each_interval_is_welchs_at_the_corrected_confidence() -> None:
-    import numpy as np
+def logs_behind(finding: Finding, seen: Results) -> list[float]:
+    """Logarithms of the valid responses of the finding's workload and treatment."""
+    return [
+        math.log(value)
+        for record in seen.valid
+        if record.trial.workload == finding.workload
+        and treatment_text(record.trial.treatment) == finding.level
+        and (value := record.value(finding.metric))
+    ]
 
+
+def test_each_interval_is_welchs_at_the_corrected_confidence() -> None:
     before, after = results(), scaled(results(), 0.9)
     comparison = regress(before, after)
     finding = comparison.findings[0]
-    logs = []
-    for each in (before, after):
-        logs.append(
-            [
-                np.log(value)
-                for record in each.valid
-                if record.trial.workload == finding.workload
-                and " ".join(f"{f}={v}" for f, v in record.trial.treatment) == finding.level
-                and (value := record.value(finding.metric))
-            ]
-        )
+    logs = [logs_behind(finding, each) for each in (before, after)]
     level = before.study.decide.confidence ** (1 / len(comparison.findings))
     interval = ttest_ind(logs[1], logs[0], equal_var=False).confidence_interval(level)
-    assert finding.low == pytest.approx(np.exp(interval.low))
-    assert finding.high == pytest.approx(np.exp(interval.high))
+    assert finding.low == pytest.approx(math.exp(interval.low))
+    assert finding.high == pytest.approx(math.exp(interval.high))
 
 
 def test_folders_that_share_nothing_are_said_to() -> None:

@@ -38,12 +38,13 @@ def command(
     from iotrial.report.document import document
     from iotrial.report.text import verdict_table
     from iotrial.report.view import view
-    from iotrial.stats.regress import regress
 
     results = _where(open_results(folder), where)
     if other is None:
         results, comparison = judged(results)
     else:
+        from iotrial.stats.regress import regress
+
         comparison = regress(results, _where(open_results(other), where))
     comparison = _only(comparison, factor, results)
     seen = view(results, comparison)

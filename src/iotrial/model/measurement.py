@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 
@@ -30,6 +31,7 @@ class Metric:
     title: str
 
 
+@cache
 def metric(name: str) -> Metric:
     """The metric with this dotted name, ``<operation>.<quantity>``.
 

@@ -33,7 +33,8 @@ def value_text(option: str, value: OptionValue, facts: Mapping[str, float]) -> s
 
     true and false are 1 and 0, durations get a unit (fio cuts fractions of a second off),
     expressions get their value, and sizes in KiB, MiB … become bytes: fio 3 reads 64MiB as
-    64,000,000 (kb_base=1024, for the sake of old job files), and 64m as 67,108,864.  Raises :class:`~iotrial.errors.UsageError`.
+    64,000,000 (kb_base=1024, for the sake of old job files), and 64m as 67,108,864.
+    Raises :class:`~iotrial.errors.UsageError`.
     """
     if isinstance(value, bool):
         return "1" if value else "0"
