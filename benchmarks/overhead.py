@@ -31,6 +31,7 @@ from iotrial.execute.bench import Bench, open_bench
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.restore import Payment
+from iotrial.execute.runner import Unwatched
 from iotrial.execute.trial import Limits, aimed_at, execute_trial
 from iotrial.hosts.local import LocalHost, wakeup_pipe
 from iotrial.model.study import Study
@@ -61,16 +62,6 @@ settle = "0s"
 [decide]
 primary = {{ randread = "read.iops" }}
 """
-
-
-class Nobody:
-    """A watcher that looks away."""
-
-    def said(self, text: str) -> None: ...
-    def planned(self, pending: int, results: Path) -> None: ...
-    def began(self, trial: Trial, seconds: float) -> None: ...
-    def ticked(self, trial: Trial, elapsed: float) -> None: ...
-    def ended(self, record: TrialRecord) -> None: ...
 
 
 @dataclasses.dataclass
@@ -112,7 +103,7 @@ def pairs(count: int, seconds: float, folder: Path) -> list[Pair]:
             facts = numbers(seen)
             store = create(folder / "results", study, {})
             store.write_facts(host.name, seen | {"baselines": {"scheduler": "none"}})
-            limits = Limits(Nobody(), interruption, facts)
+            limits = Limits(Unwatched(), interruption, facts)
             trials = next_trials(study, (), ())[:count]
             execute_trial(bench, store, dataclasses.replace(trials[0], number=9999), limits)
             for trial in trials:

@@ -13,11 +13,10 @@ import pytest
 
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.restore import restore
-from iotrial.execute.runner import execute_study
+from iotrial.execute.runner import Unwatched, execute_study
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Study
-from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.load import parse_study
 from iotrial.store import is_finished
 
@@ -44,16 +43,6 @@ blocks = 1
 FORMER = (("scheduler", "kyber"), ("nr_requests", "72"), ("read_ahead_kb", "320"))
 
 
-class Nobody:
-    """A watcher that looks away."""
-
-    def said(self, text: str) -> None: ...
-    def planned(self, pending: int, results: Path) -> None: ...
-    def began(self, trial: Trial, seconds: float) -> None: ...
-    def ticked(self, trial: Trial, elapsed: float) -> None: ...
-    def ended(self, record: TrialRecord) -> None: ...
-
-
 @pytest.fixture
 def study() -> Study:
     return parse_study(STUDY, "crash.toml", str)
@@ -73,7 +62,7 @@ def machine() -> FakeHost:
 
 
 def run(host: FakeHost, study: Study, folder: Path) -> None:
-    execute_study(study, host, folder, watcher=Nobody(), interruption=Interruption())
+    execute_study(study, host, folder, watcher=Unwatched(), interruption=Interruption())
 
 
 def left_behind(host: FakeHost) -> list[str]:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from iotrial.cli.machine import machine
 from iotrial.cli.output import Output, common, pretend
-from iotrial.execute.doctor import Check, examine
+from iotrial.execute.doctor import Check, examine, overall
 from iotrial.execute.journal import sessions
 from iotrial.hosts.places import journal_folder
 
@@ -40,7 +40,7 @@ def command(output: Output, host: str | None, *, pretend: bool) -> int:
     with machine(pretend=pretend) as here:
         owed = [line for each in sessions(here, journal_folder(here)) for line in each.describe()]
         checks = examine(here, owed=owed)
-    verdict = _gravest(checks)
+    verdict = overall(checks)
     output.document(
         {
             "verdict": verdict,
@@ -52,11 +52,6 @@ def command(output: Output, host: str | None, *, pretend: bool) -> int:
     )
     output.answer(_table(checks), Text(f"May we measure here? {ANSWER[verdict]}", style="bold"))
     return 1 if verdict == "bad" else 0
-
-
-def _gravest(checks: tuple[Check, ...]) -> str:
-    found = {check.verdict for check in checks}
-    return next((verdict for verdict in ("bad", "warn") if verdict in found), "ok")
 
 
 def _table(checks: tuple[Check, ...]) -> Table:
