@@ -48,8 +48,12 @@ def outline(host: Host, study: Study) -> Outline:
     device_of = {name: aim.device for name, aim in aims.items()}
     study = with_available(study, shared_choices(host, study, device_of))
     trials = next_trials(study, (), ())
+    named = {
+        name: aim.path.removeprefix("/dev/") if aim.target.kind == "loop" else aim.device
+        for name, aim in aims.items()
+    }
     per_treatment = {
-        trial.treatment: settings_of(study, trial, device_of) for trial in reversed(trials)
+        trial.treatment: settings_of(study, trial, named) for trial in reversed(trials)
     }
     return Outline(
         study=study,

@@ -152,10 +152,11 @@ def _design_notes(study: Study, seconds: float) -> Iterator[str]:
 def _noise_notes(study: Study, told: tuple[tuple[str, float], ...]) -> Iterator[str]:
     if not told and comparisons(study) and study.design.blocks > 1:
         yield "The noise is unknown, and with it the smallest difference that can be told."
-    for workload, least in told:
+    for least in dict.fromkeys(each for _, each in told):
         if math.isfinite(least) and least > study.decide.margin:
+            names = ", ".join(workload for workload, each in told if each == least)
             yield (
-                f"{workload}: a difference below {least:.1%} is likely to end in cannot-tell, "
+                f"{names}: a difference below {least:.1%} is likely to end in cannot-tell, "
                 f"though {study.decide.margin:.1%} matters; more blocks or longer trials help."
             )
 
