@@ -5,6 +5,7 @@
     study.toml  jobfiles/    the study as it was, and the job files it names
     plan.jsonl               a head line, then one planned trial a line, appended and fsynced
     hosts/NAME.json          facts, written once
+    sessions.jsonl           one line a run: the study may have been interrupted and taken up again
     trials/0007-3fa9c1/      a trial; ``.partial`` until complete: the rename is the commit
     measurements.jsonl       derived: one line a committed trial; delete and remake at will
     findings.json report.html  derived
@@ -86,6 +87,10 @@ class Store:
             _write_json(beside, dict(facts))
             _sync(beside)
             beside.rename(path)
+
+    def begin_session(self, session: Mapping[str, Any]) -> None:
+        """Note in sessions.jsonl that a run began, and on what."""
+        _append(self.folder / "sessions.jsonl", _dump(session))
 
     def results(self) -> Results:
         return load(self.folder, self.study, self.planned, self.records)
@@ -209,9 +214,23 @@ def load(folder: Path, study: Study, planned: list[Trial], records: list[TrialRe
     baselines: dict[str, str] = {}
     for each in facts.values():
         baselines |= each.get("baselines", {})
-    notes = tuple(Doubt(**doubt) for each in facts.values() for doubt in each.get("doubts", ()))
+    notes = [Doubt(**doubt) for each in facts.values() for doubt in each.get("doubts", ())]
+    notes += _resumed(folder, records)
     ordered = tuple(sorted(records, key=lambda record: record.trial.number))
-    return Results(folder, study, tuple(planned), ordered, facts, baselines, notes)
+    return Results(folder, study, tuple(planned), ordered, facts, baselines, tuple(notes))
+
+
+def _resumed(folder: Path, records: list[TrialRecord]) -> list[Doubt]:
+    """The doubt that trials of several sessions stand side by side, if they do."""
+    path = folder / "sessions.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    starts = sorted(_parse(path, n, line).get("started", 0) for n, line in enumerate(lines, 1))
+    used = {sum(start <= record.started for start in starts) for record in records}
+    if len(used) < 2:  # noqa: PLR2004 (one session: nothing to tell apart)
+        return []
+    what = f"the trials were done in {len(used)} sessions; a loop device or file was made anew"
+    advice = "Treatments are compared within blocks. Look at the plot over time for a step."
+    return [Doubt("resumed", what, advice)]
 
 
 def _plan(folder: Path) -> tuple[dict[str, Any], list[Trial]]:

@@ -45,13 +45,30 @@ def command(
     else:
         from iotrial.stats.regress import regress
 
-        comparison = regress(results, _where(open_results(other), where))
+        latter = _where(open_results(other), where)
+        comparison = regress(results, latter)
+        if not comparison.findings:
+            raise UsageError(
+                comparison.recommendation,
+                advice="Compare two executions of the same study, or of studies alike.",
+            )
+        results = _both(results, latter)
     comparison = _only(comparison, factor, results)
     seen = view(results, comparison)
     output.document(document(seen))
     output.answer(verdict_table(seen))
     worse = any(finding.verdict == "worse" for finding in comparison.findings)
     return REGRESSION if other is not None and worse else 0
+
+
+def _both(former: Results, latter: Results) -> Results:
+    """The trials and doubts of both folders, for what is said beside the findings."""
+    return replace(
+        former,
+        planned=former.planned + latter.planned,
+        records=former.records + latter.records,
+        doubts=former.doubts + latter.doubts,
+    )
 
 
 def _where(results: Results, pairs: tuple[str, ...]) -> Results:

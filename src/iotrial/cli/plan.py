@@ -13,6 +13,7 @@ from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import StudyError
 from iotrial.execute.outline import Outline, outline
 from iotrial.model.trial import treatment_text
+from iotrial.plan.design import levels_of
 from iotrial.plan.estimate import Estimate, estimate
 from iotrial.plan.load import load_study
 from iotrial.store import open_results
@@ -121,7 +122,9 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: float) -> None:
     for target in seen.targets:
         output.answer(f"target {target}")
     for treatment, settings in seen.settings:
-        what = ", ".join(str(setting) for setting in settings) or "as it is"
+        levels = list(levels_of(seen.study, treatment))
+        options = [f"--{f.subject}={level.label}" for f, level in levels if f.kind == "option"]
+        what = ", ".join([*map(str, settings), *options]) or "nothing is set"
         output.answer(f"treatment {treatment_text(treatment)}: {what}")
     for name, argv in seen.commands:
         output.answer(f"workload {name}:")

@@ -24,6 +24,7 @@ class Terminal:
         self._output = output
         self._primary = dict(study.decide.primary)
         self._last: dict[tuple[str, str], float] = {}
+        self._widest = max((len(workload.name) for workload in study.workloads), default=0)
         self._left = 0
         self._done = 0
         self._seconds: dict[str, float] = {}
@@ -53,10 +54,10 @@ class Terminal:
             self._bar.add_task("", total=self._done + pending, completed=self._done)
 
     def began(self, trial: Trial, seconds: float) -> None:
-        self._show(f"{_name(trial)}  {self._eta(seconds)}")
+        self._show(f"{self._name(trial)}  {self._eta(seconds)}")
 
     def ticked(self, trial: Trial, elapsed: float) -> None:
-        self._show(f"{_name(trial)}  {elapsed:.0f} s  {self._eta(0.0)}")
+        self._show(f"{self._name(trial)}  {elapsed:.0f} s  {self._eta(0.0)}")
 
     def ended(self, record: TrialRecord) -> None:
         self._done += 1
@@ -65,7 +66,7 @@ class Terminal:
         self._seconds["all"] = mean + (record.seconds - mean) / self._done
         total = self._done + self._left
         self._output.note(
-            f"{self._done:>{len(str(total))}}/{total}  {_name(record.trial):44}"
+            f"{self._done:>{len(str(total))}}/{total}  {self._name(record.trial):44}"
             f"  {self._value(record)}  {self._eta(0.0)}".rstrip()
         )
         if self._bar is not None:
@@ -101,7 +102,7 @@ class Terminal:
             self._bar.update(self._bar.task_ids[-1], description=text)
             self._bar.refresh()
 
-
-def _name(trial: Trial) -> str:
-    again = f" attempt {trial.attempt}" if trial.attempt > 1 else ""
-    return f"block {trial.block}  {trial.workload}  {treatment_text(trial.treatment)}{again}"
+    def _name(self, trial: Trial) -> str:
+        again = f" attempt {trial.attempt}" if trial.attempt > 1 else ""
+        treatment = treatment_text(trial.treatment)
+        return f"block {trial.block}  {trial.workload:{self._widest}}  {treatment}{again}"

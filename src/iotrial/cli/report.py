@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from iotrial.cli.output import Output, common
 from iotrial.cli.verdicts import judged
-from iotrial.report.view import View
+from iotrial.model.finding import Comparison
+from iotrial.model.results import Results
 from iotrial.store import open_results
 
 
@@ -27,7 +27,7 @@ from iotrial.store import open_results
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where to.  [default: FOLDER/report.KIND]",
+    help="Where to; - is stdout.  [default: FOLDER/report.KIND]",
 )
 @common
 def command(output: Output, folder: Path, kind: str, out: Path | None) -> None:
@@ -37,25 +37,31 @@ def command(output: Output, folder: Path, kind: str, out: Path | None) -> None:
     Example:
       iotrial report results/2026-11-20-scheduler
       iotrial report results/2026-11-20-scheduler --as md --out report.md
+      iotrial report results/2026-11-20-scheduler --as json --out - | jq .findings
     """
-    from iotrial.report.view import view
-
-    results = open_results(folder)
+    results, comparison = judged(open_results(folder))
+    text = _written(kind, results, comparison)
+    if str(out) == "-":
+        output.text(text)
+        return
     page = out or results.folder / f"report.{kind}"
-    page.write_text(_writer(kind)(view(*judged(results))), encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
     output.document({"report": str(page)})
     output.answer(str(page))
 
 
-def _writer(kind: str) -> Callable[[View], str]:
+def _written(kind: str, results: Results, comparison: Comparison) -> str:
+    from iotrial.report.view import view
+
+    seen = view(results, comparison)
     if kind == "html":
         from iotrial.report.html import html
 
-        return html
+        return html(seen)
     if kind == "md":
         from iotrial.report.markdown import markdown
 
-        return markdown
-    from iotrial.report.document import document
+        return markdown(seen)
+    from iotrial.report.document import whole
 
-    return lambda seen: json.dumps(document(seen), ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(whole(seen, results), ensure_ascii=False, indent=1) + "\n"

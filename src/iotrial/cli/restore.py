@@ -7,7 +7,7 @@ import click
 from iotrial.cli.machine import machine
 from iotrial.cli.output import Output, common, pretend
 from iotrial.execute.restore import Payment, forget, restore
-from iotrial.hosts.places import journal_folder, lock_path
+from iotrial.hosts.places import journal_folder, lock_path, unseen
 
 
 @click.command()
@@ -35,7 +35,10 @@ def command(output: Output, host: str | None, *, forgotten: bool, pretend: bool)
             payment = forget(here, journal_folder(here))
         else:
             payment = restore(here, journal_folder(here))
+        blind = unseen(here)
     _say(output, payment)
+    if blind:
+        output.note(blind)
 
 
 def _only_this_machine(host: str | None) -> None:

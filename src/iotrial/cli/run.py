@@ -12,10 +12,11 @@ from iotrial.cli.machine import machine
 from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.verdicts import publish
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.runner import Outcome, execute_study
+from iotrial.execute.restore import Payment
+from iotrial.execute.runner import Outcome, count, execute_study
 from iotrial.model.study import Study
 from iotrial.plan.load import load_study
-from iotrial.store import is_finished, studies_in
+from iotrial.store import check, is_finished, open_results, studies_in
 
 FAILED = 5
 
@@ -42,8 +43,12 @@ def command(output: Output, study: Path, out: Path | None, *, pretend: bool) -> 
     """
     loaded = load_study(study)
     folder = out or _folder(Path("results"), loaded)
-    outcome = _execute(output, loaded, folder, pretend=pretend)
-    return _conclude(output, outcome)
+    if (folder / "plan.jsonl").exists() and is_finished(folder):
+        output.note(f"nothing is left to do in {folder}; for a new execution name another --out")
+        check(folder, loaded)
+        results = open_results(folder)
+        return _conclude(output, Outcome(results, Payment(), counts=count(results.records)))
+    return _conclude(output, _execute(output, loaded, folder, pretend=pretend))
 
 
 def _execute(output: Output, study: Study, folder: Path, *, pretend: bool) -> Outcome:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from iotrial.cli.machine import machine
 from iotrial.cli.output import Output, common, pretend
 from iotrial.execute.journal import Session, sessions
-from iotrial.hosts.places import journal_folder
+from iotrial.hosts.places import holder, journal_folder, unseen
 from iotrial.model.results import Results
 from iotrial.model.trial import treatment_text
 from iotrial.plan.design import next_trials
@@ -23,7 +24,7 @@ from iotrial.store import open_results
 def command(output: Output, what: str | None, *, pretend: bool) -> int:
     """Say how far a results folder DIR is, or (without DIR) what this host is owed.
 
-    Exits with 4 when something is owed.
+    Exits with 4 when something is owed and no iotrial is at work that will give it back.
 
     \b
     Example:
@@ -35,16 +36,23 @@ def command(output: Output, what: str | None, *, pretend: bool) -> int:
         return 0
     with machine(pretend=pretend) as here:
         owing = sessions(here, journal_folder(here))
-    output.document({"host": "local", "sessions": [_session(each) for each in owing]})
+        running = holder(here)
+        blind = unseen(here)
+    document = {"host": "local", "running": running, "unseen": blind}
+    output.document({**document, "sessions": [_session(each) for each in owing]})
+    if running:
+        output.answer(f"iotrial is at work here: {running}. What it holds, it gives back:")
+    for each in owing:
+        output.answer(Text(f"{each.study} ({each.results})" + ("" if running else " is owed:")))
+        for line in each.describe():
+            output.answer(Text(f"  {line}"))
     if not owing:
         output.answer("Nothing is owed.")
-        return 0
-    for each in owing:
-        output.answer(f"[bold]{each.study}[/] ({each.results}) owes, or is running now:")
-        for line in each.describe():
-            output.answer(f"  {line}")
-    output.note("If no iotrial is running, give it back with: iotrial restore")
-    return 4
+    if blind:
+        output.note(blind)
+    if owing and not running:
+        output.note("Give it back with: iotrial restore")
+    return 4 if owing and not running else 0
 
 
 def _session(session: Session) -> dict[str, object]:

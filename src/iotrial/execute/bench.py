@@ -17,7 +17,7 @@ from typing import Any
 from iotrial.errors import OwedError
 from iotrial.execute.identity import identify
 from iotrial.execute.journal import Journal, MadeDebt, SettingsDebt, open_journal, read_session
-from iotrial.execute.loops import make_loop, plan_loop
+from iotrial.execute.loops import LoopTaken, make_loop, plan_loop
 from iotrial.execute.restore import Payment, boot_id, pay
 from iotrial.execute.targets import doubts, lay_out, ready
 from iotrial.execute.tuning import Group, apply, put_back, read_back, snapshot
@@ -29,6 +29,9 @@ from iotrial.model.target import Aim, Target
 from iotrial.model.tool import Reach
 from iotrial.model.tunable import Setting
 from iotrial.tools import tool
+
+TRIES = 5
+"""How many numbers are tried for a loop device."""
 
 
 @dataclass
@@ -144,15 +147,26 @@ def _make_ready(bench: Bench, target: Target) -> Aim:
     """A target's aim; what has to be made for it is owed first."""
     reach = reach_of(bench.study)
     if target.kind == "loop":
-        plan = plan_loop(bench.host, target, bench.journal.token)
-        bench.journal.owe_made(MadeDebt("loop", plan.as_dict()))
-        aim, seen = make_loop(bench.host, plan, target)
-        bench.doubts += seen
-        return aim
+        return _have_loop(bench, target)
     aim = ready(bench.host, target, reach)
     if target.kind == "file":
         _have_file(bench, aim.path, target.size)
     bench.doubts += doubts(bench.host, aim)
+    return aim
+
+
+def _have_loop(bench: Bench, target: Target, tries: int = TRIES) -> Aim:
+    """Make a loop device; where another program takes its number first, the next one."""
+    token = f"{bench.journal.token}-{len(bench.aims)}"
+    plan = plan_loop(bench.host, target, token)
+    bench.journal.owe_made(MadeDebt("loop", plan.as_dict()))
+    try:
+        aim, seen = make_loop(bench.host, plan, target)
+    except LoopTaken:
+        if tries == 1:
+            raise
+        return _have_loop(bench, target, tries - 1)
+    bench.doubts += seen
     return aim
 
 

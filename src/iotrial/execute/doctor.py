@@ -15,7 +15,7 @@ from iotrial.errors import IotrialError
 from iotrial.execute import look, machine
 from iotrial.execute.facts import version
 from iotrial.execute.mounts import mount_of, parse_mountinfo, parse_swaps
-from iotrial.hosts.places import state_places
+from iotrial.hosts.places import state_places, unseen
 from iotrial.model.host import Host
 from iotrial.model.tool import Tool
 from iotrial.tools import tools as known_tools
@@ -47,7 +47,7 @@ def examine(
     ``tools`` (default: every tool iotrial knows) are asked for their version; ``owed`` are debts
     of earlier sessions, as :meth:`~iotrial.execute.journal.Session.describe` words them.
     """
-    found = [_owed(owed)]
+    found = [_owed(owed, unseen(host))]
     found += [_safely(each, host) for each in CHECKS]
     known = known_tools().values() if tools is None else tools
     found += [_tool(host, tool) for tool in known]
@@ -69,7 +69,9 @@ def _safely(check: Callable[[Host], Check], host: Host) -> Check:
         return Check(name, "warn", f"could not be looked at: {error.message}", error.advice)
 
 
-def _owed(owed: Sequence[str]) -> Check:
+def _owed(owed: Sequence[str], blind: str) -> Check:
+    if blind and not owed:
+        return Check("owed", "warn", blind, "sudo iotrial status")
     if not owed:
         return Check("owed", "ok", "no settings are owed to this host")
     listed = "; ".join(owed)
@@ -101,14 +103,14 @@ def _sysfs(host: Host) -> Check:
     if mount.read_only:
         reason = "/sys is read-only, as in a container: settings cannot be tried"
         return Check("sysfs", "bad", reason, "Run on the host itself, or in a privileged container")
-    return Check("sysfs", "ok", "/sys can be written")
+    return Check("sysfs", "ok", "/sys is not read-only")
 
 
 def _loop(host: Host) -> Check:
     found = look.status(host, "/dev/loop-control")
     if found is None:
         return Check("loop", "warn", "no /dev/loop-control: no loop targets", "modprobe loop")
-    return Check("loop", "ok", "loop devices can be made")
+    return Check("loop", "ok", "the kernel offers loop devices")
 
 
 def _schedulers(host: Host) -> Check:
@@ -127,7 +129,7 @@ def _writers(host: Host) -> Check:
     if not found:
         return Check("other-writers", "ok", "nobody else changes settings")
     if any(each.startswith("iotrial ") for each in found):
-        remedy = "Wait for it: `iotrial status` says how far it is"
+        remedy = "Wait until it has ended"
         return Check("other-writers", "bad", f"at work here: {', '.join(found)}", remedy)
     stop = " ".join(each.split(" ", 1)[0] for each in found)
     remedy = f"systemctl stop {stop}, for as long as you measure"

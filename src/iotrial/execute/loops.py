@@ -64,6 +64,10 @@ class LoopPlan:
         return cls(str(said["target"]), str(said["file"]), int(said["size"]), int(said["number"]))
 
 
+class LoopTaken(TrialError):
+    """The number planned was free, and is not any more: plan again."""
+
+
 def plan_loop(host: Host, target: Target, token: str) -> LoopPlan:
     """Choose file and number; changes nothing.  ``token`` names the session.
 
@@ -131,15 +135,25 @@ def make_loop(host: Host, plan: LoopPlan, target: Target) -> tuple[Aim, tuple[Do
     owed to :func:`unmake_loop`.
     """
     _must(host.run(["mkdir", "-p", str(PurePosixPath(plan.file).parent)]), "make its folder")
-    fill(host, plan.file, plan.size)
-    attached = host.run(["losetup", "--direct-io=on", plan.node, plan.file])
-    if attached.exit != 0:
-        # Not every filesystem under it can do direct I/O; the doubts say so then.
-        _must(host.run(["losetup", plan.node, plan.file]), f"attach {plan.node}")
+    found = look.status(host, plan.file)
+    if found is None or found.size != plan.size:
+        fill(host, plan.file, plan.size)
+    _attach(host, plan)
     if attached_to(host, plan.file) != [plan.number]:
         raise TrialError(f"{plan.node} was attached, but the kernel does not say to {plan.file}")
     aim = Aim(target, plan.node, f"loop{plan.number}", identify(host, plan.node))
     return aim, doubts(host, aim)
+
+
+def _attach(host: Host, plan: LoopPlan) -> None:
+    """Raises LoopTaken when somebody else was faster with the number."""
+    attached = host.run(["losetup", "--direct-io=on", plan.node, plan.file])
+    if attached.exit != 0 and "busy" not in attached.complaint:
+        # Not every filesystem under it can do direct I/O; the doubts say so then.
+        attached = host.run(["losetup", plan.node, plan.file])
+    if attached.exit != 0 and "busy" in attached.complaint:
+        raise LoopTaken(f"{plan.node} was taken by another program meanwhile")
+    _must(attached, f"attach {plan.node}")
 
 
 def _must(done: Completed, what: str) -> None:

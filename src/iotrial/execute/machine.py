@@ -100,9 +100,28 @@ def writers(host: Host) -> tuple[str, ...]:
     for pid in look.names(host, "/proc"):
         if pid.isdigit() and pid != own:
             name = look.text(host, f"/proc/{pid}/comm")
-            if name in WRITERS:
+            if name in WRITERS and not _pretends(host, pid):
                 found.append(f"{name} (pid {pid})")
     return tuple(found)
+
+
+def runs(host: Host) -> tuple[str, ...]:
+    """Other ``iotrial run`` at work, whoever's they are: ``pid 812``."""
+    own = look.text(host, "/proc/self/stat").split(" ", 1)[0]
+    return tuple(
+        f"pid {pid}"
+        for pid in look.names(host, "/proc")
+        if pid.isdigit()
+        and pid != own
+        and look.text(host, f"/proc/{pid}/comm") == "iotrial"
+        and b"run" in look.content(host, f"/proc/{pid}/cmdline").split(b"\0")
+        and not _pretends(host, pid)
+    )
+
+
+def _pretends(host: Host, pid: str) -> bool:
+    """An iotrial on its made-up machine touches nothing here."""
+    return b"--pretend" in look.content(host, f"/proc/{pid}/cmdline").split(b"\0")
 
 
 def resyncs(host: Host) -> tuple[str, ...]:

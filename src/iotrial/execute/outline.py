@@ -17,7 +17,7 @@ from iotrial.model.tool import Aimed
 from iotrial.model.trial import Treatment, Trial
 from iotrial.model.tunable import Setting
 from iotrial.plan.available import with_available
-from iotrial.plan.design import next_trials, workload_of
+from iotrial.plan.design import cells, next_trials, workload_of
 from iotrial.plan.design import settings as settings_of
 from iotrial.tools import tool
 
@@ -58,7 +58,10 @@ def outline(host: Host, study: Study) -> Outline:
     return Outline(
         study=study,
         trials=trials,
-        settings=tuple(sorted(per_treatment.items())),
+        settings=tuple(
+            (cell, per_treatment[cell])
+            for cell in dict.fromkeys(c for w in study.workloads for c in cells(study, w.name))
+        ),
         commands=_commands(host, study, trials, aims),
         targets=tuple(f"{name}: {_words(aim)}" for name, aim in aims.items()),
         aimed={name: _aimed(aim) for name, aim in aims.items()},

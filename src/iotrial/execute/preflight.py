@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from iotrial.errors import (
     FileRefused,
+    LockedError,
     RefusedError,
     SettingLost,
     SettingRefused,
@@ -17,6 +19,8 @@ from iotrial.errors import (
     UsageError,
 )
 from iotrial.execute.bench import Bench
+from iotrial.execute.machine import runs
+from iotrial.hosts.places import STATE
 from iotrial.model.host import Host
 from iotrial.model.study import Study
 from iotrial.model.trial import treatment_text
@@ -28,7 +32,9 @@ from iotrial.tunables import tunable as find
 
 
 def check_machine(host: Host, study: Study) -> None:
-    """Root where settings change or devices are made; the tools, in a version that will do."""
+    """Nobody else at work; root where settings change or devices are made; the tools, in a
+    version that will do."""
+    check_alone(host)
     check_tools(host, study)
     changes = any(level.settings for factor in study.factors for level in factor.levels)
     makes = any(target.kind == "loop" for target in study.targets)
@@ -37,6 +43,19 @@ def check_machine(host: Host, study: Study) -> None:
         raise RefusedError(
             f"{host.name}: this study {what}, which needs root",
             advice="Run it with sudo, or use a file target and option factors (iotrial init file).",
+        )
+
+
+def check_alone(host: Host) -> None:
+    """One trial at a time on a machine, also where users cannot see each other's locks.
+
+    Raises LockedError.  Not asked where ``IOTRIAL_STATE`` keeps several hosts apart on one kernel.
+    """
+    others = () if os.environ.get(STATE) else runs(host)
+    if others:
+        raise LockedError(
+            f"{host.name}: another iotrial run is at work here: {', '.join(others)}",
+            advice="Two loads would measure each other. Wait until it has ended.",
         )
 
 

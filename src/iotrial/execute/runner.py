@@ -5,7 +5,8 @@ Read :func:`execute_study` first; it is the whole story.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -82,7 +83,7 @@ def execute_study(
             interruption.check()
             store, facts = _prepare(bench, folder)
             stopped = _execute_all(bench, store, facts, watcher, interruption)
-    return Outcome(store.results(), payment, stopped, _counts(store.records))
+    return Outcome(store.results(), payment, stopped, count(store.records))
 
 
 def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]]:
@@ -102,6 +103,14 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
     facts["baselines"] = baselines(bench.study, bench.in_force(), bench.device_of)
     facts["doubts"] = [{"check": d.check, "what": d.what, "advice": d.advice} for d in bench.doubts]
     store.write_facts(bench.host.name, facts)
+    store.begin_session(
+        {
+            "started": time.time(),
+            "token": bench.journal.token,
+            "boot_id": facts["boot_id"],
+            "targets": facts["targets"],
+        }
+    )
     return store, numbers(facts)
 
 
@@ -162,7 +171,8 @@ def _typical(store: stores.Store, trial: Trial) -> float:
     return 0.0
 
 
-def _counts(records: list[TrialRecord]) -> dict[str, int]:
+def count(records: Iterable[TrialRecord]) -> dict[str, int]:
+    """How many trials became what."""
     counts = {"valid": 0, "invalid": 0, "failed": 0}
     for record in records:
         counts[record.state] += 1

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from iotrial.errors import HostError
+from iotrial.errors import FileRefused, HostError
 from iotrial.model.host import Host
 
 STATE = "IOTRIAL_STATE"
@@ -83,3 +83,23 @@ def journal_folder(host: Host) -> str:
 def lock_path(host: Host) -> str:
     """The file of the host's one lock.  Raises HostError as :func:`state_places` does."""
     return state_places(host).lock
+
+
+def holder(host: Host) -> str:
+    """Who holds the host's lock now, such as ``pid 812 (scheduler)``; '' when nobody does.
+
+    A killed holder leaves its number in the file: only a live process with our name counts.
+    """
+    try:
+        pid, _, purpose = host.read(lock_path(host)).decode("utf-8", "replace").partition(" ")
+        name = host.read(f"/proc/{int(pid)}/cmdline") if pid.strip() else b""
+    except (FileRefused, ValueError):
+        return ""
+    return f"pid {pid} ({purpose.strip()})" if b"iotrial" in name else ""
+
+
+def unseen(host: Host) -> str:
+    """What this user cannot see of the books that root keeps on the host, in a sentence."""
+    if os.environ.get(STATE) or host.run(["id", "-u"]).text.strip() == "0":
+        return ""
+    return "Not root: what runs by root owe cannot be seen from here. Ask with sudo."

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from iotrial.model.doubt import Doubt
-from iotrial.model.finding import Finding
-from iotrial.report.view import View
+from iotrial.model.results import Results
+from iotrial.model.trial import TrialRecord
+from iotrial.report.view import VerdictRow, View
 
 FORMAT = 1
 
@@ -16,7 +17,8 @@ def document(view: View) -> dict[str, Any]:
 
     ``ratio``, ``low`` and ``high`` are level / baseline (``low`` and ``high`` null where one
     block allows no interval); ``resolvable`` maps a workload to a fraction; ``trials`` counts
-    what became of them; a failed trial is a doubt with the check ``failed``.
+    what became of them; a failed trial is a doubt with the check ``failed``.  ``value`` and
+    ``baseline_value`` are geometric means in ``unit``.
     """
     counts = view.counts
     return {
@@ -29,7 +31,9 @@ def document(view: View) -> dict[str, Any]:
         "resolvable": {
             part.workload: part.resolvable for part in view.parts if part.resolvable is not None
         },
-        "findings": [_finding(finding) for finding in view.findings],
+        "findings": [
+            _finding(row) for part in view.parts for row in (*part.findings, *part.guardrails)
+        ],
         "doubts": [_doubt(doubt) for doubt in (*view.doubts, *view.failures)],
         "trials": {
             "planned": counts.planned,
@@ -42,7 +46,8 @@ def document(view: View) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(row: VerdictRow) -> dict[str, Any]:
+    finding = row.finding
     return {
         "workload": finding.workload,
         "metric": finding.metric,
@@ -56,6 +61,40 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "n": finding.n,
         "primary": finding.primary,
         "noise": finding.noise,
+        "unit": row.metric.unit,
+        "value": row.value,
+        "baseline_value": row.base,
+    }
+
+
+def whole(view: View, results: Results) -> dict[str, Any]:
+    """What ``report --as json`` says: the document, and all it rests on: every trial with its
+    own numbers in base units, and the facts of the machine."""
+    return {
+        **document(view),
+        "study": results.study.text,
+        "hosts": results.facts,
+        "measurements": [_trial(record) for record in results.records],
+    }
+
+
+def _trial(record: TrialRecord) -> dict[str, Any]:
+    trial = record.trial
+    return {
+        "trial": trial.folder,
+        "block": trial.block,
+        "workload": trial.workload,
+        "treatment": dict(trial.treatment),
+        "target": trial.target,
+        "state": record.state,
+        "error": record.error,
+        "started": record.started,
+        "command": list(record.command),
+        "settings": [list(setting) for setting in record.before],
+        "values": {
+            each.metric: {"value": each.value, "unit": each.unit, "raw": each.raw}
+            for each in record.measurements
+        },
     }
 
 

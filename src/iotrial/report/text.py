@@ -66,7 +66,7 @@ def _heading(part: Part) -> Text:
 def _table(part: Part, view: View, on: Scale) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
     longest = max(len(_name(row, view)) for every in view.parts for row in every.findings)
-    table.add_column("level", width=min(_LEVEL, longest), overflow="fold")
+    table.add_column("level", width=min(_LEVEL, max(longest, len("level"))), overflow="fold")
     table.add_column("change in % (interval)", no_wrap=True, min_width=_CHANGE)
     table.add_column("verdict", no_wrap=True, width=_VERDICT)
     table.add_column("n", justify="right", no_wrap=True)

@@ -34,7 +34,9 @@ def change(finding: Finding) -> str:
 
 
 def share(fraction: float) -> str:
-    """A size without a sign: 0.021 → ``2.1 %``, 0.02 → ``2 %``."""
+    """A size without a sign: 0.021 → ``2.1 %``, 0.02 → ``2 %``, 2.4 → ``3.4×``."""
+    if fraction >= 1:
+        return f"{1 + fraction:.1f}×"
     return f"{fraction * 100:.1f}".removesuffix(".0") + " %"
 
 

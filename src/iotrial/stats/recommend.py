@@ -207,7 +207,7 @@ def _named(factor: Factor, level: str) -> str:
 
 
 def _size(effect: float) -> str:
-    return format_change(1 + effect).lstrip("+")
+    return f"{1 + effect:.1f}×" if effect >= 1 else format_change(1 + effect).lstrip("+")
 
 
 def _levels(findings: Sequence[Finding], verdict: Verdict) -> list[str]:

@@ -48,7 +48,7 @@ def regress(former: Results, latter: Results) -> Comparison:
         method=(
             f"{len(shared)} treatments that both have; unpaired (Welch) intervals, together at"
             f" {confidence:.3g} (Šidák); margin {former.study.decide.margin:.3g}. The two were"
-            " not interleaved: drift of the machine between them counts as a change"
+            " not interleaved: drift of the machine between them counts as a change."
         ),
     )
 
@@ -126,5 +126,6 @@ def _sentence(findings: tuple[Finding, ...], former: Results, latter: Results) -
         return f"Yes: {latter.folder.name} is worse for {', '.join(parts)}."
     unclear = sum(1 for f in findings if f.verdict == "cannot-tell")
     if unclear:
-        return f"No regression is seen; {unclear} of {len(findings)} comparisons cannot tell."
+        rest = "; the others are no worse" if unclear < len(findings) else ""
+        return f"Cannot tell for {unclear} of {len(findings)} comparisons{rest}."
     return f"No: nothing in {latter.folder.name} is worse."
