@@ -12,7 +12,14 @@ import pytest
 from iotrial.errors import OwedError, TargetRefused
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.identity import identify
-from iotrial.execute.loops import LoopPlan, attached_to, make_loop, plan_loop, unmake_loop
+from iotrial.execute.loops import (
+    LoopPlan,
+    LoopTaken,
+    attached_to,
+    make_loop,
+    plan_loop,
+    unmake_loop,
+)
 from iotrial.execute.targets import doubts, same
 from iotrial.execute.usage import usages
 from iotrial.hosts.local import LocalHost
@@ -166,3 +173,22 @@ def test_facts_tell_the_device_and_every_value_of_its_queue(plan: LoopPlan) -> N
     assert facts["kernel"] == Path("/proc/sys/kernel/osrelease").read_text().strip()
     assert numbers(facts)["cpus"] >= 1
     assert numbers(facts)["memory"] > 2**20
+
+
+def test_a_number_that_another_program_took_is_given_up_and_not_touched(
+    plan: LoopPlan, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "theirs.img"
+    theirs.write_bytes(b"\0" * MIB)
+    subprocess.run(["losetup", plan.node, str(theirs)], check=True, timeout=30)
+    try:
+        with pytest.raises(LoopTaken):
+            make_loop(HOST, plan, loop())
+        again = plan_loop(HOST, loop(), "test-1")
+        assert again.number != plan.number
+        assert make_loop(HOST, again, loop())[0].device == f"loop{again.number}"
+        unmake_loop(HOST, again)
+        unmake_loop(HOST, plan)
+        assert attached_to(HOST, str(theirs)) == [plan.number]
+    finally:
+        subprocess.run(["losetup", "-d", plan.node], check=True, timeout=30)

@@ -204,3 +204,52 @@ def test_a_wrong_command_line_is_exit_2_with_a_sentence(
 ) -> None:
     assert status(arguments) == code
     assert said in capsys.readouterr().err
+
+
+def test_folders_that_share_nothing_cannot_pass_a_gate(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "run", "study.toml", "--pretend", "--out", "a")
+    (here / "other.toml").write_text(STUDY.replace("workloads.reads", "workloads.others"))
+    run(capsys, "run", "other.toml", "--pretend", "--out", "b")
+    code, answer = run(capsys, "compare", "a", "b")
+    assert code == 2
+    assert "share no workload and treatment" in answer["error"]["message"]
+
+
+def test_the_json_report_goes_to_a_pipe_with_every_number(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "run", "study.toml", "--pretend", "--out", "r")
+    assert status(["report", "r", "--as", "json", "--out", "-"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert len(answer["measurements"]) == 9
+    assert all(row["values"]["read.iops"]["value"] > 0 for row in answer["measurements"])
+    finding = answer["findings"][0]
+    assert finding["value"] / finding["baseline_value"] == pytest.approx(finding["ratio"])
+    assert answer["hosts"]["fake"]["kernel"]
+    assert not (here / "-").exists()
+
+
+def test_a_finished_folder_is_answered_and_not_done_again(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, first = run(capsys, "run", "study.toml", "--pretend", "--out", "r")
+    trials = sorted((here / "r" / "trials").iterdir())
+    code = status(["run", "study.toml", "--pretend", "--out", "r", "--json"])
+    said = capsys.readouterr()
+    assert code == 0
+    assert "nothing is left to do" in said.err
+    assert json.loads(said.out)["findings"] == first["findings"]
+    assert sorted((here / "r" / "trials").iterdir()) == trials
+
+
+def test_plan_says_what_options_a_treatment_has(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = '[factors.depth]\noption = "iodepth"\nlevels = [32, 1, 8]\n'
+    (here / "depth.toml").write_text(STUDY + options)
+    assert status(["plan", "depth.toml", "--pretend"]) == 0
+    said = capsys.readouterr().out
+    assert "treatment scheduler=none depth=32: queue.scheduler=none on loopN, --iodepth=32" in said
+    assert said.index("depth=32:") < said.index("depth=1:") < said.index("depth=8:")

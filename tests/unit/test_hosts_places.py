@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.places import Places, journal_folder, lock_path, places, state_places
+from iotrial.hosts.places import (
+    Places,
+    holder,
+    journal_folder,
+    lock_path,
+    places,
+    state_places,
+)
 
 CASES = {
     "root": (0, {"HOME": "/root"}, "/run/iotrial/lock", "/var/lib/iotrial/journal.d"),
@@ -40,3 +47,11 @@ def test_a_host_is_asked_who_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setenv("IOTRIAL_STATE", "/s")
     assert (lock_path(host), journal_folder(host)) == ("/s/lock", "/s/journal.d")
+
+
+def test_a_dead_holders_number_in_the_lock_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("IOTRIAL_STATE", raising=False)
+    host = FakeHost()
+    assert holder(host) == ""
+    host.machine.put(lock_path(host), b"99999 scheduler\n")
+    assert holder(host) == ""

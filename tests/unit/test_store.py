@@ -150,3 +150,21 @@ def test_a_study_with_a_job_file_is_read_back_without_the_original(tmp_path: Pat
     assert open_results(tmp_path / "results").study == study
     with pytest.raises(UsageError, match="another study"):
         check(tmp_path / "results", load_study(path))
+
+
+def test_trials_of_two_sessions_are_doubted_and_of_one_are_not(
+    study: Study, tmp_path: Path
+) -> None:
+    store = create(tmp_path / "results", study, {})
+    trials = next_trials(study, (), ())
+    store.append_plan(trials)
+    store.begin_session({"started": 100.0})
+    store.begin_session({"started": 200.0})  # died before its first trial
+    for trial in trials[:2]:
+        store.commit(store.begin(trial), replace(record(trial), started=250.0 + trial.number))
+    assert open_results(store.folder).doubts == ()
+    store.begin_session({"started": 300.0})
+    store.commit(store.begin(trials[2]), replace(record(trials[2]), started=310.0))
+    (doubt,) = open_results(store.folder).doubts
+    assert doubt.check == "resumed"
+    assert "2 sessions" in doubt.what
