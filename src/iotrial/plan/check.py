@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from iotrial.errors import UsageError
 from iotrial.plan import convert
 from iotrial.plan.locate import KeyPath
-from iotrial.plan.problem import Problem, choices
+from iotrial.plan.problem import Problem, choices, nearest
 from iotrial.plan.schema import FactorTable, StudyFile, TargetTable
-from iotrial.tunables import tunable
+from iotrial.tunables import families, tunable
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 MOST_TRIALS = 100_000
@@ -164,7 +164,12 @@ def _tunable(path: KeyPath, name: str) -> Iterator[Problem]:
     try:
         tunable(name)
     except UsageError as unknown:
-        yield Problem(path, unknown.message, unknown.advice)
+        family, dot, _ = name.partition(".")
+        if dot and family not in families() and not nearest(family, families()):
+            message = f"{name!r}: tunables of family {family} are not in this version"
+            yield Problem(path, message, f"families: {', '.join(families())}")
+        else:
+            yield Problem(path, unknown.message, unknown.advice)
 
 
 def _unknown(path: KeyPath, name: str, known: Sequence[str], table: str) -> Problem:

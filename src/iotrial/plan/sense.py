@@ -150,7 +150,9 @@ def _made(path: KeyPath, name: str, workload: str, touched: Sequence[Reach]) -> 
         advice = f'For example primary = {{ {workload} = "{other}.iops" }}'
         if any(reach.reads for reach in touched) and any(reach.writes for reach in touched):
             advice = "Make a study for each direction."
-        yield Problem(path, f"workload {workload} does not always {operation}", advice)
+        ever = any(getattr(reach, f"{operation}s") for reach in touched)
+        what = f"does not always {operation}" if ever else f"never {operation}s"
+        yield Problem(path, f"workload {workload} {what}", advice)
 
 
 def study_problems(study: Study) -> Iterator[Problem]:

@@ -72,4 +72,8 @@ def _fact(name: str, text: str, facts: Mapping[str, float]) -> float:
     near = difflib.get_close_matches(name, facts, n=1, cutoff=0.5)
     known = ", ".join(sorted(facts)) or "none"
     hint = f"did you mean {near[0]!r}?  " if near else ""
-    raise UsageError(f"{text!r}: unknown name {name!r}", advice=f"{hint}known here: {known}")
+    message = f"{text!r} is neither a number such as 32 nor a size such as 4k"
+    raise UsageError(
+        f"{message}; as an expression it holds the unknown name {name!r}",
+        advice=f"{hint}expressions may use {known}",
+    )

@@ -128,7 +128,7 @@ def _value(option: str, value: str, name: str) -> Iterator[Problem]:
     """What can be said of one value by itself."""
     kind = value.partition(":")[0]
     if option == "rw" and kind not in rules.RW:
-        yield name, f"{value!r} is not one of {', '.join(sorted(rules.RW))}"
+        yield name, _unknown_rw(value, kind)
     if option == "ioengine" and kind != "auto" and kind not in rules.ENGINES:
         yield (
             name,
@@ -142,6 +142,12 @@ def _value(option: str, value: str, name: str) -> Iterator[Problem]:
             rules.duration(value.rpartition("-")[2])
         except UsageError as error:
             yield name, str(error)
+
+
+def _unknown_rw(value: str, kind: str) -> str:
+    near = rules.nearest_rw(kind)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"{value!r} is not one of {', '.join(sorted(rules.RW))}{hint}"
 
 
 def _together(section: Section, default_engine: str) -> Iterator[Problem]:

@@ -49,6 +49,20 @@ WRITES = frozenset({"write", "randwrite", "trim", "randtrim", "trimwrite", "rand
 MIXES = frozenset({"rw", "readwrite", "randrw"})
 RW = READS | WRITES | MIXES
 
+
+def nearest_rw(word: str) -> list[str]:
+    """Values of rw that ``word`` may mean, the nearest first: random in order, and trim, only
+    for a word that says so."""
+    short = word.lower()
+    known = [
+        name
+        for name in sorted(RW)
+        if ("rand" in name) == ("ran" in short) and ("trim" in name) == ("trim" in short)
+    ]
+    return difflib.get_close_matches(short, known, n=3, cutoff=0.5)
+
+
+
 # Engines whose I/O goes to the files they are given, and nowhere else.
 ENGINES = frozenset({
     "sync", "psync", "vsync", "pvsync", "pvsync2", "io_uring", "io_uring_cmd", "libaio",
@@ -118,15 +132,12 @@ def is_off(value: str) -> bool:
 
 
 def duration(text: str) -> float:
-    """fio's spelling of a time in seconds: ``10``, ``2s``, ``500ms``, ``100usec``, ``1m``.
+    """A time in seconds: ``10``, ``2s``, ``500ms``, ``100usec``, ``1 min``.
 
-    Raises :class:`~iotrial.errors.UsageError`.
+    Raises :class:`~iotrial.errors.UsageError`, quoting the text as it was written.
     """
-    short = text.strip()
-    if short.endswith("sec"):
-        short = short.removesuffix("ec")
     try:
-        return parse_seconds(short)
+        return parse_seconds(text)
     except ValueError as error:
         raise UsageError(str(error)) from error
 
