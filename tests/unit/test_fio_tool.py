@@ -128,6 +128,11 @@ def test_targets_become_filename_directory_and_size() -> None:
         ({"bs": "$pagesize*2"}, "bs", "shell"),
         ({"verify_pattern": "a\nb"}, "verify_pattern", "cannot be shown"),
         ({"runtime": "soon"}, "runtime", "not a duration"),
+        ({"runtime": "1 parsec"}, "runtime", "'1 parsec': unknown unit 'parsec'"),
+        ({"bs": "fourk"}, "bs", "nor a size such as 4k.*'fourk'; expressions may use cpus"),
+        ({"rw": "random"}, "rw", r"did you mean randrw or randread or randwrite\?"),
+        ({"rw": "raed"}, "rw", r"did you mean read"),
+        ({"rw": "random-trim"}, "rw", r"did you mean randtrim"),
         ({"runtime": 0}, "runtime", "zero seconds"),
         ({"time_based": True}, "time_based", "needs a runtime"),
         ({"ioengine": "psync", "iodepth": 8}, "iodepth", "one I/O in flight"),
@@ -207,7 +212,9 @@ def test_a_job_file_is_passed_whole_and_the_target_only_where_it_names_none() ->
     [("[a]\nexec_prerun=x\n", "execute a command"), ("[a]\nioengine=exec\n", "beyond the target"),
      ("[a]\niodeph=1\n", "did you mean 'iodepth'"), ("include x\n[a]\n", "include"),
      ("[a]\nfilename=${DISK}\n", r"without \$"), ("[a]\nfilename=x\n[b]\nrw=read\n", "or none"),
-     ("[a]\nruntime=0.5\n", "500ms"), ("[global]\n", "no job"), ("[a]\nbs=8k\n", "would win"),
+     ("[a]\nruntime=1sec\n", "as it is meant"), ("[a]\nruntime=2min\n", "as it is meant"),
+     ("[a]\nruntime=1 s\n", "as it is meant"), ("[a]\nruntime=0.5\n", "500ms"),
+     ("[global]\n", "no job"), ("[a]\nbs=8k\n", "would win"),
      ("[a]\nioscheduler=bfq\n", "a factor"), ("[a]\nblocksize=8k\n", "would win"),
      ("[a]\niodepth=8\n", "ioengine=psync keeps one"), ("[a]\ntime_based\n", "needs a runtime")],
 )  # fmt: skip
@@ -254,6 +261,18 @@ def test_a_recorded_folder_is_parsed_and_an_empty_one_is_not(tmp_path: Path) -> 
     assert TOOL.parse(DATA / "mix").measurements
     with pytest.raises(FormatError, match=r"fio\.json: fio wrote no report"):
         TOOL.parse(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["1s", "1", "2m", "700ms", "700msec", "9us", "9USEC", "1h", "1d"])
+def test_a_job_file_may_spell_times_as_fio_does(text: str) -> None:
+    assert not TOOL.check(job(f"[a]\nrw=read\nruntime={text}\n"), FACTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "spelt"), [("5 secs", "5s"), ("1 sec", "1s"), ("2 min", "120s"), ("1 minute", "60s")]
+)
+def test_times_in_options_are_respelt_for_fio(text: str, spelt: str) -> None:
+    assert f"--runtime={spelt}" in command(load(rw="read", runtime=text))
 
 
 @given(st.floats(1e-6, 1e6))

@@ -34,7 +34,19 @@ def test_what_is_no_size_is_a_value_error(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("30m", 1800.0), ("10s", 10.0), ("250ms", 0.25), (1.5, 1.5), ("2h", 7200.0), ("80us", 8e-5)],
+    [
+        ("30m", 1800.0),
+        ("10s", 10.0),
+        ("250ms", 0.25),
+        (1.5, 1.5),
+        ("2h", 7200.0),
+        ("80us", 8e-5),
+        ("1 sec", 1.0),
+        ("5 secs", 5.0),
+        ("5 seconds", 5.0),
+        ("2 min", 120.0),
+        ("3msec", 0.003),
+    ],
 )
 def test_durations_as_people_write_them(text: str | float, seconds: float) -> None:
     assert parse_seconds(text) == pytest.approx(seconds)

@@ -141,7 +141,9 @@ class TargetTable(_Table):
         examples=[["/dev/sdb", "/dev/sdc"]],
     )
     file: str = Field(
-        "", description="A file, laid out once at `size`.", examples=["/data/iotrial.dat"]
+        "",
+        description="A file, made for the run at `size` and removed afterwards.",
+        examples=["/data/iotrial.dat"],
     )
     size: Size | None = Field(None, description="Size of the file.", examples=["4GiB"])
     directory: str = Field(
@@ -156,8 +158,9 @@ class TargetTable(_Table):
     )
     destroy: str = Field(
         "",
-        description="Serial or WWN of the device: says that its content may be lost.",
-        examples=["S4X1N0K123456"],
+        description="Serial or WWN of the device, or the path of a file that exists: says that "
+        "its content may be lost.",
+        examples=["S4X1N0K123456", "/data/old.dat"],
     )
     mount: MountTable | None = Field(
         None, description="Mounted before the study, unmounted after it.", examples=[{

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from iotrial.errors import IotrialError, UsageError
@@ -12,6 +13,8 @@ from iotrial.tools import fio_rules as rules
 from iotrial.tools.fio_options import value_text
 
 Problem = tuple[str, str]
+# fio's own spellings of a time in seconds; it misreads others silently.
+_TIME = re.compile(r"\d+(?:s|m|h|d|[mu]s(?:ec)?)?", re.IGNORECASE)
 
 
 def problems(workload: Workload, facts: Mapping[str, float]) -> list[Problem]:
@@ -112,16 +115,21 @@ def _section(section: Section) -> Iterator[Problem]:
         elif option not in table.kinds:
             yield "jobfile", f"[{section.name}] {_unknown(name)}"
         else:
-            for _, problem in (*_value(option, value, name), *_fraction(option, value)):
+            for _, problem in (*_value(option, value, name), *_misread(option, value)):
                 yield "jobfile", f"[{section.name}] {name}: {problem}"
         if "$" in value and option in {"filename", "directory", *rules.PATH_OPTIONS}:
             yield "jobfile", f"[{section.name}] {name}: write the path out, without $"
 
 
-def _fraction(option: str, value: str) -> Iterator[Problem]:
-    """A job file is passed unchanged, and fio 3.33 reads 0.5 and 0.5s as 0, 1.5 as 1."""
-    if option in rules.SECONDS and "." in value:
+def _misread(option: str, value: str) -> Iterator[Problem]:
+    """A job file is passed unchanged.  fio 3.33 reads 0.5 and 0.5s as 0, and, without a word, 1.5
+    and 1 min as a second, 1sec and 2min as microseconds."""
+    if option not in rules.SECONDS:
+        return
+    if "." in value:
         yield option, f"fio cuts {value} off at the point; write milliseconds, such as 500ms"
+    elif not _TIME.fullmatch(value.rpartition("-")[2]):
+        yield option, f"fio does not read {value} as it is meant; write 90s, 500ms, 2m or 1h"
 
 
 def _value(option: str, value: str, name: str) -> Iterator[Problem]:

@@ -62,7 +62,6 @@ def nearest_rw(word: str) -> list[str]:
     return difflib.get_close_matches(short, known, n=3, cutoff=0.5)
 
 
-
 # Engines whose I/O goes to the files they are given, and nowhere else.
 ENGINES = frozenset({
     "sync", "psync", "vsync", "pvsync", "pvsync2", "io_uring", "io_uring_cmd", "libaio",
