@@ -15,6 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A machine that is busy draws slowly; that says nothing of the code.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 LOOP_CONTROL = Path("/dev/loop-control")
 LOOP_CTL_REMOVE = 0x4C81  # <linux/loop.h>

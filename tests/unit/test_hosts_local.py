@@ -153,3 +153,15 @@ def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None
     with pytest.raises(HostError), LocalHost().lock(str(folder / "lock")):
         pass
     assert victim.read_text() == "precious"
+
+
+def test_what_is_run_or_started_carries_the_mark(tmp_path: Path) -> None:
+    host = LocalHost()
+    host.mark({"IOTRIAL_LOAD": "t1"})
+    assert "IOTRIAL_LOAD=t1" in host.run(["env"]).text.splitlines()
+    process = host.start(["env"], folder=tmp_path, environment={"OTHER": "x"})
+    assert process.wait(10) == 0
+    said = (tmp_path / "stdout").read_text().splitlines()
+    assert {"IOTRIAL_LOAD=t1", "OTHER=x"} <= set(said)
+    host.mark({})
+    assert "IOTRIAL_LOAD=t1" not in host.run(["env"]).text.splitlines()

@@ -35,14 +35,18 @@ def test_a_pattern_that_moves_nothing_is_a_slip() -> None:
 
 
 def test_what_is_moved_is_written_after_its_mover() -> None:
-    """But for one pair that is one value in two units: the finer is written last."""
+    """But for pairs that are one value in two units: of bfq the finer is written last; of the
+    kernel's dirty limits the one that is not 0 counts, whatever the order."""
     pairs = {
         (mover.name, moved.name)
         for mover in all_tunables()
         for moved in all_tunables()
         if moved.moved_by(mover) and moved is not mover and moved.rank <= mover.rank
     }
-    assert pairs == {("queue.iosched.slice_idle_us", "queue.iosched.slice_idle")}
+    ratios = {("sysctl.vm.dirty_ratio", "sysctl.vm.dirty_bytes")}
+    ratios |= {("sysctl.vm.dirty_background_ratio", "sysctl.vm.dirty_background_bytes")}
+    both_ways = ratios | {(moved, mover) for mover, moved in ratios}
+    assert pairs == both_ways | {("queue.iosched.slice_idle_us", "queue.iosched.slice_idle")}
 
 
 def test_a_group_is_closed_and_in_rank_order() -> None:
@@ -78,3 +82,18 @@ def test_a_name_like_no_other_brings_the_list() -> None:
     with pytest.raises(UsageError) as caught:
         group(["xyz"])
     assert caught.value.advice == "`iotrial knobs` lists them all."
+
+
+def test_any_kernel_parameter_is_a_tunable_and_no_other_name_is() -> None:
+    row = tunable("sysctl.net.ipv4.conf.eth0/100.rp_filter")
+    assert row.file("") == "/proc/sys/net/ipv4/conf/eth0.100/rp_filter"
+    assert row.scope == "host"
+    assert tunable("sysctl.vm.dirty_ratio").moves == ("sysctl.vm.dirty_bytes",)
+    for name in ("sysctl.", "sysctl.vm", "sysctl.vm..x", "sysctl.vm.%s", "sysctl.../../etc/passwd"):
+        with pytest.raises(UsageError):
+            tunable(name)
+
+
+def test_a_parameter_of_several_words_reads_as_it_is_written() -> None:
+    row = tunable("sysctl.net.ipv4.tcp_rmem")
+    assert row.observe(b"4096\t87380\t16777216\n") == "4096 87380 16777216"

@@ -37,7 +37,7 @@ def command(
         _moves(output, pretend=pretend)
         return
     knobs = [tunable(name)] if name else list(all_tunables())
-    values = _values(knobs, device, pretend=pretend) if device else {}
+    values = _values(knobs, device, pretend=pretend) if device or name else {}
     output.document({"tunables": [_row(knob, values) for knob in knobs]})
     if name:
         for title, words in _about(knobs[0], values).items():
@@ -54,11 +54,13 @@ def command(
     output.answer(table)
 
 
-def _values(knobs: list[Tunable], device: str, *, pretend: bool) -> dict[str, str]:
+def _values(knobs: list[Tunable], device: str | None, *, pretend: bool) -> dict[str, str]:
+    """What is in force: of the device's knobs, if there is one, and of the host's."""
     from iotrial.execute.tuning import observe
 
     with machine(pretend=pretend) as here:
-        seen = [(knob.name, observe(here, knob, device)) for knob in knobs]
+        known = [knob for knob in knobs if device or knob.scope == "host"]
+        seen = [(knob.name, observe(here, knob, device or "")) for knob in known]
     return {name: value for name, value in seen if value is not None}
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from iotrial.errors import OwedError
 from iotrial.execute.identity import identify
 from iotrial.execute.journal import Journal, MadeDebt, SettingsDebt, open_journal, read_session
+from iotrial.execute.load import TOKEN
 from iotrial.execute.loops import LoopTaken, make_loop, plan_loop
 from iotrial.execute.restore import Payment, boot_id, pay
 from iotrial.execute.targets import doubts, lay_out, ready
@@ -118,12 +119,14 @@ def open_bench(host: Host, study: Study, *, results: Path, payment: Payment) -> 
     folder = journal_folder(host)
     token = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
     journal = open_journal(host, folder, _header(host, study, results, token))
+    host.mark({TOKEN: token})
     try:
         bench = Bench(host, study, journal)
         for target in study.targets:
             bench.aims[target.name] = _make_ready(bench, target)
         yield bench
     finally:
+        host.mark({})
         pay(host, read_session(journal.path, host.read(journal.path)), payment)
         if payment.owed:
             raise OwedError(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +102,19 @@ def domain_on(host: Host, name: str, device: str) -> Domain:
             f"{name} cannot be read on {device or host.name}: {refused}",
             tunable=name,
             device=device,
-            advice="Leave the factor out, or take a target that has this setting.",
+            advice=_instead(host, knob.file(device))
+            or "Leave the factor out, or take a target that has this setting.",
         ) from refused
+
+
+def _instead(host: Host, path: str) -> str:
+    """The nearest names in the folder of a control file that is not there, if any are near."""
+    folder, _, name = path.rpartition("/")
+    try:
+        near = get_close_matches(name, host.list(folder), n=3)
+    except FileRefused:
+        return ""
+    return f"Did you mean {' or '.join(near)}?" if near and name not in near else ""
 
 
 def refusals(host: Host, study: Study, device_of: dict[str, str]) -> Iterator[str]:
@@ -111,27 +123,39 @@ def refusals(host: Host, study: Study, device_of: dict[str, str]) -> Iterator[st
         targets = [factor.target] if factor.target else list(device_of)
         for level in factor.levels:
             for name, value in level.settings:
-                for target in targets:
-                    problem = _refusal(host, name, value, device_of[target])
+                for device in devices_of(name, [device_of[target] for target in targets]):
+                    problem = _refusal(host, name, value, device)
                     if problem:
                         yield f"factor {factor.name}, level {level.label}: {name}: {problem}"
+
+
+def devices_of(name: str, devices: Iterable[str]) -> tuple[str, ...]:
+    """Where a tunable is set: on each of the devices, or once on the host ('')."""
+    return ("",) if find(name).scope == "host" else tuple(dict.fromkeys(devices))
 
 
 def _refusal(host: Host, name: str, value: str, device: str) -> str:
     if name.startswith("queue.iosched."):
         return ""  # exists only under its own scheduler: the rehearsal tells
-    return domain_on(host, name, device).refusal(value)
+    try:
+        return domain_on(host, name, device).refusal(value)
+    except SettingRefused as refused:
+        return f"{refused.message}. {refused.advice}"
+
+
+def check_levels(bench: Bench) -> None:
+    """Raise StudyError naming each level that this kernel is known, from reading, to refuse."""
+    known = list(dict.fromkeys(refusals(bench.host, bench.study, bench.device_of)))
+    if known:
+        raise _refused(known)
 
 
 def rehearse(bench: Bench) -> None:
     """Hold every distinct treatment once, before the first trial, then release.
 
-    Raises StudyError naming each level or cell that the kernel refuses.
+    Raises StudyError naming each cell that the kernel refuses.
     """
     study = bench.study
-    known = list(dict.fromkeys(refusals(bench.host, study, bench.device_of)))
-    if known:
-        raise _refused(known)
     problems = []
     tried = set()
     for trial in next_trials(study, (), ()):

@@ -16,9 +16,11 @@ from iotrial.execute.bench import Bench, open_bench
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.preflight import (
+    check_levels,
     check_machine,
     check_options,
     check_resume,
+    devices_of,
     rehearse,
     shared_choices,
 )
@@ -91,6 +93,7 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
     before there is a results folder."""
     choices = shared_choices(bench.host, bench.study, bench.device_of)
     bench.study = with_available(bench.study, choices)
+    check_levels(bench)
     for device, names in _tuned(bench).items():
         bench.own_group(names, device)
     programs = sorted({tool(w.tool).program for w in bench.study.workloads})
@@ -115,14 +118,13 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
 
 
 def _tuned(bench: Bench) -> dict[str, list[str]]:
-    """Device → names of the tunables that any factor sets on it."""
+    """Device → names of the tunables that any factor sets on it ('' for the host's own)."""
     names: dict[str, list[str]] = {}
     for factor in bench.study.factors:
-        subjects = [name for level in factor.levels for name, _ in level.settings]
         targets = [factor.target] if factor.target else list(bench.aims)
-        for target in targets:
-            if subjects:
-                names.setdefault(bench.aims[target].device, []).extend(subjects)
+        for subject in dict.fromkeys(name for level in factor.levels for name, _ in level.settings):
+            for device in devices_of(subject, [bench.aims[name].device for name in targets]):
+                names.setdefault(device, []).append(subject)
     return {device: list(dict.fromkeys(found)) for device, found in names.items()}
 
 

@@ -68,15 +68,33 @@ def in_order(settings: Iterable[Setting]) -> list[Setting]:
 def apply(host: Host, settings: Sequence[Setting]) -> None:
     """Write each setting that is not in force already, in order, and read each back.
 
+    The order that ranks give may be wrong for the values at hand, so what is refused is tried
+    again as long as anything else goes through.
+
     Raises SettingRefused when the kernel says no, SettingLost when it says yes and another value
     is read; in both cases the caller still owes, and pays, what was there before.
     """
-    for setting in in_order(settings):
-        knob = find(setting.tunable)
-        if observe(host, knob, setting.device) != setting.value:
-            _write(host, knob, setting)
+    waiting = in_order(settings)
+    while waiting:
+        refused = [(setting, refusal) for setting in waiting if (refusal := _try(host, setting))]
+        if len(refused) == len(waiting):
+            raise refused[0][1]
+        # What was refused may be taken now: a low limit must stay below its high one.
+        waiting = [setting for setting, _ in refused]
     for setting in in_order(settings):
         _confirm(host, find(setting.tunable), setting)
+
+
+def _try(host: Host, setting: Setting) -> SettingRefused | None:
+    """Write a setting that is not in force already; the refusal, if that is the answer."""
+    knob = find(setting.tunable)
+    if observe(host, knob, setting.device) == setting.value:
+        return None
+    try:
+        _write(host, knob, setting)
+    except SettingRefused as refusal:
+        return refusal
+    return None
 
 
 def _write(host: Host, knob: Tunable, setting: Setting) -> None:

@@ -139,14 +139,21 @@ class FakeHost:
         self.machine.write(path, data)
 
     def settings(self) -> dict[str, str]:
-        """Every file of every queue, by path: what must read the same after a restore."""
-        return {
+        """Every kernel parameter and every file of every queue, by path: what must read the same
+        after a restore."""
+        sysctls = {
+            f"/proc/sys/{path}": value for path, value in self.machine.sysctls.values.items()
+        }
+        return sysctls | {
             f"/sys/block/{each.name}/queue/{name}": value
             for each in self.machine.blocks.values()
             for name, value in each.queue.files().items()
         }
 
     # -- the protocol -----------------------------------------------------------------------
+
+    def mark(self, environment: Mapping[str, str]) -> None:
+        """Nothing to do: a pretended command ends within the call that runs it."""
 
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
         machine, command = self.alive(), tuple(argv)

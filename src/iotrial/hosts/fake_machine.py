@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from iotrial.hosts import fake_proc
 from iotrial.hosts.fake_disk import Disk, block, holder
 from iotrial.hosts.fake_queue import refuse
+from iotrial.hosts.fake_sysctl import Sysctls
 
 BLOCKS = "/sys/devices/virtual/block"
 CONTROLLER = 100
@@ -74,6 +75,7 @@ class Machine:
     def boot(self) -> None:
         """What a reboot does: settings, processes, loop devices and memory filesystems go."""
         self.boot_id = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+        self.sysctls = Sysctls()
         self.tasks: dict[int, Task] = {}
         self.ended: dict[int, int] = {}
         self.next_pid = 4000
@@ -218,6 +220,8 @@ class Machine:
             name, _, rest = real.removeprefix(f"{BLOCKS}/").partition("/queue/")
             if data:  # sysfs never calls the kernel for nothing
                 self.blocks[name].queue.write(rest, data.decode("utf-8", "replace"))
+        elif real.startswith("/proc/sys/"):
+            self.sysctls.write(real.removeprefix("/proc/sys/"), data.decode("utf-8", "replace"))
         else:
             raise refuse(errno.EACCES)
 
@@ -252,6 +256,10 @@ class Machine:
         said: dict[str, Callable[[], str]] = {
             name: (lambda text=text: text)  # type: ignore[misc]
             for name, text in fake_proc.FIXED.items()
+        }
+        said |= {
+            f"sys/{path}": (lambda value=value: f"{value}\n")  # type: ignore[misc]
+            for path, value in self.sysctls.values.items()
         }
         return said | {
             "sys/kernel/random/boot_id": lambda: f"{self.boot_id}\n",

@@ -55,6 +55,10 @@ class LocalHost:
     def __init__(self, *, wakeup: int | None = None, purpose: str = "") -> None:
         self._wakeup = wakeup
         self._purpose = purpose
+        self._marks: dict[str, str] = {}
+
+    def mark(self, environment: Mapping[str, str]) -> None:
+        self._marks = dict(environment)
 
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
         command = tuple(argv)
@@ -64,7 +68,7 @@ class LocalHost:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=_environment({"LC_ALL": "C"}),
+                env=_environment({**self._marks, "LC_ALL": "C"}),
                 start_new_session=True,
             )
         except OSError as error:
@@ -92,7 +96,7 @@ class LocalHost:
                     stdout=stdout,
                     stderr=stderr,
                     cwd=folder,
-                    env=_environment(environment),
+                    env=_environment({**self._marks, **environment}),
                     start_new_session=True,
                 )
             except (FileNotFoundError, PermissionError) as error:

@@ -69,6 +69,12 @@ class Host(Protocol):
         """
         ...
 
+    def mark(self, environment: Mapping[str, str]) -> None:
+        """From now on add this to the environment of every command that is run or started, in
+        place of what was marked before.  A restore finds them by it: a controller that is killed
+        leaves not only loads behind, but also whatever it had just run (dd, a probe)."""
+        ...
+
     def start(
         self,
         argv: Sequence[str],

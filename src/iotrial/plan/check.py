@@ -21,6 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 MOST_TRIALS = 100_000
 _PLACES = ("device", "devices", "file", "directory", "loop")
 _VARIED = ("tunable", "option", "targets", "count", "manual")
+_KERNEL = {"vm", "net", "fs", "kernel", "dev", "sunrpc"}  # folders of /proc/sys
 _WHOSE = {"workload": ("option",), "target": ("tunable", "group"), "verify": ("manual",)}
 
 
@@ -165,7 +166,9 @@ def _tunable(path: KeyPath, name: str) -> Iterator[Problem]:
         tunable(name)
     except UsageError as unknown:
         family, dot, _ = name.partition(".")
-        if dot and family not in families() and not nearest(family, families()):
+        if family in _KERNEL:
+            yield Problem(path, unknown.message, f"Did you mean sysctl.{name}?")
+        elif dot and family not in families() and not nearest(family, families()):
             message = f"{name!r}: tunables of family {family} are not in this version"
             yield Problem(path, message, f"families: {', '.join(families())}")
         else:

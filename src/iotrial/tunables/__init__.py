@@ -2,7 +2,8 @@
 
 A family is a module of this package with ``FAMILY`` (its name), ``TITLE`` (for people) and
 ``TUNABLES`` (its rows).  Adding one is adding a file, or a row to one; listings, documentation
-and tests follow from here.
+and tests follow from here.  A family of which no table can be complete (sysctl) also has
+``row(name)``, which makes a row for a name that has none.
 """
 
 from __future__ import annotations
@@ -12,19 +13,23 @@ import importlib
 import pkgutil
 from collections.abc import Iterable
 from functools import cache
+from types import ModuleType
+from typing import cast
 
 from iotrial.errors import UsageError
 from iotrial.model.tunable import Tunable
 
 
 @cache
+def _modules() -> tuple[ModuleType, ...]:
+    names = (entry.name for entry in pkgutil.iter_modules(__path__))
+    return tuple(importlib.import_module(f"{__name__}.{name}") for name in names)
+
+
+@cache
 def families() -> dict[str, tuple[Tunable, ...]]:
     """Every family's rows by the family's name, in rank order."""
-    found = {}
-    for entry in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{entry.name}")
-        found[str(module.FAMILY)] = _in_rank_order(module.TUNABLES)
-    return found
+    return {str(module.FAMILY): _in_rank_order(module.TUNABLES) for module in _modules()}
 
 
 def all_tunables() -> tuple[Tunable, ...]:
@@ -42,10 +47,19 @@ def tunable(name: str) -> Tunable:
 
     Raises :class:`~iotrial.errors.UsageError`, naming the nearest ones, for a name unknown.
     """
-    try:
-        return _by_name()[name]
-    except KeyError:
-        raise UsageError(f"there is no tunable {name!r}", advice=_nearest(name)) from None
+    known = _by_name().get(name) or _made(name)
+    if known is None:
+        raise UsageError(f"there is no tunable {name!r}", advice=_nearest(name))
+    return known
+
+
+@cache
+def _made(name: str) -> Tunable | None:
+    """The row that a family makes for a name its table does not have."""
+    for module in _modules():
+        if hasattr(module, "row") and (made := module.row(name)) is not None:
+            return cast("Tunable", made)
+    return None
 
 
 def _nearest(name: str) -> str:
