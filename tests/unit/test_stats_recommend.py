@@ -153,7 +153,7 @@ def test_each_factor_gets_its_own_sentence_and_its_name() -> None:
     factors = {"scheduler": ("none", "bfq"), "depth": ("1", "32")}
     text = said(results(factors, ["read"], 5, noisy(0.002, 1, {("read", "32"): 5.0})))
     assert text.startswith("Any scheduler will do. Same as none within ±2 %: read (bfq).")
-    assert "Change depth=1 to 32: for read 32 is 4" in text
+    assert "Change depth=1 to 32: for read depth=32 is 4" in text
 
 
 def test_many_claims_are_cut_to_the_largest() -> None:

@@ -22,7 +22,7 @@ from iotrial.model.measurement import Metric
 from iotrial.report import alternatives, palette
 from iotrial.report.series import ALL_SHOWN, Series, Spread
 from iotrial.report.view import Part, VerdictRow
-from iotrial.report.words import VERDICTS, change, share
+from iotrial.report.words import VERDICTS, baselines, change, share
 from iotrial.units import axis_scale
 
 _WARM = threading.Thread(
@@ -67,8 +67,8 @@ def figures(part: Part, margin: float, ident: str) -> tuple[Figure, ...]:
 
 
 def _interval_figure(part: Part, margin: float, ident: str) -> Figure:
-    baselines = ", ".join(dict.fromkeys(row.finding.baseline for row in part.findings))
-    title = f"Change in {part.metric.title} against {baselines}"
+    against = baselines([row.finding for row in part.findings])
+    title = f"Change in {part.metric.title} against {against}"
     words = alternatives.of_intervals(part.findings, margin)
     caption = f"Point: estimate; line: interval. Band: changes under {share(margin)} do not matter."
     spec = interval_spec(part.findings, margin)

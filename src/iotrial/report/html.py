@@ -99,7 +99,7 @@ def _level(row: VerdictRow, view: View) -> str:
 
 
 def _baselines(part: Part) -> str:
-    return ", ".join(dict.fromkeys(row.finding.baseline for row in part.findings))
+    return words.baselines([row.finding for row in part.findings])
 
 
 def _trials_done(counts: Counts) -> str:

@@ -20,7 +20,7 @@ from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
 
 _STRIP = 20
-_LEVEL = 15
+_LEVEL = 17
 _CHANGE = 22
 _VERDICT = 11
 _STYLES: dict[Verdict, str] = {
@@ -55,7 +55,7 @@ def _lines(view: View, on: Scale) -> Iterator[RenderableType]:
 
 
 def _heading(part: Part) -> Text:
-    baselines = ", ".join(dict.fromkeys(row.finding.baseline for row in part.findings))
+    baselines = words.baselines([row.finding for row in part.findings])
     said = [part.metric.title, words.direction(part.metric.higher), f"against {baselines}"]
     if part.resolvable is not None:
         said.append(f"could tell from {words.share(part.resolvable)}")

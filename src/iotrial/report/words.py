@@ -33,6 +33,14 @@ def change(finding: Finding) -> str:
     return f"{format_change(finding.ratio)} ({interval(finding)})"
 
 
+def baselines(findings: Sequence[Finding]) -> str:
+    """What the findings are against: ``none``, or ``iodepth=1, ioengine=libaio`` where several
+    factors are compared."""
+    several = len({finding.factor for finding in findings}) > 1
+    told = (f"{f.factor}={f.baseline}" if several else f.baseline for f in findings)
+    return ", ".join(dict.fromkeys(told))
+
+
 def share(fraction: float) -> str:
     """A size without a sign: 0.021 → ``2.1 %``, 0.02 → ``2 %``, 2.4 → ``3.4×``."""
     if fraction >= 1:

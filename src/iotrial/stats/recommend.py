@@ -123,7 +123,10 @@ def _claims(case: Case, own: Sequence[Finding]) -> str:
 
 def _claim(finding: Finding, word: str) -> str:
     size = format_change(finding.ratio).lstrip("+−")
-    return f"{finding.level} is {size} {_comparative(finding)} ({word}{_ends(finding)})"
+    # "8 is faster" says little: a bare number gets its factor's name.
+    bare = finding.level.replace(".", "").isdigit()
+    name = f"{finding.factor}={finding.level}" if bare else finding.level
+    return f"{name} is {size} {_comparative(finding)} ({word}{_ends(finding)})"
 
 
 def _comparative(finding: Finding) -> str:
