@@ -14,7 +14,6 @@ from iotrial.model.results import Results
 from iotrial.stats.summary import (
     autocorrelation,
     drift_doubts,
-    geometric_mean,
     noise,
     quantiles,
     spearman,
@@ -22,10 +21,6 @@ from iotrial.stats.summary import (
 )
 
 ONE = {"scheduler": ("none", "bfq")}
-
-
-def test_the_geometric_mean_of_a_value_and_its_double() -> None:
-    assert geometric_mean([1.0, 2.0]) == pytest.approx(math.sqrt(2))
 
 
 def test_quantiles_interpolate() -> None:

@@ -184,10 +184,8 @@ def test_a_virtual_machine_is_told(flags: str, vendor: str, product: str, kind: 
     assert about.virtualisation(f"processor: 0\nflags\t\t: {flags}", vendor, product) == kind
 
 
-def test_the_scheduler_in_brackets_is_the_active_one() -> None:
+def test_the_scheduler_in_brackets_is_a_choice_like_the_others() -> None:
     assert about.choices("none [mq-deadline] bfq\n") == ("none", "mq-deadline", "bfq")
-    assert about.active("none [mq-deadline] bfq\n") == "mq-deadline"
-    assert about.active("none\n") == "none"
 
 
 # Loops and places: the pure parts.

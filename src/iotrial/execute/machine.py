@@ -15,7 +15,6 @@ CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 # Threads and services that write the same settings on their own account.
 WRITERS = ("tuned", "tuned-ppd", "saptune", "irqbalance", "bpftune", "ktune", "iotrial")
-_ACTIVE = re.compile(r"\[([^\]]+)\]")
 
 
 def cpu_model(cpuinfo: str) -> str:
@@ -66,12 +65,6 @@ def virtualisation(cpuinfo: str, vendor: str, product: str) -> str:
 def choices(scheduler: str) -> tuple[str, ...]:
     """``none [mq-deadline] bfq`` → its names, in the kernel's order."""
     return tuple(scheduler.replace("[", "").replace("]", "").split())
-
-
-def active(scheduler: str) -> str:
-    """The name in brackets, or the only word."""
-    match = _ACTIVE.search(scheduler)
-    return match[1] if match else scheduler.strip()
 
 
 def pressure(text: str) -> float:

@@ -66,11 +66,6 @@ class Noise:
     df: int
 
 
-def geometric_mean(values: Sequence[float] | Floats) -> float:
-    """Of positive numbers, at least one."""
-    return math.exp(float(np.mean(np.log(values))))
-
-
 def quantiles(values: Sequence[float] | Floats, shares: Sequence[float]) -> tuple[float, ...]:
     """Sample quantiles by linear interpolation (Hyndman and Fan's definition 7)."""
     return tuple(float(value) for value in np.quantile(np.asarray(values), shares))
