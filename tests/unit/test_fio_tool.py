@@ -275,6 +275,13 @@ def test_times_in_options_are_respelt_for_fio(text: str, spelt: str) -> None:
     assert f"--runtime={spelt}" in command(load(rw="read", runtime=text))
 
 
+@pytest.mark.parametrize("option", ["runtime", "ramp_time", "startdelay"])
+@pytest.mark.parametrize("value", [-1, "-", "1-", "2s-x"])
+def test_a_time_below_nothing_is_a_problem_of_its_option(option: str, value: OptionValue) -> None:
+    found = TOOL.check(load(rw="read", **{option: value}), FACTS)
+    assert option in [name for name, _ in found]
+
+
 @given(st.floats(1e-6, 1e6))
 def test_durations_are_spelled_without_loss(seconds: float) -> None:
     assert duration(spelled(seconds)) == pytest.approx(seconds, abs=1e-6)

@@ -46,7 +46,9 @@ def value_text(option: str, value: OptionValue, facts: Mapping[str, float]) -> s
     if rules.option_table().kinds.get(option) == "number" or option.startswith("bs"):
         text = _IEC.sub(lambda found: str(parse_bytes(found[0])), text)
     if option in rules.SECONDS:
-        return text if "-" in text else rules.spelled(rules.duration(text))
+        # Only a start delay may be a range, from which fio draws.
+        parts = text.split("-") if option == "startdelay" else [text]
+        return "-".join(rules.spelled(rules.duration(part)) for part in parts)
     if rules.option_table().kinds.get(option) == "number" and not _LITERAL.fullmatch(text):
         return _whole(text, facts)
     return text
