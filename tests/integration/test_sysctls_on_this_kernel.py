@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.hosts.fake_sysctl import START, Sysctls
+from iotrial.hosts.fake.sysctl import START, Sysctls
 
 pytestmark = pytest.mark.root
 

@@ -12,8 +12,8 @@ import pytest
 
 from iotrial.errors import FileRefused
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
-from iotrial.hosts.fake_disk import DISKS, Disk
-from iotrial.hosts.fake_fio import bin_of
+from iotrial.hosts.fake.disk import DISKS, Disk
+from iotrial.hosts.fake.fio import bin_of
 
 QUEUE = "/sys/block/fake0/queue"
 FIO = ("fio", "--output-format=json+", "--output=fio.json", "--name=one", "--filename=/dev/fake0")

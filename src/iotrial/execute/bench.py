@@ -69,7 +69,7 @@ class Bench:
         group = snapshot(self.host, names, device)
         if device not in self.made:
             identity = identify(self.host, f"/dev/{device}") if device else None
-            self.journal.owe_settings(SettingsDebt(device, identity, group.values))
+            self.journal.owe_settings(SettingsDebt(device, identity, group.owed))
         self.groups[device] = group
 
     @property
@@ -92,13 +92,11 @@ class Bench:
 
     def observed(self) -> tuple[Setting, ...]:
         """Every value of every group, read now."""
-        return tuple(s for group in self.groups.values() for s in read_back(self.host, group))
+        return read_back(self.host, self.groups.values())
 
     def release(self) -> None:
         """Back to the former state.  Raises OwedError when a value does not go back."""
-        owed = [
-            line for group in self.groups.values() for line in put_back(self.host, group.values)
-        ]
+        owed = put_back(self.host, [o for group in self.groups.values() for o in group.owed])
         self.held = ()
         self._observed_held = ()
         if owed:

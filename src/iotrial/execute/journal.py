@@ -1,45 +1,64 @@
 """The journal: what a host is owed, written durably *before* the change that causes the debt.
 
-One file a session (one ``iotrial run``) on the host that is changed, one JSON object a line::
+One file a session (one ``iotrial run``) on the host that is changed.  Its lines have fields
+separated by ``|``; in a field, a backslash, ``|`` and control characters are ``\\0`` with three
+octal digits, as printf(1) ``%b`` reads them; every line ends with the field ``.``::
 
-    {"kind": "open", "format": 1, "boot_id": …, "namespaces": …, "study": …, "token": …}
-    {"kind": "settings", "device": "sda", "identity": {…}, "values": [[tunable, value], …]}
-    {"kind": "made", "what": "loop", "plan": {…}}
+    open|2|TOKEN|BOOT_ID|AT|RESULTS|STUDY|.
+    device|sda|IDENTITY|PATH|CONTENT|…|.
+    value|DEVICE|TUNABLE|VALUE|PATH|PICK|KEY|ABSENT|N|ARGV…|N|KIND|PATH|DATA|N|ARGV…|…|.
+    made|WHAT|NAME=VALUE|…|.
 
-A settings line holds the whole group: what will be written and everything those writes move.
-Only the first line that names a value counts, since later ones saw our own changes.  A torn last
-line is a change that never happened, because the change comes after its line.  A session that
-owes nothing has no file: the unlink is the receipt.
+It is read in two languages: here, and in ``guard.sh``, which must restore without Python.  So
+everything that restoring needs is in it, as data: a *value* says how it is read (a probe: file or
+N words of a command, pick, key) and what gives it back (N acts); a *device* line which files must
+read the same (``PATH`` as ``CONTENT``, blanks normalised) for the disk of that name to be the one
+that was changed; IDENTITY is the same for people and for the finer comparison made here (JSON).
+
+The values hold the whole group: what will be written and everything those writes move.  Only the
+first line that names a value counts, since later ones saw our own changes.  A torn last line is a
+change that never happened, because the change comes after its line.  A session that owes nothing
+has no file: the unlink is the receipt.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from iotrial.errors import FileRefused, OwedError
 from iotrial.model.host import Host
+from iotrial.model.step import Act, Pick, Probe
 from iotrial.model.target import Identity
-from iotrial.model.tunable import Setting
+from iotrial.model.tunable import Owed, Setting
 
-FORMAT = 1
+FORMAT = "2"
+SUFFIX = ".journal"
+REPORT = ".restored"
+"""Beside a journal's place: what the guard restored, for whoever comes next to read."""
+
+_END = "."
+_SPECIAL = re.compile(r"[\\|\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsDebt:
-    """The former values of one device's group (``device`` empty: host-wide)."""
+    """The former values of one device's group (``device`` empty: host-wide).  ``witnesses`` are
+    files and what they must read (blanks normalised) for the device to be the same."""
 
     device: str
     identity: Identity | None
-    values: tuple[Setting, ...]
+    values: tuple[Owed, ...]
+    witnesses: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MadeDebt:
     """Something iotrial makes: ``what`` (``loop``, ``file``) and the plan that says how to undo
-    it, written before it exists."""
+    it, written before it exists.  The plan's values are kept as text."""
 
     what: str
     plan: dict[str, Any]
@@ -63,12 +82,17 @@ class Session:
     def describe(self) -> tuple[str, ...]:
         """Every debt in words, one line each."""
         rows = [
-            f"{debt.device or 'host'}: {setting.tunable} = {setting.value}"
+            f"{debt.device or 'host'}: {owed.setting.tunable} = {owed.setting.value}"
             for debt in self.settings
-            for setting in debt.values
+            for owed in debt.values
         ]
-        rows += [f"made: {debt.what} {debt.plan.get('file', '')}".rstrip() for debt in self.made]
+        rows += [f"made: {debt.what} {made_name(debt)}".rstrip() for debt in self.made]
         return (*rows, *self.damage)
+
+
+def made_name(debt: MadeDebt) -> str:
+    """What a made thing is called, for people."""
+    return str(debt.plan.get("file") or debt.plan.get("point") or debt.plan.get("name") or "")
 
 
 @dataclass
@@ -82,31 +106,30 @@ class Journal:
 
     def owe_settings(self, debt: SettingsDebt) -> None:
         """Record former values; those already recorded in this session are left as they are."""
-        fresh = [s for s in debt.values if (s.device, s.tunable) not in self._known]
-        if not fresh:
-            return
-        self._append(
-            {
-                "kind": "settings",
-                "device": debt.device,
-                "identity": _identity_out(debt.identity),
-                "values": [[s.tunable, s.value] for s in fresh],
-            }
-        )
-        self._known.update((s.device, s.tunable) for s in fresh)
+        self.owe_all((debt,))
+
+    def owe_all(self, debts: Iterable[SettingsDebt]) -> None:
+        """The same for several devices, in one write."""
+        lines = []
+        for debt in debts:
+            fresh = [o for o in debt.values if (debt.device, o.setting.tunable) not in self._known]
+            if fresh:
+                lines += [_device_out(debt), *map(_owed_out, fresh)]
+                self._known.update((debt.device, o.setting.tunable) for o in fresh)
+        if lines:
+            self.host.append(self.path, b"".join(lines))
 
     def owe_made(self, debt: MadeDebt) -> None:
-        self._append({"kind": "made", "what": debt.what, "plan": debt.plan})
-
-    def _append(self, entry: Mapping[str, Any]) -> None:
-        self.host.append(self.path, _line(entry))
+        fields = [f"{name}={value}" for name, value in debt.plan.items()]
+        self.host.append(self.path, line("made", debt.what, *fields))
 
 
 def open_journal(host: Host, folder: str, header: Mapping[str, Any]) -> Journal:
     """Start a session's journal in ``folder``.  ``header`` needs ``boot_id`` and ``token``."""
     token = str(header["token"])
-    path = f"{folder}/{token}.jsonl"
-    host.append(path, _line({"kind": "open", "format": FORMAT, **header}))
+    path = f"{folder}/{token}{SUFFIX}"
+    said = [str(header.get(name, "")) for name in ("boot_id", "at", "results", "study")]
+    host.append(path, line("open", FORMAT, token, *said))
     return Journal(host, path, token)
 
 
@@ -119,7 +142,7 @@ def sessions(host: Host, folder: str) -> tuple[Session, ...]:
         names = host.list(folder)
     except FileRefused:
         return ()
-    paths = [f"{folder}/{name}" for name in names if name.endswith(".jsonl")]
+    paths = [f"{folder}/{name}" for name in names if name.endswith(SUFFIX)]
     return tuple(read_session(path, host.read(path)) for path in paths)
 
 
@@ -127,83 +150,166 @@ def read_session(path: str, data: bytes) -> Session:
     """Read one journal file back.  Pure."""
     whole, _, torn = data.rpartition(b"\n")
     del torn  # a change that never happened
-    entries: list[dict[str, Any]] = []
+    entries: list[list[str]] = []
     damage: list[str] = []
-    for number, line in enumerate(whole.split(b"\n"), start=1):
-        entry = _entry(line)
-        if entry is not None:
-            entries.append(entry)
-        elif line.strip():
+    for number, text in enumerate(whole.decode("utf-8", "surrogateescape").split("\n"), start=1):
+        try:
+            entries += [_checked(fields(text))] if text else []
+        except (ValueError, LookupError, TypeError, RuntimeError, StopIteration):
             damage.append(f"{path}:{number}: line cannot be read; something may still be owed")
-    head = entries[0] if entries and entries[0].get("kind") == "open" else {}
-    if head.get("format", FORMAT) != FORMAT:
+    head = entries[0] if entries and entries[0][0] == "open" else [""] * 7
+    if head[0] and head[1] != FORMAT:
         raise OwedError(
-            f"{path}: journal format {head['format']} is not known to this version",
+            f"{path}: journal format {head[1]} is not known to this version",
             advice="Restore with the version of iotrial that wrote it.",
         )
     return Session(
         path=path,
-        boot_id=str(head.get("boot_id", "")),
-        study=str(head.get("study", "")),
-        results=str(head.get("results", "")),
-        token=str(head.get("token", "")),
-        opened=float(head.get("at", 0.0)),
+        token=head[2],
+        boot_id=head[3],
+        opened=float(head[4] or 0.0),
+        results=head[5],
+        study=head[6],
         settings=_settings(entries),
-        made=tuple(
-            MadeDebt(str(e["what"]), dict(e["plan"])) for e in entries if e.get("kind") == "made"
-        ),
+        made=tuple(_made_in(entry) for entry in entries if entry[0] == "made"),
         damage=tuple(damage),
     )
 
 
-def _settings(entries: list[dict[str, Any]]) -> tuple[SettingsDebt, ...]:
+def _checked(entry: list[str]) -> list[str]:
+    """The fields of one line.  Raises ValueError, LookupError or TypeError for nonsense."""
+    match entry[0]:
+        case "open":
+            float(entry[4] or 0.0)
+            _ = entry[6]
+        case "device":
+            _device_in(entry)
+        case "value":
+            _owed_in(entry)
+        case "made":
+            _made_in(entry)
+        case _:
+            raise ValueError(entry[0])
+    return entry
+
+
+def _settings(entries: list[list[str]]) -> tuple[SettingsDebt, ...]:
     """First sighting of each value, by device in the order of first mention."""
-    values: dict[str, dict[str, str]] = {}
-    identities: dict[str, Identity | None] = {}
+    devices: dict[str, SettingsDebt] = {}
+    values: dict[str, dict[str, Owed]] = {}
     for entry in entries:
-        if entry.get("kind") != "settings":
-            continue
-        device = str(entry["device"])
-        identities.setdefault(device, _identity_in(entry.get("identity")))
-        group = values.setdefault(device, {})
-        for tunable, value in entry["values"]:
-            group.setdefault(tunable, value)
+        if entry[0] == "device":
+            devices.setdefault(entry[1], _device_in(entry))
+        elif entry[0] == "value":
+            owed = _owed_in(entry)
+            values.setdefault(entry[1], {}).setdefault(owed.setting.tunable, owed)
     return tuple(
-        SettingsDebt(
-            device,
-            identities[device],
-            tuple(Setting(device, tunable, value) for tunable, value in group.items()),
-        )
-        for device, group in values.items()
+        SettingsDebt(name, debt.identity, tuple(values.get(name, {}).values()), debt.witnesses)
+        for name, debt in devices.items()
     )
 
 
-def _entry(line: bytes) -> dict[str, Any] | None:
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        return None
-    return entry if isinstance(entry, dict) else None
+# -- lines ----------------------------------------------------------------------------------------
 
 
-def _line(entry: Mapping[str, Any]) -> bytes:
-    return json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+def line(*words: str) -> bytes:
+    """One line of a journal."""
+    return ("|".join([*map(_escaped, words), _END]) + "\n").encode("utf-8", "surrogateescape")
 
 
-def _identity_out(identity: Identity | None) -> dict[str, Any] | None:
+def fields(text: str) -> list[str]:
+    """The fields of a line without its end.  Raises ValueError for a line that has no end."""
+    words = text.split("|")
+    if words.pop() != _END:
+        raise ValueError(text)
+    return [re.sub(r"\\0([0-7]{3})", lambda m: chr(int(m[1], 8)), word) for word in words]
+
+
+def _escaped(word: str) -> str:
+    return _SPECIAL.sub(lambda match: f"\\0{ord(match[0]):03o}", word)
+
+
+def _device_out(debt: SettingsDebt) -> bytes:
+    words = [word for pair in debt.witnesses for word in pair]
+    return line("device", debt.device, _identity_out(debt.identity), *words)
+
+
+def _device_in(entry: list[str]) -> SettingsDebt:
+    paths, contents = entry[3::2], entry[4::2]
+    pairs = tuple(zip(paths, contents, strict=True))
+    return SettingsDebt(entry[1], _identity_in(entry[2]), (), pairs)
+
+
+def _owed_out(owed: Owed) -> bytes:
+    probe, setting = owed.probe, owed.setting
+    acts: list[str] = []
+    for act in owed.acts:
+        acts += [act.kind, act.path, act.data, *_counted(act.argv)]
+    return line(
+        "value",
+        setting.device,
+        setting.tunable,
+        setting.value,
+        probe.path,
+        probe.pick,
+        probe.key,
+        probe.absent,
+        *_counted(probe.argv),
+        str(len(owed.acts)),
+        *acts,
+    )
+
+
+def _counted(words: Sequence[str]) -> list[str]:
+    return [str(len(words)), *words]
+
+
+def _owed_in(entry: list[str]) -> Owed:
+    rest = iter(entry[1:])
+    setting = Setting(next(rest), next(rest), next(rest))
+    path, pick, key, absent = (next(rest) for _ in range(4))
+    probe = Probe(path, _taken(rest), cast("Pick", pick), key, absent)
+    acts = tuple(_act_in(rest) for _ in range(int(next(rest))))
+    if list(rest):
+        raise ValueError(entry)
+    return Owed(setting, probe, acts)
+
+
+def _act_in(rest: Iterator[str]) -> Act:
+    kind, path, data = next(rest), next(rest), next(rest)
+    if kind not in ("write", "save", "remove", "run"):
+        raise ValueError(kind)
+    return Act(cast("Any", kind), path, data, _taken(rest))
+
+
+def _taken(rest: Iterator[str]) -> tuple[str, ...]:
+    return tuple(next(rest) for _ in range(int(next(rest))))
+
+
+def _made_in(entry: list[str]) -> MadeDebt:
+    pairs = (word.partition("=") for word in entry[2:])
+    return MadeDebt(entry[1], {name: value for name, _, value in pairs})
+
+
+def _identity_out(identity: Identity | None) -> str:
     if identity is None:
-        return None
-    return {
-        "kernel_name": identity.kernel_name,
-        "devno": identity.devno,
-        "size": identity.size,
-        "ids": [list(pair) for pair in identity.ids],
-    }
+        return ""
+    return json.dumps(
+        {
+            "kernel_name": identity.kernel_name,
+            "devno": identity.devno,
+            "size": identity.size,
+            "ids": [list(pair) for pair in identity.ids],
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
 
 
-def _identity_in(entry: dict[str, Any] | None) -> Identity | None:
-    if entry is None:
+def _identity_in(text: str) -> Identity | None:
+    if not text:
         return None
+    entry = json.loads(text)
     return Identity(
         kernel_name=str(entry["kernel_name"]),
         devno=str(entry["devno"]),

@@ -92,7 +92,7 @@ def _read(host: Host, device: str, rows: Iterable[Tunable]) -> Values:
     values = {}
     for row in rows:
         with suppress(FileRefused):
-            values[row.name] = row.observe(host.read(row.file(device)))
+            values[row.name] = row.observe(host.read(row.file(device))) or ""
     return values
 
 
@@ -108,7 +108,7 @@ def _levels(host: Host, device: str, row: Tunable) -> tuple[str, ...]:
     domain = _domain(host, device, row)
     if domain is None:
         return ()
-    now = row.observe(host.read(row.file(device)))
+    now = row.observe(host.read(row.file(device))) or ""
     return tuple(dict.fromkeys([*(domain.choices or (_low(domain), _high(domain))), now]))
 
 

@@ -13,10 +13,10 @@ from iotrial.execute.debris import unmake
 from iotrial.execute.identity import identify
 from iotrial.execute.journal import Session, SettingsDebt, sessions
 from iotrial.execute.load import end_loads
-from iotrial.execute.tuning import observe, put_back
+from iotrial.execute.tuning import put_back
+from iotrial.hosts.steps import reads
 from iotrial.model.host import Host
-from iotrial.model.tunable import Setting
-from iotrial.tunables import tunable as find
+from iotrial.model.step import Look
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -78,12 +78,17 @@ def boot_id(host: Host) -> str:
 def _pay_settings(host: Host, debt: SettingsDebt, payment: Payment) -> None:
     stranger = _stranger(host, debt)
     if stranger:
-        payment.owed += [f"{setting} ({stranger})" for setting in debt.values]
+        payment.owed += [f"{each.setting} ({stranger})" for each in debt.values]
         return
     if debt.device and _gone(host, debt.device):
         payment.notes.append(f"{debt.device} is gone, and its settings went with it")
         return
-    differing = [setting for setting in debt.values if not _in_force(host, setting)]
+    seen = host.batch([Look(each.probe) for each in debt.values])
+    differing = [
+        each.setting
+        for each, answer in zip(debt.values, seen, strict=True)
+        if reads(each.probe, answer) != each.setting.value
+    ]
     owed = put_back(host, debt.values)
     payment.owed += owed
     payment.done += [f"restored {s}" for s in differing if not any(str(s) in o for o in owed)]
@@ -106,13 +111,6 @@ def _stranger(host: Host, debt: SettingsDebt) -> str:
     was = ", ".join(f"{kind} {value}" for kind, value in debt.identity.stable)
     found = ", ".join(f"{kind} {value}" for kind, value in now.stable)
     return f"{debt.device} is another disk now: it was {was}; it is {found}"
-
-
-def _in_force(host: Host, setting: Setting) -> bool:
-    try:
-        return observe(host, find(setting.tunable), setting.device) == setting.value
-    except IotrialError:
-        return False
 
 
 def forget(host: Host, folder: str) -> Payment:

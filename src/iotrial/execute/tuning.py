@@ -1,20 +1,24 @@
 """Settings: snapshot the group, apply in order, read back, put back.
 
 The law (``docs/decisions/0004``): the *group* is what will be written and everything those writes
-move, transitively.  A value is written only where it differs from what is read at that moment:
-a needless write can move other values and can switch hidden state (writing ``wbt_lat_usec`` by
-hand stops bfq from managing it).
+move, transitively.  A value is written only where it differs from what is read at that moment, on
+the host itself: a needless write can move other values and can switch hidden state (writing
+``wbt_lat_usec`` by hand stops bfq from managing it).
+
+Each function is one round trip, however many settings there are, unless something is refused.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iotrial.errors import FileRefused, SettingLost, SettingRefused
+from iotrial.hosts.steps import reads
 from iotrial.model.host import Host
-from iotrial.model.tunable import Setting, Tunable
+from iotrial.model.step import NOT_HERE, Answer, Hold, Look, Probe
+from iotrial.model.tunable import Owed, Setting, Tunable
 from iotrial.tunables import group as closure
 from iotrial.tunables import tunable as find
 
@@ -22,47 +26,75 @@ PASSES = 3
 """Putting back one value may move one already put back (never seen with ranks right): look
 again this often before calling a value owed."""
 
-_NOT_HERE = (errno.ENOENT, errno.ENODEV, errno.ENXIO, errno.EOPNOTSUPP, errno.EINVAL)
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Tunables held together on one device, in rank order, and what they read at the start."""
+    """Tunables held together on one device, in rank order, and what is owed of them: their
+    values at the start."""
 
     device: str
     tunables: tuple[Tunable, ...]
-    values: tuple[Setting, ...]
+    owed: tuple[Owed, ...]
+
+    @property
+    def values(self) -> tuple[Setting, ...]:
+        return tuple(each.setting for each in self.owed)
 
 
 def observe(host: Host, knob: Tunable, device: str) -> str | None:
     """The value in force, or None where the knob does not exist now (``iosched/*`` of another
     scheduler).  Raises FileRefused for a file that is there and cannot be read."""
-    try:
-        raw = host.read(knob.file(device))
-    except FileRefused as refused:
-        if refused.errno in _NOT_HERE:
-            return None
-        raise
-    return knob.observe(raw)
+    return _value(host, knob.probe(device), _look(host, [knob.probe(device)])[0])
+
+
+def _look(host: Host, probes: Iterable[Probe]) -> tuple[Answer, ...]:
+    return host.batch([Look(probe) for probe in probes])
+
+
+def _value(host: Host, probe: Probe, answer: Answer) -> str | None:
+    value = reads(probe, answer)
+    if value is None and probe.path and answer.errno and answer.errno not in NOT_HERE:
+        raise FileRefused(host.name, "read", probe.path, answer.errno)
+    return value
 
 
 def snapshot(host: Host, names: Iterable[str], device: str) -> Group:
     """The group of these tunables on ``device``, as it is now."""
-    knobs = closure(names)
-    seen = ((knob, observe(host, knob, device)) for knob in knobs)
-    values = tuple(Setting(device, k.name, value) for k, value in seen if value is not None)
-    return Group(device, tuple(knobs), values)
+    return snapshots(host, {device: tuple(names)})[0]
 
 
-def read_back(host: Host, group: Group) -> tuple[Setting, ...]:
-    """Every value of the group that can be read now, in rank order."""
-    seen = ((knob, observe(host, knob, group.device)) for knob in group.tunables)
-    return tuple(Setting(group.device, k.name, value) for k, value in seen if value is not None)
+def snapshots(host: Host, wanted: Mapping[str, Iterable[str]]) -> tuple[Group, ...]:
+    """The groups of these tunables on each device."""
+    knobs = {device: closure(names) for device, names in wanted.items()}
+    asked = [(device, knob, knob.probe(device)) for device in knobs for knob in knobs[device]]
+    answers = _look(host, [probe for _, _, probe in asked])
+    owed: dict[str, list[Owed]] = {device: [] for device in knobs}
+    for (device, knob, probe), answer in zip(asked, answers, strict=True):
+        value = _value(host, probe, answer)
+        if value is not None:
+            former = Setting(device, knob.name, value)
+            owed[device].append(Owed(former, probe, knob.acts(device, value)))
+    return tuple(Group(device, tuple(knobs[device]), tuple(owed[device])) for device in knobs)
+
+
+def read_back(host: Host, groups: Iterable[Group]) -> tuple[Setting, ...]:
+    """Every value of the groups that can be read now, in rank order."""
+    asked = [
+        (group.device, knob, knob.probe(group.device))
+        for group in groups
+        for knob in group.tunables
+    ]
+    answers = _look(host, [probe for _, _, probe in asked])
+    seen = [
+        (device, knob.name, _value(host, probe, answer))
+        for (device, knob, probe), answer in zip(asked, answers, strict=True)
+    ]
+    return tuple(Setting(device, name, value) for device, name, value in seen if value is not None)
 
 
 def in_order(settings: Iterable[Setting]) -> list[Setting]:
     """By rank: a write comes before the values it moves, in apply and in restore alike."""
-    return sorted(settings, key=lambda s: (s.device, find(s.tunable).rank, s.tunable))
+    return sorted(settings, key=lambda s: (find(s.tunable).rank, s.device, s.tunable))
 
 
 def apply(host: Host, settings: Sequence[Setting]) -> None:
@@ -74,40 +106,39 @@ def apply(host: Host, settings: Sequence[Setting]) -> None:
     Raises SettingRefused when the kernel says no, SettingLost when it says yes and another value
     is read; in both cases the caller still owes, and pays, what was there before.
     """
-    waiting = in_order(settings)
-    while waiting:
-        refused = [(setting, refusal) for setting in waiting if (refusal := _try(host, setting))]
+    ordered = in_order(settings)
+    if not ordered:
+        return
+    waiting = ordered
+    while True:
+        looks = [Look(find(s.tunable).probe(s.device)) for s in ordered]
+        answers = host.batch([*map(_hold, waiting), *looks])
+        tried = zip(waiting, answers[: len(waiting)], strict=True)
+        refused = [(setting, answer) for setting, answer in tried if answer.errno]
+        if not refused:
+            break
         if len(refused) == len(waiting):
-            raise refused[0][1]
+            raise _refusal(host, *refused[0])
         # What was refused may be taken now: a low limit must stay below its high one.
         waiting = [setting for setting, _ in refused]
-    for setting in in_order(settings):
-        _confirm(host, find(setting.tunable), setting)
+    for setting, answer in zip(ordered, answers[len(waiting) :], strict=True):
+        _confirm(host, setting, answer)
 
 
-def _try(host: Host, setting: Setting) -> SettingRefused | None:
-    """Write a setting that is not in force already; the refusal, if that is the answer."""
+def _hold(setting: Setting) -> Hold:
     knob = find(setting.tunable)
-    if observe(host, knob, setting.device) == setting.value:
-        return None
-    try:
-        _write(host, knob, setting)
-    except SettingRefused as refusal:
-        return refusal
-    return None
+    acts = knob.acts(setting.device, setting.value)
+    return Hold(knob.probe(setting.device), setting.value, acts)
 
 
-def _write(host: Host, knob: Tunable, setting: Setting) -> None:
-    try:
-        host.write(knob.file(setting.device), setting.value.encode())
-    except FileRefused as refused:
-        raise SettingRefused(
-            f"{host.name}: the kernel refuses {setting} ({refused})",
-            tunable=setting.tunable,
-            device=setting.device,
-            value=setting.value,
-            advice=_remedy(refused.errno, setting),
-        ) from refused
+def _refusal(host: Host, setting: Setting, answer: Answer) -> SettingRefused:
+    return SettingRefused(
+        f"{host.name}: the kernel refuses {setting} ({answer.complaint})",
+        tunable=setting.tunable,
+        device=setting.device,
+        value=setting.value,
+        advice=_remedy(answer.errno, setting),
+    )
 
 
 def _remedy(code: int, setting: Setting) -> str:
@@ -120,60 +151,41 @@ def _remedy(code: int, setting: Setting) -> str:
         return "/sys is read-only here, as in a container: run on the host itself."
     if code in (errno.EACCES, errno.EPERM):
         return "Changing settings needs root."
+    if code == errno.EBUSY:
+        return "Something is using it: see who (fuser, lsof), end that, and try again."
     return "Leave the level out, or the cell with [[exclude]]; `iotrial knobs` says what is taken."
 
 
-def _confirm(host: Host, knob: Tunable, setting: Setting) -> None:
-    observed = observe(host, knob, setting.device)
+def _confirm(host: Host, setting: Setting, answer: Answer) -> None:
+    probe = find(setting.tunable).probe(setting.device)
+    observed = _value(host, probe, answer)
     if observed != setting.value:
         raise SettingLost(
-            f"{host.name}: {setting} was accepted, but {knob.file(setting.device)} reads"
-            f" {observed!r}",
+            f"{host.name}: {setting} was accepted, but {probe.place} reads {observed!r}",
             advice="Use the value the kernel keeps as the level, or leave it out.",
         )
 
 
-def put_back(host: Host, owed: Sequence[Setting]) -> tuple[str, ...]:
-    """Restore what differs, in order, and read back.  Twice is once.
+def put_back(host: Host, owed: Sequence[Owed]) -> tuple[str, ...]:
+    """Restore what differs, in the order given (of the snapshot: by rank), and read back.  Twice
+    is once.
 
     Gives back one line for each value still owed; empty means that everything reads as before.
     """
-    ordered = in_order(owed)
-    complaints: dict[Setting, str] = {}
-    for _ in range(PASSES):
-        complaints = {}
-        for setting in ordered:
-            complaint = _put_back_one(host, setting)
-            if complaint:
-                complaints[setting] = complaint
-        if all(_reads(host, setting) for setting in ordered):
-            return ()
-    return tuple(
-        f"{setting} ({complaints.get(setting) or _now(host, setting)})"
-        for setting in ordered
-        if not _reads(host, setting)
-    )
+    left: tuple[str, ...] = ()
+    for _ in range(PASSES if owed else 0):
+        holds = [Hold(each.probe, each.setting.value, each.acts) for each in owed]
+        answers = host.batch([*holds, *(Look(each.probe) for each in owed)])
+        done, seen = answers[: len(owed)], answers[len(owed) :]
+        left = tuple(
+            f"{each.setting} ({_why(each.probe, act, now)})"
+            for each, act, now in zip(owed, done, seen, strict=True)
+            if reads(each.probe, now) != each.setting.value
+        )
+        if not left:
+            break
+    return left
 
 
-def _put_back_one(host: Host, setting: Setting) -> str:
-    if _reads(host, setting):
-        return ""
-    try:
-        host.write(find(setting.tunable).file(setting.device), setting.value.encode())
-    except FileRefused as refused:
-        return str(refused)
-    return ""
-
-
-def _reads(host: Host, setting: Setting) -> bool:
-    try:
-        return observe(host, find(setting.tunable), setting.device) == setting.value
-    except FileRefused:
-        return False
-
-
-def _now(host: Host, setting: Setting) -> str:
-    try:
-        return f"reads {observe(host, find(setting.tunable), setting.device)!r}"
-    except FileRefused as refused:
-        return str(refused)
+def _why(probe: Probe, act: Answer, now: Answer) -> str:
+    return act.complaint or now.complaint or f"reads {reads(probe, now)!r}"

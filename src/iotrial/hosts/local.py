@@ -11,12 +11,15 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
 from iotrial.hosts.process import LocalProcess, drain, end_group
+from iotrial.hosts.steps import perform
+from iotrial.hosts.watching import watching
 from iotrial.model.host import Completed
+from iotrial.model.step import Answer, Step
 
 NOT_FOUND = 127
 """What a shell answers for a program that is not installed (POSIX.1-2017, 2.8.2)."""
@@ -118,12 +121,14 @@ class LocalHost:
                 # A second write(2) to sysfs would be a second setting.
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    def save(self, path: str, data: bytes) -> None:
+    def save(self, path: str, data: bytes, *, private: bool = True) -> None:
         target = Path(path)
         beside = target.with_name(f".{target.name}.new")
         with _refusal(self.name, "save", path):
             _make_folder(target.parent)
             _put(beside, data, os.O_TRUNC)
+            if not private:
+                _keep(target, beside)
             beside.replace(target)
             _sync_folder(target.parent)
 
@@ -147,6 +152,12 @@ class LocalHost:
     def list(self, path: str) -> list[str]:
         with _refusal(self.name, "list", path):
             return sorted(os.listdir(path))  # noqa: PTH208 (names, not paths)
+
+    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+        return perform(self, steps)
+
+    def guard(self, argv: Sequence[str], *, every: float) -> AbstractContextManager[None]:
+        return watching(self.name, argv, every=every, environment=_environment({"LC_ALL": "C"}))
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:
@@ -238,6 +249,17 @@ def _put(path: Path, data: bytes, how: int) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _keep(former: Path, new: Path) -> None:
+    """Give a new file the owner and mode of the one it replaces; 0644 where there was none."""
+    try:
+        was = former.stat()
+    except FileNotFoundError:
+        new.chmod(0o644)
+        return
+    os.chown(new, was.st_uid, was.st_gid)
+    new.chmod(stat.S_IMODE(was.st_mode))
 
 
 def _sync_folder(folder: Path) -> None:

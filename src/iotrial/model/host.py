@@ -1,7 +1,7 @@
 """Host: a machine we can act on.
 
 A host is the one seam between iotrial and a machine.  ``iotrial.hosts`` has its kinds (local,
-fake; later SSH), and one conformance suite that all of them pass.  Commands are argument
+SSH, fake), and one conformance suite that all of them pass.  Commands are argument
 vectors: nothing here ever reaches a shell.
 """
 
@@ -12,6 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from iotrial.model.step import Answer, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,10 @@ class Host(Protocol):
         semantics relied upon.  Raises :class:`~iotrial.errors.FileRefused` (with errno)."""
         ...
 
-    def save(self, path: str, data: bytes) -> None:
+    def save(self, path: str, data: bytes, *, private: bool = True) -> None:
         """Make or replace a file durably: beside, fsync, rename, fsync of the folder; mode 0600,
-        missing folders made with 0700.  Raises :class:`~iotrial.errors.FileRefused`."""
+        missing folders made with 0700.  Unless ``private`` one that exists keeps its owner and
+        mode, and a new one has mode 0644.  Raises :class:`~iotrial.errors.FileRefused`."""
         ...
 
     def append(self, path: str, data: bytes) -> None:
@@ -113,6 +116,24 @@ class Host(Protocol):
 
     def list(self, path: str) -> list[str]:
         """Sorted names in a folder.  Raises :class:`~iotrial.errors.FileRefused` (with errno)."""
+        ...
+
+    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+        """Do the steps in order and answer each: one round trip, however many they are.
+
+        A step that is refused does not keep the ones after it from being done.  Raises
+        :class:`~iotrial.errors.HostUnreachable` when the host is gone.
+        """
+        ...
+
+    def guard(self, argv: Sequence[str], *, every: float) -> AbstractContextManager[None]:
+        """Have ``argv`` watch over the host while the context lives, also when we are killed.
+
+        It is started apart from us (a session of its own, no mark), says ``ready`` when it
+        watches, and is told a line ``.`` every ``every`` seconds on its stdin for as long as we
+        live and reach it; ``done`` when the context is left.  End of file means that we died.
+        Raises :class:`~iotrial.errors.HostError` where it does not get ready within 10 s.
+        """
         ...
 
     def lock(self, path: str) -> AbstractContextManager[None]:

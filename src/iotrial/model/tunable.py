@@ -1,7 +1,7 @@
 """Tunable: one knob.  Setting: a tunable at a value on a device.
 
-A tunable never calls a host.  It says, as data, which file to read and what to write; packages
-that act (``iotrial.execute``) do the rest and can therefore batch, order and journal.
+A tunable never calls a host.  It says, as data, where its value is read and how it is changed;
+packages that act (``iotrial.execute``) do the rest and can therefore batch, order and journal.
 """
 
 from __future__ import annotations
@@ -10,6 +10,31 @@ import fnmatch
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
+
+from iotrial.model.step import Act, Pick, Probe
+
+Scope = Literal[
+    "host",  # one for the whole machine
+    "device",  # the block device under test, as a file system on it sees it
+    "disk",  # the disks at the bottom of it: paths of a multipath map, members, legs
+    "scsi-host",  # their adapters (host0)
+    "nvme",  # their NVMe controllers (nvme0)
+    "remote-port",  # the Fibre Channel ports behind them
+    "iscsi-session",  # the iSCSI sessions behind them
+    "map",  # the multipath map, by name
+    "array",  # the md array (md0)
+    "volume",  # the logical volume (group/name)
+    "mount",  # the mount point of the target
+    "bdi",  # the backing device of its file system (major:minor), as NFS has one
+    "nic",  # the network interface towards it
+    "rx",  # each receive queue of that interface (eth0/queues/rx-0)
+    "tx",  # each of its transmit queues
+    "irq",  # each interrupt of adapters, controllers and interfaces on the way to it (number)
+    "cpu",  # each CPU (cpu0)
+    "cgroup",  # major:minor of the device, in the control group of the load
+]
+"""What a tunable belongs to.  :class:`~iotrial.model.topology.Topology` knows what a target has
+of each; a study may name it itself (``on = "eth0"``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +70,20 @@ def _anything(_raw: bytes) -> Domain:
     return Domain()
 
 
-def _plain(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace").strip()
-
-
 @dataclass(frozen=True, slots=True)
 class Tunable:
     """One knob of a family; a row in the family's table.
 
-    ``path`` is a template of the control file: ``{device}`` is the kernel name of the block
-    device, empty for host-wide knobs.  ``rank`` orders writes: a lower rank is written first, in
-    apply and in restore alike, because what it moves has a higher rank.  ``moves`` are patterns
-    (fnmatch) of tunable names whose value a write to this one may change.
-    ``observe`` turns the file's bytes into the value in force.
+    Read: the file ``path``, or what the command ``read`` prints; ``pick``, ``key`` and ``absent``
+    as in :class:`~iotrial.model.step.Probe`.  Changed: by writing the value to ``path``, by the
+    commands ``change``, or by what ``how(device, value)`` gives back.  In ``path``, ``key``,
+    ``read`` and ``change``, ``{device}`` is the name of what the tunable belongs to (empty for the
+    host's), in ``change`` also ``{value}``; each word of a command stays one word.
+
+    ``rank`` orders writes: a lower rank is written first, in apply and in restore alike, because
+    what it moves has a higher rank.  ``moves`` are patterns (fnmatch) of tunable names whose value
+    a write to this one may change.  ``domain`` gets what was read.  ``reload`` says why a value
+    cannot be changed while the machine runs ('': it can): such a tunable is no factor of a trial.
     """
 
     name: str
@@ -71,12 +97,44 @@ class Tunable:
     source: str = ""
     rank: int = 50
     moves: tuple[str, ...] = ()
-    scope: Literal["device", "host"] = "device"
+    scope: Scope = "device"
     domain: Callable[[bytes], Domain] = field(default=_anything)
-    observe: Callable[[bytes], str] = field(default=_plain)
+    read: tuple[str, ...] = ()
+    pick: Pick = "text"
+    key: str = ""
+    absent: str = ""
+    change: tuple[tuple[str, ...], ...] = ()
+    how: Callable[[str, str], tuple[Act, ...]] | None = None
+    reload: str = ""
+
+    def probe(self, device: str) -> Probe:
+        """Where its value on ``device`` is read."""
+        return Probe(
+            path="" if self.read else self.path.format(device=device),
+            argv=tuple(word.format(device=device) for word in self.read),
+            pick=self.pick,
+            key=self.key.format(device=device),
+            absent=self.absent,
+        )
+
+    def acts(self, device: str, value: str) -> tuple[Act, ...]:
+        """What makes it ``value`` on ``device``."""
+        if self.how is not None:
+            return self.how(device, value)
+        if self.change:
+            return tuple(
+                Act("run", argv=tuple(word.format(device=device, value=value) for word in command))
+                for command in self.change
+            )
+        return (Act("write", path=self.path.format(device=device), data=value),)
 
     def file(self, device: str) -> str:
-        return self.path.format(device=device)
+        """Where it is read, for people."""
+        return self.probe(device).place
+
+    def observe(self, raw: bytes) -> str | None:
+        """The value in what was read."""
+        return self.probe("").value(raw)
 
     def moved_by(self, other: Tunable) -> bool:
         return any(fnmatch.fnmatchcase(self.name, pattern) for pattern in other.moves)
@@ -93,3 +151,13 @@ class Setting:
     def __str__(self) -> str:
         where = f" on {self.device}" if self.device else ""
         return f"{self.tunable}={self.value}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """A former value, and all that is needed to see whether it is in force and to give it back:
+    as data, so that whoever pays it need not know the tunable."""
+
+    setting: Setting
+    probe: Probe
+    acts: tuple[Act, ...]

@@ -16,7 +16,6 @@ cannot be written back, and 0 cannot be left again: seen on loop devices with 6.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -46,13 +45,6 @@ def schedulers(raw: bytes) -> Domain:
     return Domain(choices=names, aliases=tuple(a for a in _ALIASES if a[1] in names))
 
 
-def scheduler_in_force(raw: bytes) -> str:
-    """``none [mq-deadline] kyber`` → ``mq-deadline``; a queue with no choice says ``none``."""
-    text = raw.decode("ascii", "replace")
-    chosen = re.search(r"\[([^\]]+)\]", text)
-    return chosen[1] if chosen else text.strip()
-
-
 def _between(low: int | None, high: int | None) -> DomainOf:
     return lambda _raw: Domain(low=low, high=high)
 
@@ -76,7 +68,7 @@ _OWN = (
         rank=10,
         moves=("queue.nr_requests", "queue.async_depth", "queue.iosched.*", "queue.wbt_lat_usec"),
         domain=schedulers,
-        observe=scheduler_in_force,
+        pick="chosen",
         risk=(
             "Even writing the scheduler in force resets nr_requests under `none`. bfq turns"
             " writeback throttling off, unless wbt_lat_usec was ever written by hand."

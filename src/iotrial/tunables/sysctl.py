@@ -48,11 +48,6 @@ REFUSED = {
 """Keys that are no settings to try, and why."""
 
 
-def observe(raw: bytes) -> str:
-    """``4096\\t87380\\t16777216`` reads as ``4096 87380 16777216``: as people write it."""
-    return " ".join(raw.decode("utf-8", "replace").split())
-
-
 def _between(low: int | None, high: int | None = None) -> Domain:
     return Domain(low=low, high=high)
 
@@ -84,7 +79,6 @@ def _sysctl(  # noqa: PLR0913 (a row of a table)
         moves=tuple(f"sysctl.{other}" for other in moves),
         scope="host",
         domain=lambda _raw: takes,
-        observe=observe,
     )
 
 

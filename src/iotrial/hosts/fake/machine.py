@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from iotrial.hosts import fake_proc
-from iotrial.hosts.fake_disk import Disk, block, holder
-from iotrial.hosts.fake_queue import refuse
-from iotrial.hosts.fake_sysctl import Sysctls
+from iotrial.hosts.fake import proc as fake_proc
+from iotrial.hosts.fake.disk import Disk, block, holder
+from iotrial.hosts.fake.part import Control, Part, all_parts
+from iotrial.hosts.fake.queue import refuse
+from iotrial.hosts.fake.sysctl import Sysctls
 
 BLOCKS = "/sys/devices/virtual/block"
 CONTROLLER = 100
@@ -76,6 +77,7 @@ class Machine:
         """What a reboot does: settings, processes, loop devices and memory filesystems go."""
         self.boot_id = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
         self.sysctls = Sysctls()
+        self.parts: dict[str, Part] = all_parts()
         self.tasks: dict[int, Task] = {}
         self.ended: dict[int, int] = {}
         self.next_pid = 4000
@@ -93,6 +95,8 @@ class Machine:
     def relink(self) -> None:
         """To be called when block devices came or went."""
         self._links = {"/proc/self": f"/proc/{CONTROLLER}"}
+        for part in self.parts.values():
+            self._links |= part.links()
         self.nodes: dict[str, tuple[int, int]] = {}
         for each in self.blocks.values():
             self._add_links(each.name, each.devno, each.folder)
@@ -138,8 +142,10 @@ class Machine:
         return "directory" if any(name.startswith(below) for name in self.folders) else ""
 
     def _kind_of_kernel_file(self, real: str) -> str:
+        if self._control(real) is not None:
+            return "regular file"
         if real.startswith(f"{BLOCKS}/"):
-            return self._kind_of_block_file(real)
+            return self._kind_of_block_file(real) or self._kind_above_controls(real)
         below = f"{real}/"
         for name in self._kernel_paths(below):
             if name.startswith(below):
@@ -147,6 +153,10 @@ class Machine:
             if name == real:
                 return "regular file"
         return ""
+
+    def _kind_above_controls(self, real: str) -> str:
+        paths = (path for part in self.parts.values() for path in part.controls())
+        return "directory" if any(path.startswith(f"{real}/") for path in paths) else ""
 
     def _kind_of_block_file(self, real: str) -> str:
         try:
@@ -169,6 +179,8 @@ class Machine:
                 yield from (f"{each.folder}/{name}/" for name in each.folders())
             else:
                 yield f"{each.folder}/"
+        for part in self.parts.values():
+            yield from part.controls()
         if below.startswith("/proc/"):
             yield from (f"/proc/{name}" for name in self.proc())
             for pid in (CONTROLLER, *self.tasks):
@@ -189,12 +201,18 @@ class Machine:
         real = self.real(path)
         if real in self.files:
             return self.files[real].data
+        if (control := self._control(real)) is not None:
+            return f"{control.value}\n".encode()
         if real.startswith(f"{BLOCKS}/"):
             return self._read_block(*real.removeprefix(f"{BLOCKS}/").split("/", 1))
         text = self._read_proc(real.removeprefix("/proc/")) if real.startswith("/proc/") else None
         if text is None:
             raise refuse(errno.EISDIR if self.kind(real) == "directory" else errno.ENOENT)
         return text.encode()
+
+    def _control(self, real: str) -> Control | None:
+        found = (part.controls().get(real) for part in self.parts.values())
+        return next((control for control in found if control is not None), None)
 
     def _read_block(self, name: str, rest: str = "") -> bytes:
         if name not in self.blocks:
@@ -212,6 +230,11 @@ class Machine:
         if real in self.files:
             old = self.files[real]
             old.data = data + old.data[len(data) :]
+        elif (control := self._control(real)) is not None:
+            if control.take is None:
+                raise refuse(errno.EACCES)
+            text = control.take(data.decode("utf-8", "replace"))
+            control.value = control.value if text is None else text
         elif self.kind(real) == "directory":
             raise refuse(errno.EISDIR)
         elif not self.kind(real):

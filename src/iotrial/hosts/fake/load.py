@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from iotrial.hosts import fake_fio
-from iotrial.hosts.fake_commands import COMMANDS, Said
-from iotrial.hosts.fake_disk import SECTOR, Block
-from iotrial.hosts.fake_fio import Command, Work
-from iotrial.hosts.fake_machine import Machine, Task
+from iotrial.hosts.fake import fio as fake_fio
+from iotrial.hosts.fake.commands import COMMANDS, Said
+from iotrial.hosts.fake.disk import SECTOR, Block
+from iotrial.hosts.fake.fio import Command, Work
+from iotrial.hosts.fake.machine import Machine, Task
 from iotrial.units import parse_bytes
 
 Moves = dict[str, tuple[float, float, float, float]]

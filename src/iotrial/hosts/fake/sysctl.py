@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 
-from iotrial.hosts.fake_queue import refuse
+from iotrial.hosts.fake.queue import refuse
 
 START = {
     "vm/dirty_ratio": "20",

@@ -9,30 +9,20 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
-from iotrial.hosts import fake_fio, fake_proc
-from iotrial.hosts.fake_disk import loop
-from iotrial.hosts.fake_machine import CHARACTERS, CONTROLLER, Machine
+from iotrial.hosts.fake import fio as fake_fio
+from iotrial.hosts.fake import proc as fake_proc
+from iotrial.hosts.fake.disk import loop
+from iotrial.hosts.fake.machine import CHARACTERS, CONTROLLER, Machine
+from iotrial.hosts.fake.part import Program, Said
 from iotrial.units import parse_bytes, parse_seconds
 
 _FILL_RATE = 500e6  # bytes per second, of dd
 _BLOCK = 4096
 _LOOP = re.compile(r"/dev/loop([0-9]+)")
 _TYPES = {"ext4": "ext2/ext3", "devtmpfs": "tmpfs"}  # as stat(1) calls them
-
-
-class Said(NamedTuple):
-    """What a command says: exit status, stdout, stderr."""
-
-    exit: int = 0
-    stdout: str = ""
-    stderr: str = ""
-
-
-Command = Callable[[Machine, Sequence[str], bytes], Said]
 
 
 def _fail(words: str, status: int = 1) -> Said:
@@ -281,13 +271,6 @@ def _fio(_machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
     return _fail(f"fio: engine {asked[0]} not loadable" if asked else "No job(s) defined")
 
 
-class Program(NamedTuple):
-    """``changes``: does it change the state of the machine?"""
-
-    command: Command
-    changes: bool
-
-
 COMMANDS: dict[str, Program] = {
     "blkid": Program(_blkid, changes=False),
     "cat": Program(lambda _m, _a, stdin: Said(0, stdin.decode()), changes=False),
@@ -313,9 +296,19 @@ COMMANDS: dict[str, Program] = {
 }
 
 
-def changes(argv: Sequence[str]) -> bool:
+def program_of(machine: Machine, argv: Sequence[str]) -> Program | None:
+    """The program that a command names, or None where it is not installed."""
+    name = PurePosixPath(argv[0]).name
+    for part in machine.parts.values():
+        if name in part.programs():
+            return part.programs()[name]
+    return COMMANDS.get(name)
+
+
+def changes(program: Program, argv: Sequence[str]) -> bool:
     """Does this command change the machine?  Claiming a device (O_EXCL) for a moment does not."""
-    return COMMANDS[PurePosixPath(argv[0]).name].changes and not _claims(argv)
+    verdict = program.changes if isinstance(program.changes, bool) else program.changes(argv[1:])
+    return verdict and not _claims(argv)
 
 
 def _claims(argv: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
 """A kernel in a dictionary, as a host: what ``--pretend`` runs on, and the crash tests.
 
-Its block queues behave as a 6.18 kernel's (``fake_queue``), its loads are a pretended fio
-(``fake_fio``), its clock is its own: a whole study takes milliseconds.  It refuses and crashes
+Its block queues behave as a 6.18 kernel's (``queue``), its loads are a pretended fio
+(``fio``), its clock is its own: a whole study takes milliseconds.  It refuses and crashes
 on demand.
 
 Every act that changes the machine is an *operation* and is counted: write, save, append, remove,
@@ -23,11 +23,14 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeVar
 
 from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
-from iotrial.hosts import fake_load
-from iotrial.hosts.fake_commands import COMMANDS, Said, changes, send
-from iotrial.hosts.fake_disk import DISKS, Disk, block
-from iotrial.hosts.fake_machine import Machine
+from iotrial.hosts.fake import load as fake_load
+from iotrial.hosts.fake.commands import changes, program_of, send
+from iotrial.hosts.fake.disk import DISKS, Disk, block
+from iotrial.hosts.fake.machine import Machine
+from iotrial.hosts.fake.part import Said
+from iotrial.hosts.steps import perform
 from iotrial.model.host import Completed
+from iotrial.model.step import Answer, Step
 
 _T = TypeVar("_T")
 
@@ -144,6 +147,9 @@ class FakeHost:
         sysctls = {
             f"/proc/sys/{path}": value for path, value in self.machine.sysctls.values.items()
         }
+        for name, part in self.machine.parts.items():
+            sysctls |= {path: each.value for path, each in part.controls().items()}
+            sysctls |= {f"{name}: {what}": value for what, value in part.settings().items()}
         return sysctls | {
             f"/sys/block/{each.name}/queue/{name}": value
             for each in self.machine.blocks.values()
@@ -157,7 +163,7 @@ class FakeHost:
 
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
         machine, command = self.alive(), tuple(argv)
-        program = COMMANDS.get(PurePosixPath(command[0]).name)
+        program = program_of(machine, command)
         if program is None:
             return Completed(command, 127, b"", f"{command[0]}: command not found\n".encode())
         if command[0] == "sleep" and float(command[1]) > timeout:
@@ -167,7 +173,7 @@ class FakeHost:
         def act() -> Said:
             return program.command(machine, command[1:], stdin)
 
-        said = self.change(" ".join(command), act) if changes(command) else act()
+        said = self.change(" ".join(command), act) if changes(program, command) else act()
         return Completed(command, said.exit, said.stdout.encode(), said.stderr.encode())
 
     def start(
@@ -175,10 +181,9 @@ class FakeHost:
     ) -> FakeProcess:
         """``folder`` is a real one: the pretended fio writes its result there when it ends."""
         machine, command = self.alive(), tuple(argv)
-        program = PurePosixPath(command[0]).name
-        if program not in COMMANDS:
+        if program_of(machine, command) is None:
             raise ToolMissing(
-                f"{self.name}: {program} cannot be started: it is not installed",
+                f"{self.name}: {command[0]} cannot be started: it is not installed",
                 advice="The fake host knows fio.",
             )
         luck = random.Random(f"{self._seed}:{self._loads}")
@@ -200,11 +205,13 @@ class FakeHost:
         with self._refusal("write", path):
             self.change(f"write {path}", lambda: self.machine.write(path, data))
 
-    def save(self, path: str, data: bytes) -> None:
+    def save(self, path: str, data: bytes, *, private: bool = True) -> None:
         beside = str(PurePosixPath(path).with_name(f".{PurePosixPath(path).name}.new"))
 
         def replaced() -> None:
-            self.machine.put(path, data)
+            old = self.machine.files.get(self.machine.real(path))
+            kept = old.mode if old else 0o644
+            self.machine.put(path, data, mode=0o600 if private else kept)
             self.machine.files.pop(self.machine.real(beside), None)
 
         with self._refusal("save", path):
@@ -237,6 +244,15 @@ class FakeHost:
     def list(self, path: str) -> list[str]:
         with self._refusal("list", path):
             return self.alive().names(path)
+
+    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+        return perform(self, steps)
+
+    @contextmanager
+    def guard(self, argv: Sequence[str], *, every: float) -> Iterator[None]:
+        """Nobody watches: what a crash leaves is paid by the next restore, which is tested."""
+        del argv, every
+        yield
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from iotrial.hosts.fake_queue import FakeQueue, loop_queue
+from iotrial.hosts.fake.queue import FakeQueue, loop_queue
 
 SECTOR = 512
 GIB = 2**30

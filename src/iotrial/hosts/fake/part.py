@@ -1,0 +1,75 @@
+"""A part of the fake machine: the state behind one family of settings.
+
+PLUGINS: one file each in ``parts``, with a class ``PART``.  Its control files and programs join
+those of the machine; a reboot makes it anew.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from iotrial.hosts.fake.machine import Machine
+
+
+class Said(NamedTuple):
+    """What a command says: exit status, stdout, stderr."""
+
+    exit: int = 0
+    stdout: str = ""
+    stderr: str = ""
+
+
+Command = Callable[["Machine", Sequence[str], bytes], Said]
+
+
+class Program(NamedTuple):
+    """``changes``: does it change the state of the machine?  (Or: do these arguments?)"""
+
+    command: Command
+    changes: bool | Callable[[Sequence[str]], bool]
+
+
+@dataclass
+class Control:
+    """A control file: what it reads (without the newline), and how it takes a write: the new
+    text, or an OSError raised as the kernel answers (None: it cannot be written, EACCES)."""
+
+    value: str
+    take: Callable[[str], str | None] | None = None
+
+
+class Part(Protocol):
+    """The state of one family, as after a boot."""
+
+    def __init__(self) -> None: ...
+
+    def controls(self) -> Mapping[str, Control]:
+        """Control files by absolute path.  ``take`` gives back the file's new text, or None where
+        it has updated the part itself (then ``controls`` is asked again)."""
+        ...
+
+    def programs(self) -> Mapping[str, Program]:
+        """Programs by name, in addition to those every fake machine has."""
+        ...
+
+    def links(self) -> Mapping[str, str]:
+        """Symbolic links of /sys: path → absolute path."""
+        ...
+
+    def settings(self) -> Mapping[str, str]:
+        """What no control file shows and must read the same after a restore (name → value)."""
+        ...
+
+
+def all_parts() -> dict[str, Part]:
+    """A fresh one of each, by the name of its file."""
+    from iotrial.hosts.fake import parts  # noqa: PLC0415 (the plugins import this module)
+
+    names = sorted(entry.name for entry in pkgutil.iter_modules(parts.__path__))
+    modules = {name: importlib.import_module(f"{parts.__name__}.{name}") for name in names}
+    return {name: module.PART() for name, module in modules.items()}

@@ -1,0 +1,84 @@
+"""Doing steps one by one, with the other verbs of a host: what a batch is where there is no link
+whose round trips would count."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+
+from iotrial.errors import FileRefused
+from iotrial.model.host import Completed, Host
+from iotrial.model.step import NOT_HERE, Act, Answer, Hold, Probe, Step
+
+_WORDS = {os.strerror(code): code for code in errno.errorcode}
+_ACT_WITHIN = 60.0
+"""Seconds that a command of a step may take."""
+
+
+def perform(host: Host, steps: Sequence[Step]) -> tuple[Answer, ...]:
+    """As :meth:`~iotrial.model.host.Host.batch` says."""
+    return tuple(_perform(host, step) for step in steps)
+
+
+def _perform(host: Host, step: Step) -> Answer:
+    seen = look(host, step.probe)
+    if not isinstance(step, Hold) or reads(step.probe, seen) == step.value:
+        return seen
+    for act in step.acts:
+        done = _act(host, act)
+        if done.errno:
+            return Answer(seen.raw, done.errno, done.complaint)
+    return Answer(seen.raw)
+
+
+def look(host: Host, probe: Probe) -> Answer:
+    """What one probe reads."""
+    if probe.argv:
+        return _said(host.run(probe.argv, timeout=_ACT_WITHIN))
+    try:
+        return Answer(host.read(probe.path))
+    except FileRefused as refused:
+        return Answer(b"", refused.errno, str(refused))
+
+
+def reads(probe: Probe, answer: Answer) -> str | None:
+    """The value that an answer to a Look shows; None where there is no such setting."""
+    if answer.errno == 0:
+        return probe.value(answer.raw)
+    if probe.absent and answer.errno in NOT_HERE:
+        return probe.absent
+    return None
+
+
+def code_of(complaint: str) -> int:
+    """The errno that a program's last words name, EIO where they name none.
+
+    >>> code_of("ethtool: netlink error: Operation not supported") == errno.EOPNOTSUPP
+    True
+    """
+    last = complaint.rpartition(": ")[2].strip().rstrip(".")
+    return _WORDS.get(last, errno.EIO)
+
+
+def _said(done: Completed) -> Answer:
+    if done.exit == 0:
+        return Answer(done.stdout)
+    return Answer(b"", code_of(done.complaint), f"`{' '.join(done.argv)}`: {done.complaint}")
+
+
+def _act(host: Host, act: Act) -> Answer:
+    try:
+        match act.kind:
+            case "write":
+                host.write(act.path, act.data.encode("utf-8", "surrogateescape"))
+            case "save":
+                host.save(act.path, act.data.encode("utf-8", "surrogateescape"), private=False)
+            case "remove":
+                host.remove(act.path)
+            case "run":
+                done = _said(host.run(act.argv, timeout=_ACT_WITHIN))
+                return Answer(b"", done.errno, done.complaint)
+    except FileRefused as refused:
+        return Answer(b"", refused.errno, str(refused))
+    return Answer()

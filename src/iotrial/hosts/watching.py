@@ -1,0 +1,90 @@
+"""A watcher beside us: a process that is told that we live, and sees when we do not."""
+
+from __future__ import annotations
+
+import select
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import IO
+
+from iotrial.errors import HostError
+
+READY_WITHIN = 10.0
+LEAVES_WITHIN = 10.0
+"""Seconds it gets to end after ``done``."""
+
+
+@contextmanager
+def watching(
+    host: str, argv: Sequence[str], *, every: float, environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Run ``argv`` as :meth:`~iotrial.model.host.Host.guard` says; ``host`` is for messages.
+
+    The heartbeat is a thread of its own: whatever takes long here (a file being laid out, a
+    command that waits) must not look like death.
+    """
+    process = subprocess.Popen(
+        tuple(argv),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
+    )
+    stop = threading.Event()
+    beat: threading.Thread | None = None
+    try:
+        _await_ready(host, process)
+        beat = threading.Thread(
+            target=_beat, args=(process.stdin, every, stop), daemon=True, name="heartbeat"
+        )
+        beat.start()
+        yield
+    finally:
+        stop.set()
+        if beat is not None:
+            beat.join()
+        _leave(process)
+
+
+def _await_ready(host: str, process: subprocess.Popen[bytes]) -> None:
+    said = b""
+    assert process.stdout is not None  # noqa: S101 (asked for above; for the type checker)
+    if select.select([process.stdout], [], [], READY_WITHIN)[0]:
+        said = process.stdout.readline()
+    if said.strip() == b"ready":
+        return
+    process.kill()
+    _, complaint = process.communicate()
+    why = complaint.decode("utf-8", "replace").strip() or said.decode("utf-8", "replace").strip()
+    raise HostError(
+        f"{host}: the guard that would restore it does not start: {why or 'it says nothing'}",
+        advice="It needs sh, flock and coreutils there. Nothing was changed.",
+    )
+
+
+def _beat(pipe: IO[bytes] | None, every: float, stop: threading.Event) -> None:
+    while not stop.wait(every):
+        try:
+            if pipe is not None:
+                pipe.write(b".\n")
+                pipe.flush()
+        except (OSError, ValueError):
+            return  # it is gone: whoever asks the host next will see that
+
+
+def _leave(process: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError, ValueError):
+        if process.stdin is not None:
+            process.stdin.write(b"done\n")
+            process.stdin.close()
+    try:
+        process.wait(timeout=LEAVES_WITHIN)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
