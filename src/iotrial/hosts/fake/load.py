@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 
 from iotrial.hosts.fake import fio as fake_fio
 from iotrial.hosts.fake.commands import COMMANDS
-from iotrial.hosts.fake.part import Said
 from iotrial.hosts.fake.disk import SECTOR, Block
 from iotrial.hosts.fake.fio import Command, Work
 from iotrial.hosts.fake.machine import Machine, Task
+from iotrial.hosts.fake.part import Said
 from iotrial.units import parse_bytes
 
 Moves = dict[str, tuple[float, float, float, float]]
