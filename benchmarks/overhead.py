@@ -36,6 +36,7 @@ from iotrial.execute.trial import Limits, aimed_at, execute_trial
 from iotrial.hosts.local import LocalHost, wakeup_pipe
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
+from iotrial.plan.available import Offer
 from iotrial.plan.design import next_trials, workload_of
 from iotrial.plan.load import parse_study
 from iotrial.store import Store, create
@@ -101,7 +102,7 @@ def pairs(count: int, seconds: float, folder: Path) -> list[Pair]:
             bench.own_group(["queue.scheduler"], next(iter(bench.aims.values())).device)
             seen = gather(host, tuple(bench.aims.values()), ["fio"])
             facts = numbers(seen)
-            store = create(folder / "results", study, {})
+            store = create(folder / "results", study, Offer())
             store.write_facts(host.name, seen | {"baselines": {"scheduler": "none"}})
             limits = Limits(Unwatched(), interruption, facts)
             trials = next_trials(study, (), ())[:count]
@@ -123,7 +124,7 @@ def _pair(  # noqa: PLR0913, PLR0917
     def bare() -> float:
         from iotrial.plan.design import settings  # noqa: PLC0415
 
-        bench.hold(settings(bench.study, trial, bench.device_of))
+        bench.hold(settings(bench.study, trial, bench.topologies))
         return _bare(bench, trial, dict(limits.facts), folder / f"bare-{trial.number}")
 
     if order.random() < 0.5:
@@ -157,7 +158,7 @@ def _lay_out(results: Path, study: Study, trials: tuple[Trial, ...], source: Pat
     """A results folder of 10,000 trials, each a copy of a real one with noise on its numbers."""
     pattern = next(path for path in sorted((source / "trials").iterdir()) if path.is_dir())
     model = json.loads((pattern / "trial.json").read_text())
-    create(results, study, {}).append_plan(trials)
+    create(results, study, Offer()).append_plan(trials)
     shutil.copytree(source / "hosts", results / "hosts")
     rows = {
         json.loads(line)["folder"]: json.loads(line)

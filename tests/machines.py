@@ -10,9 +10,12 @@ import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import cast
 
 from iotrial.errors import FileRefused
-from iotrial.model.host import Completed
+from iotrial.hosts.steps import perform
+from iotrial.model.host import Completed, Host
+from iotrial.model.step import Answer, Step
 
 DEVICES = "/sys/devices/virtual/block"
 
@@ -50,6 +53,9 @@ class Written:
         if not found:
             raise FileRefused(self.name, "list", path, errno.ENOENT)
         return sorted(found)
+
+    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+        return perform(cast("Host", self), steps)
 
     def exists(self, path: str) -> bool:
         below = path.rstrip("/") + "/"

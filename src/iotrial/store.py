@@ -31,7 +31,7 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
-from iotrial.plan.available import with_available
+from iotrial.plan.available import Offer, with_available
 from iotrial.plan.design import next_trials
 from iotrial.plan.load import parse_study
 from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
@@ -138,11 +138,11 @@ def is_finished(folder: Path) -> bool:
     return not next_trials(results.study, results.planned, results.records)
 
 
-def create(folder: Path, study: Study, choices: Mapping[str, tuple[str, ...]]) -> Store:
+def create(folder: Path, study: Study, offer: Offer) -> Store:
     """A new results folder, or the same study's folder opened again to be resumed.
 
-    ``choices`` are the levels that ``levels = "available"`` stood for; they count for a new
-    folder only, a resumed one keeps its own.  Raises as :func:`check` does.
+    ``offer`` is what the levels come to on this host; it counts for a new folder only, a resumed
+    one keeps its own.  Raises as :func:`check` does.
     """
     check(folder, study)
     if (folder / "plan.jsonl").exists():
@@ -158,10 +158,10 @@ def create(folder: Path, study: Study, choices: Mapping[str, tuple[str, ...]]) -
         "format": FORMAT,
         "study": study.name,
         "digest": study.digest,
-        "choices": dict(choices),
+        **offer.as_dict(),
     }
     _append(folder / "plan.jsonl", _dump(head))
-    return Store(folder, with_available(study, choices))
+    return Store(folder, with_available(study, offer))
 
 
 def _reopen(folder: Path) -> Store:
@@ -180,7 +180,7 @@ def open_results(folder: Path) -> Results:
             advice="Name the folder that `iotrial run` printed.",
         )
     head, trials = _plan(folder)
-    study = with_available(_study(folder), _tuples(head.get("choices", {})))
+    study = with_available(_study(folder), Offer.from_dict(head))
     study = replace(study, name=str(head.get("study", study.name)))
     return load(folder, study, trials, list(_records(folder)))
 
@@ -203,10 +203,6 @@ def _study(folder: Path) -> Study:
 
 def _jobfile(folder: Path, workload: str) -> Path:
     return folder / "jobfiles" / quote(workload, safe="")
-
-
-def _tuples(choices: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
-    return {name: tuple(values) for name, values in choices.items()}
 
 
 def load(folder: Path, study: Study, planned: list[Trial], records: list[TrialRecord]) -> Results:

@@ -93,18 +93,31 @@ def test_an_unknown_tunable_is_answered_with_the_nearest(run: Run, loop_device: 
 
 @pytest.mark.parametrize("verb", ["plan", "run"])
 def test_a_level_the_kernel_refuses_is_named(run: Run, loop_device: str, verb: str) -> None:
-    text = study_text(f'device = "/dev/{loop_device}"', levels='["none", "noop"]')
+    text = study_text(f'device = "/dev/{loop_device}"', levels='["none", "cfq"]')
     done = run(text, verb)
     assert done.returncode == 2, done.stderr
-    assert "'noop' is not one of none, mq-deadline" in done.stderr
+    assert "'cfq' is not one of none, mq-deadline" in done.stderr
+
+
+def test_a_scheduler_by_its_old_name_is_set_by_its_new_one_and_said(
+    run: Run, loop_device: str
+) -> None:
+    text = study_text(f'device = "/dev/{loop_device}"', levels='["none", "deadline"]')
+    done = run(text, "plan")
+    assert done.returncode == 0, done.stderr
+    assert "level deadline: queue.scheduler is set to mq-deadline here" in " ".join(
+        done.stdout.split()
+    )
 
 
 @pytest.mark.parametrize("verb", ["plan", "run"])
-def test_deadline_that_becomes_mq_deadline_is_named(run: Run, loop_device: str, verb: str) -> None:
-    text = study_text(f'device = "/dev/{loop_device}"', levels='["none", "deadline"]')
+def test_two_names_of_one_scheduler_are_no_two_levels(
+    run: Run, loop_device: str, verb: str
+) -> None:
+    text = study_text(f'device = "/dev/{loop_device}"', levels='["none", "noop"]')
     done = run(text, verb)
     assert done.returncode == 2, done.stderr
-    assert "turns 'deadline' into 'mq-deadline'" in done.stderr
+    assert "'none' and 'noop' come to the same here" in done.stderr
 
 
 def test_a_cell_the_kernel_refuses_is_named_before_any_trial(

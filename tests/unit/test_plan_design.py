@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from iotrial.errors import SettingRefused
 from iotrial.model.study import Decide, Design, Factor, Level, Study
 from iotrial.model.target import Target
+from iotrial.model.topology import Topology
 from iotrial.model.trial import Trial, TrialRecord, TrialState
 from iotrial.model.tunable import Setting
 from iotrial.model.workload import Workload
@@ -30,6 +31,10 @@ from iotrial.plan.load import load_study
 from iotrial.tunables import tunable
 
 GOOD = Path(__file__).parents[1] / "data" / "studies" / "good"
+
+
+def below(**devices: str) -> dict[str, Topology]:
+    return {name: Topology.of_disk(device) for name, device in devices.items()}
 
 
 def good(name: str) -> Study:
@@ -195,7 +200,7 @@ def test_settings_are_in_the_order_in_which_they_must_be_written() -> None:
     trial = next_trials(both, (), ())[0]
     scheduler = dict(trial.treatment)["scheduler"]
     assert tunable("queue.scheduler").rank < tunable("queue.nr_requests").rank
-    assert settings(both, trial, {"disk": "loop7"}) == (
+    assert settings(both, trial, below(disk="loop7")) == (
         Setting("loop7", "queue.scheduler", scheduler),
         Setting("loop7", "queue.nr_requests", "64"),
     )
@@ -204,11 +209,11 @@ def test_settings_are_in_the_order_in_which_they_must_be_written() -> None:
 def test_a_knob_belongs_to_the_target_its_factor_names_or_to_the_one_under_test() -> None:
     two = good("a-knob-on-two-targets")
     trial = next(t for t in next_trials(two, (), ()) if t.target == "other")
-    found = settings(two, trial, {"disk": "loop1", "other": "loop2"})
+    found = settings(two, trial, below(disk="loop1", other="loop2"))
     assert {setting.device for setting in found} == {"loop1", "loop2"}
     under = study(SCHEDULER)
     trial = replace(next_trials(under, (), ())[0], target="array")
-    assert settings(under, trial, {"disk": "sda", "array": "md0"})[0].device == "md0"
+    assert settings(under, trial, below(disk="sda", array="md0"))[0].device == "md0"
 
 
 def test_a_level_that_sets_nothing_gives_no_settings() -> None:
@@ -219,13 +224,13 @@ def test_a_level_that_sets_nothing_gives_no_settings() -> None:
     for trial in next_trials(unset, (), ()):
         level = dict(trial.treatment)["requests"]
         expected = () if level == "unset" else (Setting("sdb", "queue.nr_requests", level),)
-        assert settings(unset, trial, {"disk": "sdb"}) == expected
+        assert settings(unset, trial, below(disk="sdb")) == expected
 
 
 def test_a_knob_of_a_device_is_refused_where_the_target_has_none() -> None:
     one = study(SCHEDULER)
     with pytest.raises(SettingRefused, match="target disk has none"):
-        settings(one, next_trials(one, (), ())[0], {"disk": ""})
+        settings(one, next_trials(one, (), ())[0], below(disk=""))
 
 
 def test_the_workload_of_a_trial_has_its_options_filled_in() -> None:
@@ -268,7 +273,7 @@ IN_FORCE = {("sda", "queue.scheduler"): "kyber", ("sda", "queue.nr_requests"): "
 def test_a_baseline_is_declared_or_in_force_or_the_first(
     factor: Factor, in_force: dict[tuple[str, str], str], label: str
 ) -> None:
-    assert baselines(study(factor), in_force, {"disk": "sda"}) == {factor.name: label}
+    assert baselines(study(factor), in_force, below(disk="sda")) == {factor.name: label}
 
 
 def test_the_treatments_of_one_workload_follow_one_another_within_a_block() -> None:

@@ -11,7 +11,7 @@ import pytest
 from iotrial.errors import UsageError
 from iotrial.model.study import Design, Study
 from iotrial.model.tool import Aimed
-from iotrial.plan.available import with_available
+from iotrial.plan.available import Offer, with_available
 from iotrial.plan.estimate import (
     ASSUMED_WRITE_RATE,
     SECONDS_AROUND,
@@ -34,7 +34,7 @@ def good(name: str) -> Study:
 
 def demo() -> Study:
     study = parse_study(template("scheduler"), "scheduler.toml", lambda _name: "")
-    return with_available(study, SCHEDULERS)
+    return with_available(study, Offer(SCHEDULERS))
 
 
 def load(options: str) -> Study:

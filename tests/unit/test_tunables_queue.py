@@ -27,8 +27,9 @@ def test_the_scheduler_in_force_is_the_one_in_brackets(
 def test_a_scheduler_the_kernel_lacks_is_refused_by_name() -> None:
     domain = SCHEDULER.domain(b"[none] mq-deadline kyber bfq \n")
     assert domain.refusal("bfq") == ""
-    assert "is not one of none, mq-deadline, kyber, bfq" in domain.refusal("noop")
-    assert "turns 'deadline' into 'mq-deadline'" in domain.refusal("deadline")
+    assert "is not one of none, mq-deadline, kyber, bfq" in domain.refusal("cfq")
+    assert "'deadline' is called 'mq-deadline'" in domain.refusal("deadline")
+    assert "'noop' is called 'none'" in domain.refusal("noop")
 
 
 def test_an_alias_needs_what_it_stands_for() -> None:

@@ -15,19 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from iotrial.errors import OwedError
-from iotrial.execute.identity import identify
+from iotrial.execute.identity import BLOCK, identify, witnesses
 from iotrial.execute.journal import Journal, MadeDebt, SettingsDebt, open_journal, read_session
 from iotrial.execute.load import TOKEN
 from iotrial.execute.loops import LoopTaken, make_loop, plan_loop
 from iotrial.execute.restore import Payment, boot_id, pay
 from iotrial.execute.targets import doubts, lay_out, ready
-from iotrial.execute.tuning import Group, apply, put_back, read_back, snapshot
+from iotrial.execute.topology import topology
+from iotrial.execute.tuning import Group, apply, put_back, read_back, scope_of, snapshots
 from iotrial.hosts.places import journal_folder
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
 from iotrial.model.study import Study
-from iotrial.model.target import Aim, Target
+from iotrial.model.target import Aim, Identity, Target
 from iotrial.model.tool import Reach
+from iotrial.model.topology import Topology
 from iotrial.model.tunable import Setting
 from iotrial.tools import tool
 
@@ -37,20 +39,17 @@ TRIES = 5
 
 @dataclass
 class Bench:
-    """A host with its targets ready.  ``aims`` and ``groups`` are by target and by device name;
-    ``held`` are the settings in force now beyond the former state."""
+    """A host with its targets ready.  ``aims`` and ``topologies`` are by target, ``groups``
+    by device name; ``held`` are the settings in force now beyond the former state."""
 
     host: Host
     study: Study
     journal: Journal
     aims: dict[str, Aim] = field(default_factory=dict)
+    topologies: dict[str, Topology] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     doubts: list[Doubt] = field(default_factory=list)
     held: tuple[Setting, ...] = ()
-
-    @property
-    def device_of(self) -> dict[str, str]:
-        return {name: aim.device for name, aim in self.aims.items()}
 
     def in_force(self) -> dict[tuple[str, str], str]:
         """(device, tunable) → value, as it was before iotrial changed anything."""
@@ -60,17 +59,33 @@ class Bench:
             for setting in group.values
         }
 
-    def own_group(self, names: Sequence[str], device: str) -> None:
-        """Read the group of these tunables on a device, and owe it before anything is written.
+    def own_groups(self, wanted: Mapping[str, Sequence[str]]) -> None:
+        """Read the groups of these tunables (device → names), and owe them before anything is
+        written.
 
         A device that iotrial made owes nothing but its own removal, and its settings go with it:
         owed, they would be looked for on a device that a half-done removal has emptied.
         """
-        group = snapshot(self.host, names, device)
-        if device not in self.made:
-            identity = identify(self.host, f"/dev/{device}") if device else None
-            self.journal.owe_settings(SettingsDebt(device, identity, group.owed))
-        self.groups[device] = group
+        groups = snapshots(self.host, wanted)
+        mine = [group for group in groups if group.device not in self.made]
+        identities = {g.device: self._identity(g) for g in mine}
+        seen = witnesses(self.host, {g.device: scope_of(g) for g in mine})
+        self.journal.owe_all(
+            SettingsDebt(g.device, identities[g.device], g.owed, seen.get(g.device, ()))
+            for g in mine
+        )
+        self.groups |= {group.device: group for group in groups}
+
+    def own_group(self, names: Sequence[str], device: str) -> None:
+        """The same for one device."""
+        self.own_groups({device: names})
+
+    def _identity(self, group: Group) -> Identity | None:
+        """Who the device of a group is; None where the group is not a block device's."""
+        if scope_of(group) not in BLOCK:
+            return None
+        known = (aim.identity for aim in self.aims.values() if aim.device == group.device)
+        return next(filter(None, known), None) or identify(self.host, f"/dev/{group.device}")
 
     @property
     def made(self) -> set[str]:
@@ -122,6 +137,7 @@ def open_bench(host: Host, study: Study, *, results: Path, payment: Payment) -> 
         bench = Bench(host, study, journal)
         for target in study.targets:
             bench.aims[target.name] = _make_ready(bench, target)
+            bench.topologies[target.name] = topology(host, bench.aims[target.name])
         yield bench
     finally:
         host.mark({})

@@ -16,7 +16,9 @@ from pathlib import PurePosixPath
 from iotrial.errors import TargetRefused
 from iotrial.execute import look
 from iotrial.model.host import Host
+from iotrial.model.step import Look, Probe
 from iotrial.model.target import Identity
+from iotrial.model.tunable import Scope
 
 _SECTOR = 512  # sysfs counts 512-byte units whatever the device's own block size is
 _VPD_HEAD = 4  # peripheral, page code, two bytes of length; then the serial (SPC-4, 7.8.15)
@@ -31,6 +33,14 @@ SOURCES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("backing_file", ("loop/backing_file",)),
     ("backing_offset", ("loop/offset",)),
 )
+BLOCK: tuple[Scope, ...] = ("device", "disk", "array")
+"""Scopes whose names are kernel names of block devices."""
+_FOLDERS: Mapping[Scope, str] = {
+    **dict.fromkeys(BLOCK, "/sys/block/{}"),
+    "nic": "/sys/class/net/{}",
+}
+_WITNESSES = ("size", *(p for _, ps in SOURCES for p in ps if "vpd" not in p))
+"""Text only: the shell cannot hold the NULs of a VPD page."""
 ATTRIBUTES = tuple(place for _, places in SOURCES for place in places)
 
 
@@ -118,7 +128,9 @@ def whole(host: Host, device: BlockDevice) -> BlockDevice:
 
 def identity_of(host: Host, device: BlockDevice) -> Identity:
     """The identity of a device already sighted."""
-    said = {place: look.content(host, f"{device.disk}/{place}") for place in ATTRIBUTES}
+    probes = [Probe(f"{device.disk}/{place}") for place in ATTRIBUTES]
+    answers = host.batch([Look(probe) for probe in probes])
+    said = {place: answer.raw for place, answer in zip(ATTRIBUTES, answers, strict=True)}
     ids = dict(ids_from(said))
     if "backing_file" in ids:
         ids["backing_inode"] = _inode(host, ids["backing_file"])
@@ -143,6 +155,25 @@ def disks(host: Host) -> dict[str, Identity]:
 def _in_block(host: Host, name: str) -> BlockDevice:
     folder = f"/sys/block/{name}"
     return BlockDevice(name, look.text(host, f"{folder}/dev"), folder, folder, 0, read_only=False)
+
+
+def witnesses(host: Host, devices: Mapping[str, Scope]) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Files, and what they read now (blanks normalised), by which the guard can tell that the
+    thing of this name is still the same one; without Python it cannot do what :func:`identify`
+    does.  One batch.  Only for kinds of things that have such files."""
+    asked = [
+        (name, Probe(f"{_FOLDERS[scope].format(name.replace('/', '!'))}/{attribute}"))
+        for name, scope in devices.items()
+        if scope in _FOLDERS
+        for attribute in (_WITNESSES if scope in BLOCK else ("address",))
+    ]
+    answers = host.batch([Look(probe) for _, probe in asked])
+    found: dict[str, list[tuple[str, str]]] = {name: [] for name in devices}
+    for (name, probe), answer in zip(asked, answers, strict=True):
+        said = probe.value(answer.raw) if not answer.errno else None
+        if said:
+            found[name].append((probe.path, said))
+    return {name: tuple(pairs) for name, pairs in found.items()}
 
 
 def ids_from(said: Mapping[str, bytes]) -> tuple[tuple[str, str], ...]:

@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from iotrial.errors import IotrialError
 from iotrial.execute.bench import reach_of
 from iotrial.execute.facts import gather, numbers
-from iotrial.execute.preflight import refusals, shared_choices
+from iotrial.execute.offer import offer
+from iotrial.execute.preflight import refusals
 from iotrial.execute.targets import ready
+from iotrial.execute.topology import topology
 from iotrial.execute.trial import aimed_at
 from iotrial.model.host import Host
 from iotrial.model.study import Study
 from iotrial.model.target import Aim, Target
 from iotrial.model.tool import Aimed
+from iotrial.model.topology import Topology
 from iotrial.model.trial import Treatment, Trial
 from iotrial.model.tunable import Setting
 from iotrial.plan.available import with_available
@@ -45,11 +48,13 @@ def outline(host: Host, study: Study) -> Outline:
     """
     notes: list[str] = []
     aims = {target.name: _aim(host, study, target, notes) for target in study.targets}
-    device_of = {name: aim.device for name, aim in aims.items()}
-    study = with_available(study, shared_choices(host, study, device_of))
+    topologies = {name: _below(host, aim) for name, aim in aims.items()}
+    offered = offer(host, study, topologies)
+    notes += offered.notes(study)
+    study = with_available(study, offered)
     trials = next_trials(study, (), ())
     named = {
-        name: aim.path.removeprefix("/dev/") if aim.target.kind == "loop" else aim.device
+        name: Topology.of_disk("loopN") if aim.target.kind == "loop" else topologies[name]
         for name, aim in aims.items()
     }
     per_treatment = {
@@ -65,9 +70,16 @@ def outline(host: Host, study: Study) -> Outline:
         commands=_commands(host, study, trials, aims),
         targets=tuple(f"{name}: {_words(aim)}" for name, aim in aims.items()),
         aimed={name: _aimed(aim) for name, aim in aims.items()},
-        refused=tuple(dict.fromkeys(refusals(host, study, device_of))),
+        refused=tuple(dict.fromkeys(refusals(host, study, topologies))),
         notes=tuple(notes),
     )
+
+
+def _below(host: Host, aim: Aim) -> Topology:
+    """What lies below a target; of a loop device that is not made yet, its stand-in."""
+    if aim.target.kind == "loop":
+        return Topology.of_disk(aim.device)
+    return topology(host, aim)
 
 
 def _aim(host: Host, study: Study, target: Target, notes: list[str]) -> Aim:

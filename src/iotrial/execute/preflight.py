@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from iotrial.errors import (
-    FileRefused,
     LockedError,
     RefusedError,
     SettingLost,
@@ -21,12 +19,13 @@ from iotrial.errors import (
 )
 from iotrial.execute.bench import Bench
 from iotrial.execute.machine import runs
+from iotrial.execute.offer import Domains, Wanted, wants
 from iotrial.hosts.places import STATE
 from iotrial.model.host import Host
 from iotrial.model.study import Study
+from iotrial.model.topology import Topology
 from iotrial.model.trial import treatment_text
-from iotrial.model.tunable import Domain
-from iotrial.plan.design import next_trials, open_factors
+from iotrial.plan.design import next_trials
 from iotrial.plan.design import settings as settings_of
 from iotrial.tools import tool
 from iotrial.tunables import tunable as find
@@ -74,78 +73,40 @@ def check_tools(host: Host, study: Study) -> None:
             raise ToolMissing(f"{host.name}: {problem}")
 
 
-def shared_choices(
-    host: Host, study: Study, device_of: Mapping[str, str]
-) -> dict[str, tuple[str, ...]]:
-    """What ``levels = "available"`` means here: tunable → the choices that the kernel offers on
-    every device the factor is varied on, in the kernel's order."""
-    found: dict[str, tuple[str, ...]] = {}
-    for factor in open_factors(study):
-        targets = [factor.target] if factor.target else list(device_of)
-        offered = [domain_on(host, factor.subject, device_of[name]).choices for name in targets]
-        found[factor.subject] = tuple(
-            choice for choice in offered[0] if all(choice in each for each in offered)
-        )
-    return found
-
-
-def domain_on(host: Host, name: str, device: str) -> Domain:
-    """What a tunable takes on a device, as the kernel says now.
-
-    Raises SettingRefused where it does not exist or cannot be read.
-    """
-    knob = find(name)
-    try:
-        return knob.domain(host.read(knob.file(device)))
-    except FileRefused as refused:
-        raise SettingRefused(
-            f"{name} cannot be read on {device or host.name}: {refused}",
-            tunable=name,
-            device=device,
-            advice=_instead(host, knob.file(device))
-            or "Leave the factor out, or take a target that has this setting.",
-        ) from refused
-
-
-def _instead(host: Host, path: str) -> str:
-    """The nearest names in the folder of a control file that is not there, if any are near."""
-    folder, _, name = path.rpartition("/")
-    try:
-        near = get_close_matches(name, host.list(folder), n=3)
-    except FileRefused:
-        return ""
-    return f"Did you mean {' or '.join(near)}?" if near and name not in near else ""
-
-
-def refusals(host: Host, study: Study, device_of: dict[str, str]) -> Iterator[str]:
+def refusals(host: Host, study: Study, topologies: Mapping[str, Topology]) -> Iterator[str]:
     """Every level that this kernel is known to refuse, in words.  Only reads."""
-    for factor in study.factors:
-        targets = [factor.target] if factor.target else list(device_of)
-        for level in factor.levels:
-            for name, value in level.settings:
-                for device in devices_of(name, [device_of[target] for target in targets]):
-                    problem = _refusal(host, name, value, device)
-                    if problem:
-                        yield f"factor {factor.name}, level {level.label}: {name}: {problem}"
+    domains = Domains(host)
+    wanted = list(wants(study, topologies))
+    domains.ask([(each.name, device) for each in wanted for device in each.devices])
+    for each in wanted:
+        if not each.devices and not each.coming:
+            scope = find(each.name).scope
+            yield f"{_level(each)}: {each.name} belongs to a {scope}, and the target has none"
+        for device in each.devices:
+            problem = _refusal(domains, each, device)
+            if problem:
+                yield f"{_level(each)}: {each.name}: {problem}"
 
 
-def devices_of(name: str, devices: Iterable[str]) -> tuple[str, ...]:
-    """Where a tunable is set: on each of the devices, or once on the host ('')."""
-    return ("",) if find(name).scope == "host" else tuple(dict.fromkeys(devices))
+def _level(each: Wanted) -> str:
+    return f"factor {each.factor.name}, level {each.level.label}"
 
 
-def _refusal(host: Host, name: str, value: str, device: str) -> str:
-    if name.startswith("queue.iosched."):
-        return ""  # exists only under its own scheduler: the rehearsal tells
+def _refusal(domains: Domains, each: Wanted, device: str) -> str:
+    knob = find(each.name)
+    if knob.reload:
+        return f"it cannot be a factor of a trial: {knob.reload}"
+    if each.coming and not domains.here(each.name, device):
+        return ""  # exists only under another setting: the rehearsal tells
     try:
-        return domain_on(host, name, device).refusal(value)
+        return domains.domain(each.name, device).refusal(each.value)
     except SettingRefused as refused:
         return f"{refused.message}. {refused.advice}"
 
 
 def check_levels(bench: Bench) -> None:
     """Raise StudyError naming each level that this kernel is known, from reading, to refuse."""
-    known = list(dict.fromkeys(refusals(bench.host, bench.study, bench.device_of)))
+    known = list(dict.fromkeys(refusals(bench.host, bench.study, bench.topologies)))
     if known:
         raise _refused(known)
 
@@ -159,7 +120,7 @@ def rehearse(bench: Bench) -> None:
     problems = []
     tried = set()
     for trial in next_trials(study, (), ()):
-        settings = settings_of(study, trial, bench.device_of)
+        settings = settings_of(study, trial, bench.topologies)
         if settings in tried:
             continue
         tried.add(settings)

@@ -80,7 +80,7 @@ def _pay_settings(host: Host, debt: SettingsDebt, payment: Payment) -> None:
     if stranger:
         payment.owed += [f"{each.setting} ({stranger})" for each in debt.values]
         return
-    if debt.device and _gone(host, debt.device):
+    if debt.identity and _gone(host, debt.device):
         payment.notes.append(f"{debt.device} is gone, and its settings went with it")
         return
     seen = host.batch([Look(each.probe) for each in debt.values])

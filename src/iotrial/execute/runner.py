@@ -15,18 +15,18 @@ from iotrial import store as stores
 from iotrial.execute.bench import Bench, open_bench
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.interruption import Interruption
+from iotrial.execute.offer import offer, wants
 from iotrial.execute.preflight import (
     check_levels,
     check_machine,
     check_options,
     check_resume,
-    devices_of,
     rehearse,
-    shared_choices,
 )
 from iotrial.execute.restore import Payment, restore
 from iotrial.execute.trial import Limits, execute_trial
 from iotrial.hosts.places import journal_folder, lock_path
+from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
 from iotrial.model.results import Results
 from iotrial.model.study import Study
@@ -91,19 +91,23 @@ def execute_study(
 def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]]:
     """Facts, levels, journalled groups, a rehearsal: everything that must be known, or refused,
     before there is a results folder."""
-    choices = shared_choices(bench.host, bench.study, bench.device_of)
-    bench.study = with_available(bench.study, choices)
+    offered = offer(bench.host, bench.study, bench.topologies)
+    written = bench.study
+    bench.study = with_available(written, offered)
     check_levels(bench)
-    for device, names in _tuned(bench).items():
-        bench.own_group(names, device)
+    bench.own_groups(_tuned(bench))
+    bench.doubts += [
+        Doubt("not-as-written", what, "The rest of the level was applied. Compare with care.")
+        for what in offered.notes(written)
+    ]
     programs = sorted({tool(w.tool).program for w in bench.study.workloads})
     facts: dict[str, Any] = gather(bench.host, tuple(bench.aims.values()), programs)
     check_options(bench.study, numbers(facts))
     check_resume(folder, bench, facts)
     rehearse(bench)
-    store = stores.create(folder, bench.study, choices)
+    store = stores.create(folder, written, offered)
     bench.study = store.study
-    facts["baselines"] = baselines(bench.study, bench.in_force(), bench.device_of)
+    facts["baselines"] = baselines(bench.study, bench.in_force(), bench.topologies)
     facts["doubts"] = [{"check": d.check, "what": d.what, "advice": d.advice} for d in bench.doubts]
     store.write_facts(bench.host.name, facts)
     store.begin_session(
@@ -120,12 +124,12 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
 def _tuned(bench: Bench) -> dict[str, list[str]]:
     """Device → names of the tunables that any factor sets on it ('' for the host's own)."""
     names: dict[str, list[str]] = {}
-    for factor in bench.study.factors:
-        targets = [factor.target] if factor.target else list(bench.aims)
-        for subject in dict.fromkeys(name for level in factor.levels for name, _ in level.settings):
-            for device in devices_of(subject, [bench.aims[name].device for name in targets]):
-                names.setdefault(device, []).append(subject)
-    return {device: list(dict.fromkeys(found)) for device, found in names.items()}
+    for each in wants(bench.study, bench.topologies):
+        for device in each.devices:
+            found = names.setdefault(device, [])
+            if each.name not in found:
+                found.append(each.name)
+    return names
 
 
 def _execute_all(

@@ -51,7 +51,7 @@ def execute_trial(bench: Bench, store: Store, trial: Trial, limits: Limits) -> T
     partial = store.begin(trial)
     aim = bench.aims[trial.target]
     same(bench.host, aim)
-    bench.hold(settings_of(bench.study, trial, bench.device_of))
+    bench.hold(settings_of(bench.study, trial, bench.topologies))
     before = bench.observed()
     bench.host.sleep(bench.study.design.settle)
     limits.interruption.check()

@@ -18,7 +18,7 @@ from iotrial.errors import FileRefused, SettingLost, SettingRefused
 from iotrial.hosts.steps import reads
 from iotrial.model.host import Host
 from iotrial.model.step import NOT_HERE, Answer, Hold, Look, Probe
-from iotrial.model.tunable import Owed, Setting, Tunable
+from iotrial.model.tunable import Owed, Scope, Setting, Tunable
 from iotrial.tunables import group as closure
 from iotrial.tunables import tunable as find
 
@@ -39,6 +39,12 @@ class Group:
     @property
     def values(self) -> tuple[Setting, ...]:
         return tuple(each.setting for each in self.owed)
+
+
+def scope_of(group: Group) -> Scope:
+    """What the device of a group is: that of its first tunable (``queue`` families of a disk and
+    of what lies on it are all block devices)."""
+    return next((knob.scope for knob in group.tunables), "host")
 
 
 def observe(host: Host, knob: Tunable, device: str) -> str | None:

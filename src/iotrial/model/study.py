@@ -14,19 +14,24 @@ FactorKind = Literal["tunable", "group", "option", "target"]
 @dataclass(frozen=True, slots=True)
 class Level:
     """One level of a factor.  ``label`` names it everywhere; exactly one of the others counts:
-    ``settings`` ((tunable, value) pairs; tunable and group factors), ``option`` or ``target``."""
+    ``settings`` ((tunable, value) pairs; tunable and group factors), ``option`` or ``target``.
+
+    ``alternatives`` are (tunable, values): any of these values will do, the first that is
+    available; until the host was asked, the first of them stands in ``settings``."""
 
     label: str
     settings: tuple[tuple[str, str], ...] = ()
     option: OptionValue | None = None
     target: str = ""
+    alternatives: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
     """What is varied.  ``subject`` is the tunable's name, or the option's.  ``workload`` limits an
     option factor to one workload (empty: all).  ``target`` says whose device a tunable factor
-    means (empty: the target under test).  ``baseline`` is a level's label (empty: the level in
+    means (empty: the target under test); ``on`` names the very thing it is set on (``eth0``), where
+    that does not follow from a target.  ``baseline`` is a level's label (empty: the level in
     force at the start, else the first)."""
 
     name: str
@@ -36,9 +41,20 @@ class Factor:
     workload: str = ""
     target: str = ""
     baseline: str = ""
+    on: str = ""
 
     def level(self, label: str) -> Level:
         return next(level for level in self.levels if level.label == label)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A machine that the study names.  ``ssh`` is how ssh(1) reaches it (empty: this machine);
+    ``lease`` in seconds: so long after the link is lost it restores itself."""
+
+    name: str
+    ssh: str = ""
+    lease: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +95,15 @@ class Study:
     exclude: tuple[tuple[tuple[str, str], ...], ...] = ()
     text: str = ""
     digest: str = ""
+    hosts: tuple[Place, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """The machine that the targets are on: the one they name, or the study's only one, or
+        this machine."""
+        named = next((target.host for target in self.targets if target.host), "")
+        known = [place for place in self.hosts if place.name == named or len(self.hosts) == 1]
+        return known[0] if known else Place("local")
 
     def target(self, name: str) -> Target:
         return next(target for target in self.targets if target.name == name)

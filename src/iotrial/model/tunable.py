@@ -52,7 +52,7 @@ class Domain:
         if self.choices and value not in self.choices:
             became = dict(self.aliases).get(value)
             if became:
-                return f"this kernel turns {value!r} into {became!r}; ask for {became!r}"
+                return f"{value!r} is called {became!r} here"
             return f"{value!r} is not one of {', '.join(self.choices)}"
         if self.low is not None or self.high is not None:
             try:

@@ -1,44 +1,121 @@
-"""``levels = "available"``: every choice the kernel offers now, filled in from what it says.
+"""What a study's levels come to on a host, filled in from what the host offers.
+
+Three things cannot be known from the file: every choice the kernel has (``levels =
+"available"``), which of several alternatives is the first that is taken, and how this kernel
+calls a value (``deadline`` is ``mq-deadline`` since the block layer has many queues).  A tunable
+of a group that does not exist here is left out of it and named.
 
 The study's text and digest stay those of its file, so that a study can be found again and resumed;
-whoever stores the study stores the choices beside it and fills them in again.
+whoever stores the study stores the offer beside it and fills it in again.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-from iotrial.model.study import Factor, Study
+from iotrial.model.study import Factor, Level, Study
 from iotrial.plan.convert import UNSET, label, tunable_level
 from iotrial.plan.design import cells, open_factors
 from iotrial.plan.locate import KeyPath, locate
 from iotrial.plan.problem import Problem, Source, choices, study_error
 
 
-def with_available(study: Study, offered: Mapping[str, tuple[str, ...]]) -> Study:
-    """The study with the levels of its open factors filled in.
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a host says to a study.
 
-    ``offered`` maps a tunable to the choices of its domain on the study's targets (where there
-    are several targets: the choices that all of them have), in the kernel's order.  A study
-    without open factors is given back as it is.
+    ``choices`` maps a tunable to the choices of its domain (where there are several devices: the
+    choices that all of them have), in the kernel's order.  ``values`` maps (factor, level,
+    tunable) to the value to set in place of the first one written.  ``missing`` maps (factor,
+    level, tunable) to why there is no such tunable here; it is left out of the level.
+    """
+
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    values: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    missing: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "choices": {name: list(found) for name, found in self.choices.items()},
+            "values": [[*where, value] for where, value in self.values.items()],
+            "missing": [[*where, why] for where, why in self.missing.items()],
+        }
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        """What :meth:`as_dict` wrote; parts that an earlier version did not know may lack."""
+        return cls(
+            {name: tuple(found) for name, found in said.get("choices", {}).items()},
+            {(f, at, name): value for f, at, name, value in said.get("values", ())},
+            {(f, at, name): why for f, at, name, why in said.get("missing", ())},
+        )
+
+    def notes(self, study: Study) -> tuple[str, ...]:
+        """What is not as the file says, in words."""
+        renamed = [
+            f"factor {factor}, level {at}: {name} is set to {value} here"
+            for (factor, at, name), value in self.values.items()
+            if dict(study.factor(factor).level(at).settings).get(name) != value
+        ]
+        absent = [
+            f"factor {factor}, level {at}: {name} is not applicable here and left out: {why}"
+            for (factor, at, name), why in self.missing.items()
+        ]
+        return (*renamed, *absent)
+
+
+def with_available(study: Study, offer: Offer) -> Study:
+    """The study with its levels as they are on the host that made the offer.
 
     Raises StudyError where the kernel offers no choice for a tunable, or where a baseline or an
     excluded level is not among the choices.
     """
     opened = {factor.name: factor for factor in open_factors(study)}
-    if not opened:
-        return study
     for factor in opened.values():
-        _require(study, factor, offered.get(factor.subject, ()))
+        _require(study, factor, offer.choices.get(factor.subject, ()))
     factors = tuple(
-        _filled(factor, offered[factor.subject]) if factor.name in opened else factor
+        _filled(factor, offer.choices[factor.subject])
+        if factor.name in opened
+        else _settled(factor, offer)
         for factor in study.factors
     )
     filled = replace(study, factors=factors)
-    _check(filled, set(opened))
+    _distinct(filled)
+    if opened:
+        _check(filled, set(opened))
     return filled
+
+
+def _distinct(study: Study) -> None:
+    """Two levels that set the same would be compared with each other as if they differed."""
+    problems = []
+    for factor in study.factors:
+        seen: dict[tuple[tuple[str, str], ...], str] = {}
+        for level in factor.levels:
+            other = seen.setdefault(level.settings, level.label) if level.settings else level.label
+            if other != level.label:
+                what = f"levels {other!r} and {level.label!r} come to the same here"
+                path: KeyPath = ("factors", factor.name, "levels")
+                problems.append(Problem(path, what, "Leave one of them out."))
+    if problems:
+        raise study_error(problems, _source(study))
+
+
+def _settled(factor: Factor, offer: Offer) -> Factor:
+    return replace(factor, levels=tuple(_level(factor, level, offer) for level in factor.levels))
+
+
+def _level(factor: Factor, level: Level, offer: Offer) -> Level:
+    settings = tuple(
+        (name, offer.values.get((factor.name, level.label, name), value))
+        for name, value in level.settings
+        if (factor.name, level.label, name) not in offer.missing
+    )
+    return replace(level, settings=settings)
 
 
 def _require(study: Study, factor: Factor, found: tuple[str, ...]) -> None:

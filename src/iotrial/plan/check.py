@@ -22,7 +22,12 @@ MOST_TRIALS = 100_000
 _PLACES = ("device", "devices", "file", "directory", "loop")
 _VARIED = ("tunable", "option", "targets", "count", "manual")
 _KERNEL = {"vm", "net", "fs", "kernel", "dev", "sunrpc"}  # folders of /proc/sys
-_WHOSE = {"workload": ("option",), "target": ("tunable", "group"), "verify": ("manual",)}
+_WHOSE = {
+    "workload": ("option",),
+    "target": ("tunable", "group"),
+    "on": ("tunable", "group"),
+    "verify": ("manual",),
+}
 
 
 def checks(spec: StudyFile) -> Iterator[Problem]:
@@ -126,6 +131,11 @@ def _spread(path: KeyPath, table: FactorTable, kind: str) -> Iterator[Problem]:
         yield Problem(path, f"either levels or range is needed; here is {found}")
     if table.levels == "available" and kind != "tunable":
         yield Problem((*path, "levels"), '"available" is for a tunable', "List the levels.")
+    if isinstance(table.levels, list) and kind != "tunable":
+        for at, given in enumerate(table.levels):
+            if isinstance(given, list):
+                message = "only a tunable can have alternatives"
+                yield Problem((*path, "levels", at), message, "Write one value.")
     if table.range and kind not in {"tunable", "option", "count"}:
         yield Problem((*path, "range"), f"{kind} has no range", "List the levels.")
     elif table.range:

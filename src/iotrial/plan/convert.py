@@ -5,18 +5,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from iotrial.model.study import Design, Factor, FactorKind, Level
+from iotrial.model.study import Design, Factor, FactorKind, Level, Place
 from iotrial.model.target import Target, TargetKind
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.schema import (
     DesignTable,
     FactorTable,
+    HostTable,
     RangeTable,
     StudyFile,
     TargetTable,
     WorkloadTable,
 )
 
+OneOf = OptionValue | list[OptionValue]
+"""A value, or several of which the first that is available counts."""
 UNSET = "unset"
 """The level of a tunable factor that leaves the tunable as it was at the start."""
 MOST_LEVELS = 1000
@@ -44,7 +47,7 @@ def factor_kind(table: FactorTable) -> FactorKind | None:
     return "group" if isinstance(table.levels, dict) else None
 
 
-def values(table: FactorTable) -> tuple[OptionValue, ...]:
+def values(table: FactorTable) -> tuple[OneOf, ...]:
     """The values of a factor whose levels are a list or a range."""
     if isinstance(table.levels, list):
         return tuple(table.levels)
@@ -63,9 +66,9 @@ def written_levels(table: FactorTable) -> tuple[Level, ...]:
     """The levels as they stand in the file; none where they are ``"available"``."""
     match factor_kind(table):
         case "tunable":
-            return tuple(tunable_level(table.tunable, label(value)) for value in values(table))
+            return tuple(tunable_level(table.tunable, each) for each in values(table))
         case "option":
-            return tuple(Level(label(value), option=value) for value in values(table))
+            return tuple(Level(label(first(each)), option=first(each)) for each in values(table))
         case "target":
             return tuple(Level(name, target=name) for name in table.targets)
         case "group" if isinstance(table.levels, dict):
@@ -73,12 +76,30 @@ def written_levels(table: FactorTable) -> tuple[Level, ...]:
     return ()
 
 
-def tunable_level(tunable: str, name: str) -> Level:
-    return Level(name, settings=() if name == UNSET else ((tunable, name),))
+def first(given: OneOf) -> OptionValue:
+    """The value itself, or the first of several alternatives."""
+    return given[0] if isinstance(given, list) else given
 
 
-def _group(name: str, group: Mapping[str, OptionValue]) -> Level:
-    return Level(name, settings=tuple((knob, label(value)) for knob, value in group.items()))
+def tunable_level(tunable: str, given: OneOf) -> Level:
+    """The level that sets one tunable.  Alternatives are named together: ``none/noop``."""
+    if given == UNSET:
+        return Level(UNSET)
+    if not isinstance(given, list):
+        return Level(label(given), settings=((tunable, label(given)),))
+    return _group("/".join(map(label, given)), {tunable: given})
+
+
+def _group(name: str, group: Mapping[str, OneOf]) -> Level:
+    return Level(
+        name,
+        settings=tuple((knob, label(first(given))) for knob, given in group.items()),
+        alternatives=tuple(
+            (knob, tuple(map(label, given)))
+            for knob, given in group.items()
+            if isinstance(given, list) and len(given) > 1
+        ),
+    )
 
 
 def levels(table: FactorTable) -> tuple[Level, ...]:
@@ -109,7 +130,12 @@ def factor(name: str, table: FactorTable) -> Factor:
         workload=table.workload,
         target=table.target,
         baseline=label(table.baseline),
+        on=table.on,
     )
+
+
+def place(name: str, table: HostTable) -> Place:
+    return Place(name, table.ssh, table.lease)
 
 
 def target(name: str, table: TargetTable) -> Target:

@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from iotrial.errors import SettingRefused, UsageError
 from iotrial.model.study import Factor, Level, Study
+from iotrial.model.topology import Topology
 from iotrial.model.trial import Treatment, Trial, TrialRecord, treatment_text
 from iotrial.model.tunable import Setting
 from iotrial.model.workload import OptionValue, Workload
@@ -151,41 +152,51 @@ def with_option(workload: Workload, name: str, value: OptionValue) -> Workload:
     return replace(workload, options=tuple({**dict(workload.options), name: value}.items()))
 
 
-def settings(study: Study, trial: Trial, device_of: Mapping[str, str]) -> tuple[Setting, ...]:
+def settings(study: Study, trial: Trial, topologies: Mapping[str, Topology]) -> tuple[Setting, ...]:
     """What to set for a trial, in the order to write it (the tunables' ``rank``).
 
-    ``device_of`` maps a target's name to the kernel name of its block device.  A tunable that
-    another treatment sets and this one does not (an empty group, ``unset``) is to stand as it
-    stood at the start of the study.
+    ``topologies`` maps a target's name to what lies below it: a setting fans out to everything
+    there that its tunable belongs to.  A tunable that another treatment sets and this one does
+    not (an empty group, ``unset``) is to stand as it stood at the start of the study.
 
-    Raises SettingRefused for a tunable of a device where the target has none.
+    Raises SettingRefused for a tunable of which the target has nothing to set it on.
     """
     found = [
-        Setting(_device(trial, factor, name, device_of), name, value)
+        Setting(device, name, value)
         for factor, level in levels_of(study, trial.treatment)
         for name, value in level.settings
+        for device in _devices(trial, factor, name, topologies)
     ]
     return tuple(sorted(found, key=lambda each: tunable(each.tunable).rank))
 
 
-def _device(trial: Trial, factor: Factor, name: str, device_of: Mapping[str, str]) -> str:
-    if tunable(name).scope == "host":
-        return ""
+def nodes(factor: Factor, name: str, below: Topology) -> tuple[str, ...]:
+    """What a tunable of a factor is set on: what the factor names, else what the target has of
+    its scope."""
+    scope = tunable(name).scope
+    return (factor.on,) if factor.on and scope != "host" else below.names(scope)
+
+
+def _devices(
+    trial: Trial, factor: Factor, name: str, topologies: Mapping[str, Topology]
+) -> tuple[str, ...]:
     target = factor.target or trial.target
-    device = device_of.get(target, "")
-    if not device:
+    found = nodes(factor, name, topologies.get(target, Topology()))
+    if not found:
+        scope = tunable(name).scope
         raise SettingRefused(
-            f"factor {factor.name}: {name} belongs to a block device, and target {target} has none",
+            f"factor {factor.name}: {name} belongs to a {scope}, and target {target} has none",
             tunable=name,
-            advice="Aim at a device, or name a target with one: [factors.…] target = …",
+            advice="Aim at something that has one, name it ([factors.…] on = …), or name another"
+            " target ([factors.…] target = …).",
         )
-    return device
+    return found
 
 
 def baselines(
     study: Study,
     in_force: Mapping[tuple[str, str], str],
-    device_of: Mapping[str, str] | None = None,
+    topologies: Mapping[str, Topology] | None = None,
 ) -> dict[str, str]:
     """The label of each factor's baseline level.
 
@@ -194,19 +205,19 @@ def baselines(
     where it names one, otherwise on every device; else the first level.
     """
     return {
-        factor.name: factor.baseline or _standing(factor, in_force, device_of or {})
+        factor.name: factor.baseline or _standing(factor, in_force, topologies or {})
         for factor in study.factors
         if factor.levels
     }
 
 
 def _standing(
-    factor: Factor, in_force: Mapping[tuple[str, str], str], device_of: Mapping[str, str]
+    factor: Factor, in_force: Mapping[tuple[str, str], str], topologies: Mapping[str, Topology]
 ) -> str:
-    only = device_of.get(factor.target, "")
+    below = topologies.get(factor.target)
     seen: dict[str, set[str]] = {}
     for (device, name), value in in_force.items():
-        if not only or device in (only, ""):
+        if below is None or device in nodes(factor, name, below):
             seen.setdefault(name, set()).add(value)
     for level in factor.levels:
         if all(seen.get(name) == {value} for name, value in level.settings):

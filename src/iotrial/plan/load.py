@@ -121,6 +121,7 @@ def _study(spec: StudyFile, workloads: tuple[Workload, ...], source: Source) -> 
     study = Study(
         question=spec.question,
         name=Path(source.file).stem,
+        hosts=tuple(convert.place(name, table) for name, table in spec.hosts.items()),
         targets=tuple(convert.target(name, table) for name, table in spec.targets.items()),
         workloads=workloads,
         factors=factors,

@@ -63,6 +63,10 @@ def _shape(value: object) -> str:
     return tags.get(type(value), "=list")
 
 
+def _one_of(value: object) -> str:
+    return "=first" if isinstance(value, list) else "=one"
+
+
 def _number(value: object) -> str:
     return "=list" if isinstance(value, list) else "=one"
 
@@ -81,9 +85,14 @@ Scalar = Annotated[
     BeforeValidator(_scalar),
     WithJsonSchema({"type": ["string", "integer", "number", "boolean"]}),
 ]
+OneOf = Annotated[
+    Annotated[list[Scalar], Field(min_length=1), Tag("=first")] | Annotated[Scalar, Tag("=one")],
+    Discriminator(_one_of),
+]
+"""A value, or several of which the first that is available counts."""
 Levels = Annotated[
-    Annotated[list[Scalar], Field(min_length=1), Tag("=list")]
-    | Annotated[dict[str, dict[str, Scalar]], Field(min_length=1), Tag("=groups")]
+    Annotated[list[OneOf], Field(min_length=1), Tag("=list")]
+    | Annotated[dict[str, dict[str, OneOf]], Field(min_length=1), Tag("=groups")]
     | Annotated[Literal["available"], Tag("=word")],
     Discriminator(_shape),
 ]
@@ -104,7 +113,15 @@ class HostTable(_Table):
     ssh: str = Field(
         "",
         description="How ssh(1) reaches the machine; left out: this machine.",
-        examples=["root@box7"],
+        examples=["root@box7", "-p 2222 admin@box7"],
+    )
+    lease: Duration = Field(
+        30.0,
+        ge=5,
+        le=3600,
+        description="So long after the link to it is lost, the machine puts everything back "
+        "itself.",
+        examples=["30s"],
     )
 
 
@@ -227,8 +244,12 @@ class FactorTable(_Table):
     levels: Levels | None = Field(
         None,
         description="A list of values; a table of groups (label = { tunable = value }); or, for a "
-        'tunable, "available": every choice the kernel offers.',
-        examples=[["none", "mq-deadline"], {"stock": {}, "tuned": {"queue.nr_requests": 256}}],
+        'tunable, "available": every choice the kernel offers.  An array in place of a value: the '
+        "first of them that is available.",
+        examples=[
+            ["none", ["mq-deadline", "deadline"]],
+            {"stock": {}, "tuned": {"queue.nr_requests": 256}},
+        ],
     )
     range: RangeTable | None = Field(
         None,
@@ -242,6 +263,12 @@ class FactorTable(_Table):
         "",
         description="Whose device the tunable belongs to; left out: the target under test.",
         examples=["disk"],
+    )
+    on: str = Field(
+        "",
+        description="What exactly the tunable is set on, where it does not follow from a target: "
+        "an interface, a mount point, an interrupt, a CPU.",
+        examples=["eth0", "/mnt/nas"],
     )
     baseline: Scalar = Field(
         "",

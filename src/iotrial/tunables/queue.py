@@ -30,8 +30,14 @@ _BLOCK = "kernel Documentation/block"
 _INT = 2**31 - 1
 _UINT = 2**32 - 1
 
-_ALIASES = (("deadline", "mq-deadline"),)
-"""elv_iosched_store() still takes the name of the single-queue scheduler that 5.0 removed."""
+_ALIASES = (
+    ("deadline", "mq-deadline"),
+    ("noop", "none"),
+    ("mq-deadline", "deadline"),
+    ("none", "noop"),
+)
+"""The single-queue schedulers, which 5.0 removed, and what does the same with many queues; for
+either kind of kernel the names of the other.  cfq has no successor that does the same."""
 
 DomainOf = Callable[[bytes], Domain]
 
@@ -42,7 +48,8 @@ _LIMITS = "Committing queue limits raises read_ahead_kb to what the kernel finds
 def schedulers(raw: bytes) -> Domain:
     """``none [mq-deadline] kyber`` → what this kernel offers for this device."""
     names = tuple(raw.decode("ascii", "replace").replace("[", "").replace("]", "").split())
-    return Domain(choices=names, aliases=tuple(a for a in _ALIASES if a[1] in names))
+    renamed = tuple(pair for pair in _ALIASES if pair[1] in names and pair[0] not in names)
+    return Domain(choices=names, aliases=renamed)
 
 
 def _between(low: int | None, high: int | None) -> DomainOf:
@@ -64,6 +71,7 @@ _OWN = (
     Tunable(
         name="queue.scheduler",
         path=_path("scheduler"),
+        scope="disk",
         summary="which I/O scheduler orders the requests of this device",
         rank=10,
         moves=("queue.nr_requests", "queue.async_depth", "queue.iosched.*", "queue.wbt_lat_usec"),
@@ -73,12 +81,13 @@ _OWN = (
             "Even writing the scheduler in force resets nr_requests under `none`. bfq turns"
             " writeback throttling off, unless wbt_lat_usec was ever written by hand."
         ),
-        moot="A dm or bio-based md device has no queue of its own: set it on the legs.",
+        moot="A dm or bio-based md device has no queue of its own: the disks below it are set.",
         source=f"{_ABI}; {_BLOCK}/switching-sched.rst; measured on 6.18",
     ),
     Tunable(
         name="queue.max_sectors_kb",
         path=_path("max_sectors_kb"),
+        scope="disk",
         summary="the largest request the block layer builds",
         unit="KiB",
         rank=20,
@@ -91,6 +100,7 @@ _OWN = (
     Tunable(
         name="queue.rotational",
         path=_path("rotational"),
+        scope="disk",
         summary="whether the kernel takes the device for one with a seek time",
         rank=20,
         moves=_READ_AHEAD,
@@ -101,6 +111,7 @@ _OWN = (
     Tunable(
         name="queue.add_random",
         path=_path("add_random"),
+        scope="disk",
         summary="whether completions feed the kernel's entropy pool",
         rank=20,
         moves=_READ_AHEAD,
@@ -112,6 +123,7 @@ _OWN = (
     Tunable(
         name="queue.iostats",
         path=_path("iostats"),
+        scope="disk",
         summary="whether /proc/diskstats counts this device",
         rank=20,
         moves=_READ_AHEAD,
@@ -123,6 +135,7 @@ _OWN = (
     Tunable(
         name="queue.nomerges",
         path=_path("nomerges"),
+        scope="disk",
         summary="how hard to look for merges: 0 fully, 1 only the cheap way, 2 not at all",
         rank=30,
         domain=_one_of("0", "1", "2"),
@@ -132,6 +145,7 @@ _OWN = (
     Tunable(
         name="queue.rq_affinity",
         path=_path("rq_affinity"),
+        scope="disk",
         summary="where a request completes: 0 anywhere, 1 CPU group that asked, 2 the very CPU",
         rank=30,
         domain=_one_of("0", "1", "2"),
@@ -141,6 +155,7 @@ _OWN = (
     Tunable(
         name="queue.nr_requests",
         path=_path("nr_requests"),
+        scope="disk",
         summary="how many requests may wait in the scheduler (or in the tag set, under none)",
         unit="requests",
         rank=40,
@@ -156,6 +171,7 @@ _OWN = (
     Tunable(
         name="queue.async_depth",
         path=_path("async_depth"),
+        scope="disk",
         summary="how many asynchronous requests may wait in the scheduler (kernels after 6.18)",
         unit="requests",
         rank=50,
@@ -177,6 +193,7 @@ _OWN = (
     Tunable(
         name="queue.wbt_lat_usec",
         path=_path("wbt_lat_usec"),
+        scope="disk",
         summary="read latency above which background writeback is held back; 0 is off",
         unit="µs",
         rank=50,
@@ -202,6 +219,7 @@ class _Scheduler:
         return Tunable(
             name=f"queue.iosched.{name}",
             path=_path(f"iosched/{name}"),
+            scope="disk",
             summary=f"{self.name}: {summary}",
             domain=domain,
             lasts="until the scheduler of the device is changed",
