@@ -6,7 +6,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from iotrial.cli.machine import machine
+from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.execute.doctor import Check, examine, overall
 from iotrial.execute.journal import sessions
@@ -25,19 +25,16 @@ ANSWER = {
 @pretend
 @common
 def command(output: Output, host: str | None, *, pretend: bool) -> int:
-    """Say whether this machine is fit to be measured on, why not, and what to do about it.
+    """Say whether HOST (or this machine) is fit to be measured on, why not, and what to do.
 
     Exits with 1 when something is bad.
 
     \b
     Example:
       sudo iotrial doctor
+      iotrial doctor root@box7
     """
-    if host not in (None, "local", "localhost"):
-        raise click.UsageError(
-            f"this version looks at this machine only; run `iotrial doctor` on {host} itself"
-        )
-    with machine(pretend=pretend) as here:
+    with machine(pretend=pretend, place=place_of(host)) as here:
         owed = [line for each in sessions(here, journal_folder(here)) for line in each.describe()]
         checks = examine(here, owed=owed)
     verdict = overall(checks)

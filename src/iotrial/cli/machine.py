@@ -1,4 +1,4 @@
-"""Which host a command line means."""
+"""Which host a command line or a study means."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from iotrial.model.host import Host
+from iotrial.model.study import Place
+
+HERE = Place("local")
+
+
+def place_of(host: str | None) -> Place:
+    """The machine of a HOST argument: this one, or anything ssh(1) takes."""
+    return HERE if host in (None, "", "local", "localhost") else Place(str(host), str(host))
 
 
 @contextmanager
-def machine(*, pretend: bool, purpose: str = "") -> Iterator[Host]:
-    """This machine, or the made-up one of ``--pretend``.
+def machine(*, pretend: bool, place: Place = HERE, purpose: str = "") -> Iterator[Host]:
+    """The host at ``place``, or the made-up one of ``--pretend``.
 
-    ``purpose`` is what the lock tells another iotrial.
+    ``purpose`` is what the lock tells another iotrial.  Raises HostUnreachable.
     """
     if pretend:
         from iotrial.hosts.fake import FakeHost
@@ -22,4 +30,10 @@ def machine(*, pretend: bool, purpose: str = "") -> Iterator[Host]:
     from iotrial.hosts.local import LocalHost, wakeup_pipe
 
     with wakeup_pipe() as wakeup:
-        yield LocalHost(wakeup=wakeup, purpose=purpose)
+        if not place.ssh:
+            yield LocalHost(wakeup=wakeup, purpose=purpose)
+            return
+        from iotrial.hosts.ssh import SSHHost
+
+        with SSHHost(place.ssh, name=place.name, wakeup=wakeup, purpose=purpose) as host:
+            yield host

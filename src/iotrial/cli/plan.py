@@ -47,7 +47,7 @@ def command(
       iotrial plan study.toml --noise 5%
     """
     loaded = load_study(study)
-    with machine(pretend=pretend) as host:
+    with machine(pretend=pretend, place=loaded.place) as host:
         seen = outline(host, loaded)
     spread = _noise(noise, pilot)
     costs = estimate(seen.study, aims=seen.aimed, noise=spread)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from iotrial.cli.machine import machine
+from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.execute.restore import Payment, forget, restore
 from iotrial.hosts.places import journal_folder, lock_path, unseen
@@ -28,9 +28,12 @@ def command(output: Output, host: str | None, *, forgotten: bool, pretend: bool)
     \b
     Example:
       sudo iotrial restore
+      iotrial restore root@box7
     """
-    _only_this_machine(host)
-    with machine(pretend=pretend, purpose="restore") as here, here.lock(lock_path(here)):
+    with (
+        machine(pretend=pretend, place=place_of(host), purpose="restore") as here,
+        here.lock(lock_path(here)),
+    ):
         if forgotten:
             payment = forget(here, journal_folder(here))
         else:
@@ -39,13 +42,6 @@ def command(output: Output, host: str | None, *, forgotten: bool, pretend: bool)
     _say(output, payment)
     if blind:
         output.note(blind)
-
-
-def _only_this_machine(host: str | None) -> None:
-    if host not in (None, "local", "localhost"):
-        raise click.UsageError(
-            f"this version acts on this machine only; run `iotrial restore` on {host} itself"
-        )
 
 
 def _say(output: Output, payment: Payment) -> None:

@@ -58,7 +58,7 @@ def _execute(output: Output, study: Study, folder: Path, *, pretend: bool) -> Ou
     try:
         with (
             Interruption() as interruption,
-            machine(pretend=pretend, purpose=study.name) as host,
+            machine(pretend=pretend, place=study.place, purpose=study.name) as host,
         ):
             return execute_study(study, host, folder, watcher=watcher, interruption=interruption)
     finally:

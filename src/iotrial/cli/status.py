@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 from rich.text import Text
 
-from iotrial.cli.machine import machine
+from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.execute.journal import Session, sessions
 from iotrial.hosts.places import holder, journal_folder, unseen
@@ -22,7 +23,7 @@ from iotrial.store import open_results
 @pretend
 @common
 def command(output: Output, what: str | None, *, pretend: bool) -> int:
-    """Say how far a results folder DIR is, or (without DIR) what this host is owed.
+    """Say how far the results folder WHAT is, or what the host WHAT (or this one) is owed.
 
     Exits with 4 when something is owed and no iotrial is at work that will give it back.
 
@@ -30,15 +31,17 @@ def command(output: Output, what: str | None, *, pretend: bool) -> int:
     Example:
       iotrial status
       iotrial status results/2026-11-20-scheduler
+      iotrial status root@box7
     """
-    if what not in (None, "local", "localhost"):
-        _of_results(output, open_results(Path(str(what))))
+    if what is not None and (Path(what).is_dir() or re.fullmatch(r"\S*/\S*", what)):
+        _of_results(output, open_results(Path(what)))
         return 0
-    with machine(pretend=pretend) as here:
+    place = place_of(what)
+    with machine(pretend=pretend, place=place) as here:
         owing = sessions(here, journal_folder(here))
         running = holder(here)
         blind = unseen(here)
-    document = {"host": "local", "running": running, "unseen": blind}
+    document = {"host": place.name, "running": running, "unseen": blind}
     output.document({**document, "sessions": [_session(each) for each in owing]})
     if running:
         output.answer(f"iotrial is at work here: {running}. What it holds, it gives back:")

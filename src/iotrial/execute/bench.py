@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from iotrial.errors import OwedError
+from iotrial.errors import HostUnreachable, OwedError
 from iotrial.execute.identity import BLOCK, identify, witnesses
 from iotrial.execute.journal import Journal, MadeDebt, SettingsDebt, open_journal, read_session
 from iotrial.execute.load import TOKEN
@@ -133,21 +133,37 @@ def open_bench(host: Host, study: Study, *, results: Path, payment: Payment) -> 
     token = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
     journal = open_journal(host, folder, _header(host, study, results, token))
     host.mark({TOKEN: token})
+    bench = Bench(host, study, journal)
     try:
-        bench = Bench(host, study, journal)
         for target in study.targets:
             bench.aims[target.name] = _make_ready(bench, target)
             bench.topologies[target.name] = topology(host, bench.aims[target.name])
         yield bench
     finally:
-        host.mark({})
-        pay(host, read_session(journal.path, host.read(journal.path)), payment)
+        with _within_reach(bench):
+            host.mark({})
+            pay(host, read_session(journal.path, host.read(journal.path)), payment)
         if payment.owed:
             raise OwedError(
                 f"{host.name}: {len(payment.owed)} things could not be put back:",
                 owed=payment.owed,
                 advice="Mend what is named above, then run: iotrial restore",
             )
+
+
+@contextmanager
+def _within_reach(bench: Bench) -> Iterator[None]:
+    """A host that is out of reach is owed what it was owed; its guard pays."""
+    try:
+        yield
+    except HostUnreachable as error:
+        place = bench.study.place
+        raise OwedError(
+            f"{error.message}; what was changed there is not given back by us:",
+            owed=[str(setting) for group in bench.groups.values() for setting in group.values],
+            advice=f"Its guard puts everything back within {place.lease:.0f} s of the loss. Ask:"
+            f" iotrial status '{place.ssh}'; or pay: iotrial restore '{place.ssh}'",
+        ) from error
 
 
 def _header(host: Host, study: Study, results: Path, token: str) -> Mapping[str, Any]:

@@ -158,5 +158,6 @@ def _device(host: Host, name: str) -> dict[str, Any]:
 
 def _values(host: Host, folder: str) -> dict[str, str]:
     """Every file of a folder of sysfs that can be read; folders in it are not files."""
-    said = {name: look.text(host, f"{folder}/{name}") for name in look.names(host, folder)}
-    return {name: value for name, value in said.items() if value}
+    names = look.names(host, folder)
+    said = look.texts(host, [f"{folder}/{name}" for name in names])
+    return {name: value for name in names if (value := said[f"{folder}/{name}"])}

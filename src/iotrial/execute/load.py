@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from iotrial.errors import FileRefused, HostError
+from iotrial.errors import HostError
+from iotrial.execute import look
 from iotrial.execute.interruption import Interruption
 from iotrial.model.host import Host, Process
 
@@ -125,15 +126,7 @@ def loads(host: Host, token: str) -> list[int]:
     if not token:
         return []
     wanted = f"{TOKEN}={token}".encode()
-    return [
-        int(name)
-        for name in host.list("/proc")
-        if name.isdigit() and wanted in _environment(host, name).split(b"\0")
-    ]
-
-
-def _environment(host: Host, pid: str) -> bytes:
-    try:
-        return host.read(f"/proc/{pid}/environ")
-    except FileRefused:
-        return b""  # gone, another user's, or a kernel thread
+    files = [f"/proc/{name}/environ" for name in host.list("/proc") if name.isdigit()]
+    # One that is empty is gone, another user's, or a kernel thread.
+    environments = look.contents(host, files)
+    return [int(file.split("/")[2]) for file, said in environments.items() if wanted in said]

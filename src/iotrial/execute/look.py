@@ -6,11 +6,13 @@ the table of mounts) is read by its owner with :meth:`Host.read`, which raises.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from iotrial.errors import FileRefused
 from iotrial.model.host import Host
+from iotrial.model.step import Look, Probe
 
 # One field a separator, because %F holds blanks ("block special file").
 _FORMAT = "%F|%t|%T|%d|%i|%s|%a|%u"
@@ -55,6 +57,18 @@ def content(host: Host, path: str) -> bytes:
         return host.read(path)
     except FileRefused:
         return b""
+
+
+def contents(host: Host, paths: Iterable[str]) -> dict[str, bytes]:
+    """The contents of many files, in one round trip; empty for those that cannot be read."""
+    wanted = list(dict.fromkeys(paths))
+    answers = host.batch([Look(Probe(path)) for path in wanted])
+    return {path: answer.raw for path, answer in zip(wanted, answers, strict=True)}
+
+
+def texts(host: Host, paths: Iterable[str]) -> dict[str, str]:
+    """As :func:`text`, of many files in one round trip."""
+    return {path: clean(data) for path, data in contents(host, paths).items()}
 
 
 def clean(data: bytes) -> str:

@@ -88,33 +88,35 @@ def syncing(actions: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 def writers(host: Host) -> tuple[str, ...]:
     """Programs at work that change settings themselves: ``tuned (pid 812)``; not ourselves."""
-    own = look.text(host, "/proc/self/stat").split(" ", 1)[0]
-    found = []
-    for pid in look.names(host, "/proc"):
-        if pid.isdigit() and pid != own:
-            name = look.text(host, f"/proc/{pid}/comm")
-            if name in WRITERS and not _pretends(host, pid):
-                found.append(f"{name} (pid {pid})")
-    return tuple(found)
-
-
-def runs(host: Host) -> tuple[str, ...]:
-    """Other ``iotrial run`` at work, whoever's they are: ``pid 812``."""
-    own = look.text(host, "/proc/self/stat").split(" ", 1)[0]
     return tuple(
-        f"pid {pid}"
-        for pid in look.names(host, "/proc")
-        if pid.isdigit()
-        and pid != own
-        and look.text(host, f"/proc/{pid}/comm") == "iotrial"
-        and b"run" in look.content(host, f"/proc/{pid}/cmdline").split(b"\0")
-        and not _pretends(host, pid)
+        f"{name} (pid {pid})"
+        for pid, name, argv in processes(host)
+        if name in WRITERS and b"--pretend" not in argv
     )
 
 
-def _pretends(host: Host, pid: str) -> bool:
-    """An iotrial on its made-up machine touches nothing here."""
-    return b"--pretend" in look.content(host, f"/proc/{pid}/cmdline").split(b"\0")
+def runs(host: Host) -> tuple[str, ...]:
+    """Other ``iotrial run`` at work, whoever's they are: ``pid 812``.  An iotrial on its made-up
+    machine touches nothing here."""
+    return tuple(
+        f"pid {pid}"
+        for pid, name, argv in processes(host)
+        if name == "iotrial" and b"run" in argv and b"--pretend" not in argv
+    )
+
+
+def processes(host: Host) -> tuple[tuple[int, str, tuple[bytes, ...]], ...]:
+    """(pid, name, argv) of every process that one of our names might belong to, but for the one
+    that looks.  Two round trips."""
+    own = look.text(host, "/proc/self/stat").split(" ", 1)[0]
+    pids = [pid for pid in look.names(host, "/proc") if pid.isdigit() and pid != own]
+    names = look.texts(host, [f"/proc/{pid}/comm" for pid in pids])
+    known = [pid for pid in pids if names[f"/proc/{pid}/comm"] in WRITERS]
+    argvs = look.contents(host, [f"/proc/{pid}/cmdline" for pid in known])
+    return tuple(
+        (int(pid), names[f"/proc/{pid}/comm"], tuple(argvs[f"/proc/{pid}/cmdline"].split(b"\0")))
+        for pid in known
+    )
 
 
 def resyncs(host: Host) -> tuple[str, ...]:
@@ -124,6 +126,6 @@ def resyncs(host: Host) -> tuple[str, ...]:
 
 def schedulers(host: Host) -> tuple[str, ...]:
     """Every scheduler that any device offers.  A module that is not loaded is not offered."""
-    files = (f"/sys/block/{name}/queue/scheduler" for name in look.names(host, "/sys/block"))
-    found = {name: None for file in files for name in choices(look.text(host, file))}
-    return tuple(found)
+    files = [f"/sys/block/{name}/queue/scheduler" for name in look.names(host, "/sys/block")]
+    said = look.texts(host, files).values()
+    return tuple(dict.fromkeys(name for text in said for name in choices(text)))

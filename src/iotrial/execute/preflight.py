@@ -51,7 +51,7 @@ def check_alone(host: Host) -> None:
 
     Raises LockedError.  Not asked where ``IOTRIAL_STATE`` keeps several hosts apart on one kernel.
     """
-    others = () if os.environ.get(STATE) else runs(host)
+    others = () if not host.remote and os.environ.get(STATE) else runs(host)
     if others:
         raise LockedError(
             f"{host.name}: another iotrial run is at work here: {', '.join(others)}",

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from iotrial.errors import FileRefused
 from iotrial.model.host import Host
+from iotrial.model.step import Look, Probe
 
 DISK_FIELDS = (
     "reads", "reads_merged", "sectors_read", "read_ms",
@@ -60,31 +60,41 @@ class Sampler:
 
     def sample(self, elapsed: float) -> None:
         """Read every source once and write one line."""
+        said = self._read()
         values: dict[str, Any] = {"t": round(elapsed, 3)}
-        values["cpu"] = cpu_times(self._read("/proc/stat"))
-        values["interrupts"] = interrupts(self._read("/proc/interrupts"))
+        values["cpu"] = cpu_times(said.get("/proc/stat", ""))
+        values["interrupts"] = interrupts(said.get("/proc/interrupts", ""))
         values["pressure"] = {
             what: pressure
             for what in PRESSURE
-            if (pressure := pressures(self._read(f"/proc/pressure/{what}")))
+            if (pressure := pressures(said.get(f"/proc/pressure/{what}", "")))
         }
         if self.device:
-            values["disk"] = disk(self._read(f"/sys/block/{self.device}/stat"))
+            values["disk"] = disk(said.get(self._disk, ""))
         else:
-            values["network"] = {path: self._read(path) for path in NETWORK}
+            values["network"] = {path: said.get(path, "") for path in NETWORK}
         self.first = self.first or values
         self.last = values
         if self._file is not None:
             self._file.write(json.dumps(values, separators=(",", ":")) + "\n")
 
-    def _read(self, path: str) -> str:
-        if path in self._absent:
-            return ""
-        try:
-            return self.host.read(path).decode("ascii", "replace")
-        except FileRefused:
-            self._absent.add(path)
-            return ""
+    @property
+    def _disk(self) -> str:
+        return f"/sys/block/{self.device}/stat"
+
+    def _read(self) -> dict[str, str]:
+        """Every source that there is, in one round trip."""
+        wanted = [
+            "/proc/stat",
+            "/proc/interrupts",
+            *(f"/proc/pressure/{what}" for what in PRESSURE),
+        ]
+        wanted += [self._disk] if self.device else NETWORK
+        there = [path for path in wanted if path not in self._absent]
+        answers = self.host.batch([Look(Probe(path)) for path in there])
+        found = dict(zip(there, answers, strict=True))
+        self._absent.update(path for path, answer in found.items() if answer.errno)
+        return {path: answer.raw.decode("ascii", "replace") for path, answer in found.items()}
 
 
 def disk(text: str) -> dict[str, int]:

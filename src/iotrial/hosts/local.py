@@ -54,6 +54,7 @@ class LocalHost:
     the lock file tells another iotrial that finds it held, such as the name of the study."""
 
     name = "local"
+    remote = False
 
     def __init__(self, *, wakeup: int | None = None, purpose: str = "") -> None:
         self._wakeup = wakeup

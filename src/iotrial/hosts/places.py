@@ -62,7 +62,7 @@ def _below(volatile: str, lasting: str) -> Places:
 
 
 def state_places(host: Host) -> Places:
-    """The places on this host: its user's id, and the controller's environment.
+    """The places on this host: of its user's id and environment.
 
     Raises :class:`~iotrial.errors.HostError` where ``id -u`` does not answer with a number.
     """
@@ -72,7 +72,15 @@ def state_places(host: Host) -> Places:
             f"{host.name}: `id -u` does not say who we are: {answer.complaint}",
             advice="Is coreutils installed there? Try it by hand.",
         )
-    return places(int(answer.text), os.environ)
+    return places(int(answer.text), _environment(host))
+
+
+def _environment(host: Host) -> Mapping[str, str]:
+    """The environment of the user there: on this machine, our own."""
+    if not host.remote:
+        return os.environ
+    words = (line.partition("=") for line in host.run(["printenv"]).text.splitlines())
+    return {name: value for name, _, value in words}
 
 
 def journal_folder(host: Host) -> str:
@@ -100,6 +108,6 @@ def holder(host: Host) -> str:
 
 def unseen(host: Host) -> str:
     """What this user cannot see of the books that root keeps on the host, in a sentence."""
-    if os.environ.get(STATE) or host.run(["id", "-u"]).text.strip() == "0":
+    if _environment(host).get(STATE) or host.run(["id", "-u"]).text.strip() == "0":
         return ""
     return "Not root: what runs by root owe cannot be seen from here. Ask with sudo."

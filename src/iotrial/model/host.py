@@ -62,6 +62,11 @@ class Host(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def remote(self) -> bool:
+        """Whether there is a link to it that can be lost."""
+        ...
+
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
         """Run a short command to its end, environment ``LC_ALL=C``, and give back all it said.
 

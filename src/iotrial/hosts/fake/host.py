@@ -84,6 +84,7 @@ class FakeHost:
     """
 
     name = "fake"
+    remote = False
 
     def __init__(
         self,
