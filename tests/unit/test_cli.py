@@ -195,7 +195,7 @@ def test_every_help_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]
         (["run"], 2, "STUDY"),
         (["compare", "gone"], 2, "no results folder"),
         (["report", "."], 2, "no results folder"),
-        (["doctor", "box7"], 2, "this machine only"),
+        (["doctor", "iotrial.invalid"], 6, "iotrial.invalid"),
         (["plan", "study.toml", "--noise", "loud"], 2, "noise"),
     ],
 )

@@ -112,7 +112,10 @@ def offer(host: Host, study: Study, topologies: Mapping[str, Topology]) -> Offer
     """
     domains = Domains(host)
     wanted = list(wants(study, topologies))
-    domains.ask([(each.name, device) for each in wanted for device in each.devices])
+    asked = [(each.name, device) for each in wanted for device in each.devices]
+    for factor in open_factors(study):
+        asked += [(factor.subject, device) for device in _open_on(factor, topologies)]
+    domains.ask(asked)
     return Offer(
         choices=_choices(study, topologies, domains),
         values=dict(_values(wanted, domains)),
@@ -125,13 +128,18 @@ def _choices(
 ) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for factor in open_factors(study):
-        targets = [factor.target] if factor.target else list(topologies)
-        devices = [d for each in targets for d in nodes(factor, factor.subject, topologies[each])]
+        devices = _open_on(factor, topologies)
         offered = [domains.domain(factor.subject, device).choices for device in devices]
         found[factor.subject] = tuple(
             choice for choice in (offered or [()])[0] if all(choice in each for each in offered)
         )
     return found
+
+
+def _open_on(factor: Factor, topologies: Mapping[str, Topology]) -> list[str]:
+    """The devices of a factor whose levels are whatever they offer."""
+    targets = [factor.target] if factor.target else list(topologies)
+    return [d for each in targets for d in nodes(factor, factor.subject, topologies[each])]
 
 
 def _values(wanted: list[Wanted], domains: Domains) -> Iterator[tuple[tuple[str, str, str], str]]:
@@ -140,7 +148,7 @@ def _values(wanted: list[Wanted], domains: Domains) -> Iterator[tuple[tuple[str,
         takes = [domains.domain(each.name, device) for device in there]
         for candidate in each.candidates:
             value = settled(candidate, takes)
-            if takes and value is not None:
+            if value is not None:
                 if value != each.value:
                     yield each.where, value
                 break
@@ -153,6 +161,8 @@ def settled(candidate: str, takes: list[Domain]) -> str | None:
     >>> settled("deadline", [today])
     'mq-deadline'
     """
+    if not takes:
+        return None
     names = {dict(domain.aliases).get(candidate, candidate) for domain in takes}
     value = candidate if any(candidate in domain.choices for domain in takes) else names.pop()
     return None if names - {value} or any(d.refusal(value) for d in takes) else value

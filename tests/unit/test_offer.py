@@ -1,0 +1,121 @@
+"""What a host makes of a study's levels: first available, names across kernels, not here."""
+
+from __future__ import annotations
+
+from iotrial.execute.offer import offer, settled, wants
+from iotrial.execute.preflight import refusals
+from iotrial.hosts.fake import FakeHost
+from iotrial.model.study import Study
+from iotrial.model.topology import Node, Topology
+from iotrial.model.tunable import Domain
+from iotrial.plan.available import with_available
+from iotrial.plan.load import parse_study
+
+DISK = {"disk": Topology.of_disk("fake0")}
+TODAY = Domain(("none", "mq-deadline"), aliases=(("deadline", "mq-deadline"), ("noop", "none")))
+BEFORE = Domain(("noop", "deadline", "cfq"), aliases=(("mq-deadline", "deadline"),))
+
+
+def study(factors: str) -> Study:
+    text = (
+        '[targets.disk]\nloop = { size = "1GiB" }\n[workloads.read]\ntool = "fio"\n'
+        f'options = {{ rw = "randread", runtime = "1s" }}\n{factors}'
+    )
+    return parse_study(text, "study.toml", lambda _name: "")
+
+
+def levels(written: Study, factor: str) -> dict[str, dict[str, str]]:
+    filled = with_available(written, offer(FakeHost(), written, DISK))
+    return {level.label: dict(level.settings) for level in filled.factor(factor).levels}
+
+
+def test_a_name_is_what_the_kernel_calls_it_on_old_and_new_kernels() -> None:
+    assert settled("deadline", [TODAY]) == "mq-deadline"
+    assert settled("mq-deadline", [BEFORE]) == "deadline"
+    assert settled("none", [TODAY, TODAY]) == "none"
+    assert settled("cfq", [TODAY]) is None
+    assert settled("deadline", [TODAY, BEFORE]) is None
+
+
+def test_the_first_alternative_that_the_kernel_takes_counts() -> None:
+    written = study(
+        '[factors.scheduler]\ntunable = "queue.scheduler"\n'
+        'levels = [["cfq", "bfq"], ["noop", "none"], "kyber"]\n'
+    )
+    assert levels(written, "scheduler") == {
+        "cfq/bfq": {"queue.scheduler": "bfq"},
+        "noop/none": {"queue.scheduler": "none"},
+        "kyber": {"queue.scheduler": "kyber"},
+    }
+
+
+def test_alternatives_that_are_all_refused_stay_as_written_and_are_named() -> None:
+    written = study(
+        '[factors.scheduler]\ntunable = "queue.scheduler"\nlevels = [["cfq", "as"], "none"]\n'
+    )
+    filled = with_available(written, offer(FakeHost(), written, DISK))
+    (said,) = refusals(FakeHost(), filled, DISK)
+    assert "level cfq/as: queue.scheduler: 'cfq' is not one of none" in said
+
+
+def test_a_key_of_a_group_that_does_not_exist_is_left_out_with_the_nearest_name() -> None:
+    written = study(
+        "[factors.kernel.levels]\nstock = {}\n"
+        'tuned = { "sysctl.vm.dirty_ratoi" = 30, "sysctl.vm.swappiness" = 10 }\n'
+    )
+    assert levels(written, "kernel")["tuned"] == {"sysctl.vm.swappiness": "10"}
+    (note,) = offer(FakeHost(), written, DISK).notes(written)
+    assert "sysctl.vm.dirty_ratoi is not applicable here and left out" in note
+    assert "Did you mean dirty_ratio" in note
+    assert not list(
+        refusals(FakeHost(), with_available(written, offer(FakeHost(), written, DISK)), DISK)
+    )
+
+
+def test_a_level_that_has_nothing_here_is_refused_not_emptied() -> None:
+    written = study(
+        "[factors.kernel.levels]\nstock = {}\n"
+        'tuned = { "sysctl.vm.no_such" = 1, "sysctl.vm.nor_such" = 2 }\n'
+    )
+    filled = with_available(written, offer(FakeHost(), written, DISK))
+    assert len(list(refusals(FakeHost(), filled, DISK))) == 2
+
+
+def test_a_setting_goes_to_every_disk_below_and_a_named_thing_only_to_itself() -> None:
+    paths = Topology(
+        (
+            Node("device", "dm-0", (("disk", "fake0"), ("disk", "fake1"))),
+            Node("disk", "fake0"),
+            Node("disk", "fake1"),
+        )
+    )
+    written = study(
+        '[factors.scheduler]\ntunable = "queue.scheduler"\nlevels = ["none", "bfq"]\n'
+        '[factors.ahead]\ntunable = "queue.read_ahead_kb"\nlevels = [64, 128]\n'
+        '[factors.only]\ntunable = "queue.nomerges"\nlevels = [0, 1]\non = "fake1"\n'
+        '[factors.kernel]\ntunable = "sysctl.vm.swappiness"\nlevels = [0, 1]\n'
+    )
+    found = {each.name: each.devices for each in wants(written, {"disk": paths})}
+    assert found == {
+        "queue.scheduler": ("fake0", "fake1"),
+        "queue.read_ahead_kb": ("dm-0",),
+        "queue.nomerges": ("fake1",),
+        "sysctl.vm.swappiness": ("",),
+    }
+
+
+def test_everything_is_asked_in_one_batch() -> None:
+    class Counting(FakeHost):
+        batches = 0
+
+        def batch(self, steps):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+            self.batches += 1
+            return super().batch(steps)
+
+    host = Counting()
+    written = study(
+        '[factors.scheduler]\ntunable = "queue.scheduler"\nlevels = "available"\n'
+        '[factors.kernel.levels]\na = {}\nb = { "sysctl.vm.swappiness" = 1 }\n'
+    )
+    offer(host, written, DISK)
+    assert host.batches == 1
