@@ -79,7 +79,7 @@ def snapshots(host: Host, wanted: Mapping[str, Iterable[str]]) -> tuple[Group, .
         value = _value(host, probe, answer)
         if value is not None:
             former = Setting(device, knob.name, value)
-            owed[device].append(Owed(former, probe, knob.acts(device, value)))
+            owed[device].append(Owed(former, probe, knob.undo(device, value)))
     return tuple(Group(device, tuple(knobs[device]), tuple(owed[device])) for device in knobs)
 
 
@@ -107,7 +107,8 @@ def apply(host: Host, settings: Sequence[Setting]) -> None:
     """Write each setting that is not in force already, in order, and read each back.
 
     The order that ranks give may be wrong for the values at hand, so what is refused is tried
-    again as long as anything else goes through.
+    again as long as anything else goes through, and what a later write has moved is written once
+    more.
 
     Raises SettingRefused when the kernel says no, SettingLost when it says yes and another value
     is read; in both cases the caller still owes, and pays, what was there before.
@@ -127,8 +128,15 @@ def apply(host: Host, settings: Sequence[Setting]) -> None:
             raise _refusal(host, *refused[0])
         # What was refused may be taken now: a low limit must stay below its high one.
         waiting = [setting for setting, _ in refused]
-    for setting, answer in zip(ordered, answers[len(waiting) :], strict=True):
+    seen = answers[len(waiting) :]
+    if not all(map(_in_force, ordered, seen)):
+        seen = host.batch([*map(_hold, ordered), *looks])[len(ordered) :]
+    for setting, answer in zip(ordered, seen, strict=True):
         _confirm(host, setting, answer)
+
+
+def _in_force(setting: Setting, answer: Answer) -> bool:
+    return reads(find(setting.tunable).probe(setting.device), answer) == setting.value
 
 
 def _hold(setting: Setting) -> Hold:
@@ -138,8 +146,10 @@ def _hold(setting: Setting) -> Hold:
 
 
 def _refusal(host: Host, setting: Setting, answer: Answer) -> SettingRefused:
+    meaning = dict(find(setting.tunable).means).get(answer.errno, "")
+    why = f"{answer.complaint}: {meaning}" if meaning else answer.complaint
     return SettingRefused(
-        f"{host.name}: the kernel refuses {setting} ({answer.complaint})",
+        f"{host.name}: the kernel refuses {setting} ({why})",
         tunable=setting.tunable,
         device=setting.device,
         value=setting.value,

@@ -7,10 +7,12 @@ packages that act (``iotrial.execute``) do the rest and can therefore batch, ord
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from iotrial.errors import UsageError
 from iotrial.model.step import Act, Pick, Probe
 
 Scope = Literal[
@@ -40,30 +42,53 @@ of each; a study may name it itself (``on = "eth0"``)."""
 @dataclass(frozen=True, slots=True)
 class Domain:
     """What a tunable takes here.  ``choices`` (empty: not a choice), ``low``/``high`` inclusive
-    bounds (None: unknown), ``aliases`` maps an accepted spelling to what it becomes."""
+    bounds (None: unknown), ``words`` are taken besides such numbers, ``aliases`` maps an accepted
+    spelling to what it becomes, ``rule`` says of a value why it is refused, or '' (it has another
+    form than the one that is read back; nothing at all is taken here)."""
 
     choices: tuple[str, ...] = ()
     low: int | None = None
     high: int | None = None
     aliases: tuple[tuple[str, str], ...] = ()
+    words: tuple[str, ...] = ()
+    rule: Callable[[str], str] | None = None
 
     def refusal(self, value: str) -> str:
         """Why ``value`` is outside, or an empty string."""
+        if self.rule is not None and (why := self.rule(value)):
+            return why
+        if value in self.words:
+            return ""
         if self.choices and value not in self.choices:
             became = dict(self.aliases).get(value)
             if became:
                 return f"{value!r} is called {became!r} here"
             return f"{value!r} is not one of {', '.join(self.choices)}"
-        if self.low is not None or self.high is not None:
-            try:
-                number = int(value)
-            except ValueError:
-                return f"{value!r} is not a whole number"
-            if self.low is not None and number < self.low:
-                return f"{number} is below {self.low}"
-            if self.high is not None and number > self.high:
-                return f"{number} is above {self.high}"
+        return self._out_of_bounds(value)
+
+    def _out_of_bounds(self, value: str) -> str:
+        if self.low is None and self.high is None:
+            return ""
+        try:
+            number = int(value)
+        except ValueError:
+            return f"{value!r} is not a whole number"
+        if self.low is not None and number < self.low:
+            return f"{number} is below {self.low}"
+        if self.high is not None and number > self.high:
+            return f"{number} is above {self.high}"
         return ""
+
+
+_INTERFACE = r"(?![-.])[^/:\s\x00-\x1f\x7f]{1,15}"
+_NAMES: dict[Scope, re.Pattern[str]] = {
+    "nic": re.compile(_INTERFACE),
+    "rx": re.compile(rf"{_INTERFACE}/queues/rx-[0-9]+"),
+    "tx": re.compile(rf"{_INTERFACE}/queues/tx-[0-9]+"),
+    "irq": re.compile("[0-9]+"),
+}
+"""What names look like.  Of an interface as net/core/dev.c dev_valid_name() wants it, and not such
+that a program takes it for an option."""
 
 
 def _anything(_raw: bytes) -> Domain:
@@ -76,14 +101,16 @@ class Tunable:
 
     Read: the file ``path``, or what the command ``read`` prints; ``pick``, ``key`` and ``absent``
     as in :class:`~iotrial.model.step.Probe`.  Changed: by writing the value to ``path``, by the
-    commands ``change``, or by what ``how(device, value)`` gives back.  In ``path``, ``key``,
-    ``read`` and ``change``, ``{device}`` is the name of what the tunable belongs to (empty for the
-    host's), in ``change`` also ``{value}``; each word of a command stays one word.
+    commands ``change``, or by what ``how(device, value)`` gives back; ``back(device, value)`` is
+    how a former value is given back, where that is not the same as setting it.  In ``path``,
+    ``key``, ``read`` and ``change``, ``{device}`` is the name of what the tunable belongs to (empty
+    for the host's), in ``change`` also ``{value}``; each word of a command stays one word.
 
     ``rank`` orders writes: a lower rank is written first, in apply and in restore alike, because
     what it moves has a higher rank.  ``moves`` are patterns (fnmatch) of tunable names whose value
     a write to this one may change.  ``domain`` gets what was read.  ``reload`` says why a value
     cannot be changed while the machine runs ('': it can): such a tunable is no factor of a trial.
+    ``means`` says in words what an errno means that the kernel refuses a change with.
     """
 
     name: str
@@ -105,10 +132,30 @@ class Tunable:
     absent: str = ""
     change: tuple[tuple[str, ...], ...] = ()
     how: Callable[[str, str], tuple[Act, ...]] | None = None
+    back: Callable[[str, str], tuple[Act, ...]] | None = None
     reload: str = ""
+    means: tuple[tuple[int, str], ...] = ()
+
+    def device_problem(self, device: str) -> str:
+        """Why ``device`` cannot be the name of what this belongs to, or ''.
+
+        A name comes from a study or a host, and goes into a path and into commands."""
+        form = _NAMES.get(self.scope)
+        if form is None or form.fullmatch(device):
+            return ""
+        return f"{device!r} is not the name of a {self.scope}"
+
+    def _named(self, device: str) -> str:
+        problem = self.device_problem(device)
+        if problem:
+            raise UsageError(
+                f"{self.name}: {problem}", advice="Take a name as /sys/class/net or /proc/irq has."
+            )
+        return device
 
     def probe(self, device: str) -> Probe:
-        """Where its value on ``device`` is read."""
+        """Where its value on ``device`` is read.  Raises UsageError for a name that is none."""
+        self._named(device)
         return Probe(
             path="" if self.read else self.path.format(device=device),
             argv=tuple(word.format(device=device) for word in self.read),
@@ -118,7 +165,8 @@ class Tunable:
         )
 
     def acts(self, device: str, value: str) -> tuple[Act, ...]:
-        """What makes it ``value`` on ``device``."""
+        """What makes it ``value`` on ``device``.  Raises as :meth:`probe`."""
+        self._named(device)
         if self.how is not None:
             return self.how(device, value)
         if self.change:
@@ -128,13 +176,18 @@ class Tunable:
             )
         return (Act("write", path=self.path.format(device=device), data=value),)
 
+    def undo(self, device: str, value: str) -> tuple[Act, ...]:
+        """What gives a former ``value`` back."""
+        return self.acts(device, value) if self.back is None else self.back(device, value)
+
     def file(self, device: str) -> str:
         """Where it is read, for people."""
         return self.probe(device).place
 
     def observe(self, raw: bytes) -> str | None:
         """The value in what was read."""
-        return self.probe("").value(raw)
+        key = self.key.format(device="")
+        return Probe(pick=self.pick, key=key, absent=self.absent).value(raw)
 
     def moved_by(self, other: Tunable) -> bool:
         return any(fnmatch.fnmatchcase(self.name, pattern) for pattern in other.moves)
