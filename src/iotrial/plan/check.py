@@ -16,6 +16,7 @@ from iotrial.plan.locate import KeyPath
 from iotrial.plan.problem import Problem, choices, nearest
 from iotrial.plan.schema import FactorTable, StudyFile, TargetTable
 from iotrial.tunables import families, tunable
+from iotrial.tunables.file import problem
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 MOST_TRIALS = 100_000
@@ -35,6 +36,12 @@ def checks(spec: StudyFile) -> Iterator[Problem]:
     yield from _names(spec)
     for name, target in spec.targets.items():
         yield from _target(("targets", name), target, spec)
+    for name, knob in spec.knobs.items():
+        if why := problem(knob.file):
+            yield Problem(("knobs", name, "file"), why)
+        if "{value}" not in knob.content:
+            message = "{value} is not in it: every level would write the same"
+            yield Problem(("knobs", name, "content"), message, 'Such as content = "depth {value}"')
     for name, factor in spec.factors.items():
         yield from _factor(("factors", name), factor, spec)
     yield from _under_test(spec)
@@ -46,6 +53,7 @@ def checks(spec: StudyFile) -> Iterator[Problem]:
 def _names(spec: StudyFile) -> Iterator[Problem]:
     tables: dict[str, Mapping[str, object]] = {
         "hosts": spec.hosts,
+        "knobs": spec.knobs,
         "targets": spec.targets,
         "workloads": spec.workloads,
         "factors": spec.factors,

@@ -7,16 +7,19 @@ from collections.abc import Mapping
 
 from iotrial.model.study import Design, Factor, FactorKind, Level, Place
 from iotrial.model.target import Target, TargetKind
+from iotrial.model.tunable import Tunable
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.schema import (
     DesignTable,
     FactorTable,
     HostTable,
+    KnobTable,
     RangeTable,
     StudyFile,
     TargetTable,
     WorkloadTable,
 )
+from iotrial.tunables.file import rows
 
 OneOf = OptionValue | list[OptionValue]
 """A value, or several of which the first that is available counts."""
@@ -131,6 +134,17 @@ def factor(name: str, table: FactorTable) -> Factor:
         target=table.target,
         baseline=label(table.baseline),
         on=table.on,
+    )
+
+
+def knob(name: str, table: KnobTable) -> tuple[Tunable, ...]:
+    return rows(
+        name,
+        file=table.file,
+        content=table.content,
+        reload=table.reload,
+        read=table.read,
+        field=table.field,
     )
 
 

@@ -21,6 +21,7 @@ from iotrial.plan.schema import StudyFile
 from iotrial.plan.sense import decide, study_problems, tool_problems
 from iotrial.plan.unsupported import unsupported
 from iotrial.plan.validate import validate
+from iotrial.tunables import define
 
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 _YAML = re.compile(r"\s*(?:- )?[\w.-]+:(?:\s|$)|\s*---\s*$|\s*- ")
@@ -64,6 +65,9 @@ def parse_study(text: str, file: str, read: Callable[[str], str]) -> Study:
     spec, problems = validate(data)
     if spec is None:
         raise study_error(problems, source)
+    # What a study defines must be known before its factors can be checked, and as long as it is
+    # executed or reported: the catalogue keeps it until the next study is read.
+    define(row for name, table in spec.knobs.items() for row in convert.knob(name, table))
     _raise([*unsupported(spec), *checks(spec)], source)
     workloads = _workloads(spec, read, source)
     return _study(spec, workloads, source)

@@ -281,6 +281,32 @@ class FactorTable(_Table):
     )
 
 
+class KnobTable(_Table):
+    """A setting that lives in a configuration file; used as tunable `file.NAME`."""
+
+    file: str = Field(
+        description="The file, given back byte for byte at the end.", examples=["/etc/client.conf"]
+    )
+    content: str = Field(
+        description="What it holds; `{value}` stands for the level.", examples=["rsize {value}\n"]
+    )
+    reload: Argv = Field(
+        default_factory=list,
+        description="Command that makes it count.",
+        examples=[["systemctl", "reload", "client"]],
+    )
+    read: Argv = Field(
+        min_length=1,
+        description="Command that prints the value in force.",
+        examples=[["client", "show", "rsize"]],
+    )
+    field: str = Field(
+        "",
+        description="Of what it prints, the first word behind this; left out: all of it.",
+        examples=["rsize:"],
+    )
+
+
 class DesignTable(_Table):
     """How the treatments are spread over trials."""
 
@@ -355,6 +381,12 @@ class StudyFile(_Table):
         description="What is varied; without any, the study measures the noise.",
         examples=[{"scheduler": {"tunable": "queue.scheduler", "levels": "available"}}],
     )
+    knobs: dict[str, KnobTable] = Field(
+        default_factory=dict,
+        description="Settings of configuration files, to be varied as `file.NAME`.",
+        examples=[{"rsize": {"file": "/etc/client.conf", "content": "rsize {value}\n",
+                   "read": ["client", "show", "rsize"]}}],
+    )  # fmt: skip
     exclude: list[dict[str, OneOrMore]] = Field(
         default_factory=list,
         description="Combinations of levels that make no sense.",

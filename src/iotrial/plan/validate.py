@@ -25,6 +25,7 @@ TABLES: dict[tuple[str, ...], type[BaseModel]] = {
     ("workloads", "*"): schema.WorkloadTable,
     ("factors", "*"): schema.FactorTable,
     ("factors", "*", "range"): schema.RangeTable,
+    ("knobs", "*"): schema.KnobTable,
     ("design",): schema.DesignTable,
     ("stage", "*"): schema.StageTable,
     ("decide",): schema.DecideTable,
@@ -73,7 +74,14 @@ def allowed(path: KeyPath) -> list[str]:
 
 def _pattern(path: KeyPath) -> tuple[str, ...]:
     """A path with its free names starred, as in :data:`TABLES`."""
-    free = path[:1] in (("hosts",), ("targets",), ("workloads",), ("factors",), ("stage",))
+    free = path[:1] in (
+        ("hosts",),
+        ("targets",),
+        ("workloads",),
+        ("factors",),
+        ("knobs",),
+        ("stage",),
+    )
     return tuple("*" if free and at == 1 else str(part) for at, part in enumerate(path))
 
 

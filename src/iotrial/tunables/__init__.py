@@ -37,9 +37,22 @@ def all_tunables() -> tuple[Tunable, ...]:
     return _in_rank_order(row for rows in families().values() for row in rows)
 
 
+_OF_STUDY: dict[str, Tunable] = {}
+
+
+def define(rows: Iterable[Tunable]) -> None:
+    """Make these the rows that a study defines itself, in place of those of any study before."""
+    _OF_STUDY.clear()
+    _OF_STUDY.update((row.name, row) for row in rows)
+
+
 @cache
-def _by_name() -> dict[str, Tunable]:
+def _catalogue() -> dict[str, Tunable]:
     return {row.name: row for row in all_tunables()}
+
+
+def _by_name() -> dict[str, Tunable]:
+    return {**_catalogue(), **_OF_STUDY}
 
 
 def tunable(name: str) -> Tunable:
@@ -79,7 +92,7 @@ def group(names: Iterable[str]) -> tuple[Tunable, ...]:
     fresh = list(found.values())
     while fresh:
         mover = fresh.pop()
-        for row in all_tunables():
+        for row in _by_name().values():
             if row.name not in found and row.moved_by(mover):
                 found[row.name] = row
                 fresh.append(row)

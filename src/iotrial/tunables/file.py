@@ -1,0 +1,104 @@
+"""Family ``file``: settings that live in a configuration file, such as those of a client or a
+daemon: the file is written, a command makes it count, another says what is in force.
+
+No table can list them; a study defines its own, and uses it as ``file.NAME``::
+
+    [knobs.rsize]
+    file = "/etc/client.conf"
+    content = "rsize {value}\\n"
+    reload = ["systemctl", "reload", "client"]
+    read = ["client", "show", "rsize"]
+
+    [factors.rsize]
+    tunable = "file.rsize"
+    levels = [65536, 131072]
+
+Each is two tunables: the file itself, which is given back byte for byte (owner and mode kept; one
+that was not there is removed again), and the value that ``read`` prints, which is what a trial is
+about.  The file is restored first, then ``reload`` is run until ``read`` says what it said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotrial.model.step import ABSENT, Act
+from iotrial.model.tunable import Tunable
+
+FAMILY = "file"
+TITLE = "configuration files that a study names: written, reloaded, read back"
+TUNABLES: tuple[Tunable, ...] = ()
+_LASTS = "until somebody writes the file again; a reboot keeps it"
+
+
+def rows(  # noqa: PLR0913 (the keys of a table)
+    name: str,
+    *,
+    file: str,
+    content: str,
+    reload: Sequence[str],
+    read: Sequence[str],
+    field: str = "",
+) -> tuple[Tunable, Tunable]:
+    """The two rows of one ``[knobs.NAME]``.  ``{value}`` in ``content`` and in the words of
+    ``reload`` is the level."""
+
+    def keep(_device: str, value: str) -> tuple[Act, ...]:
+        if value == ABSENT:
+            return (Act("remove", path=file),)
+        return (Act("save", path=file, data=value),)
+
+    def load(value: str) -> tuple[Act, ...]:
+        argv = tuple(word.replace("{value}", value) for word in reload)
+        return (Act("run", argv=argv),) if argv else ()
+
+    def put(_device: str, value: str) -> tuple[Act, ...]:
+        return (Act("save", path=file, data=content.replace("{value}", value)), *load(value))
+
+    def again(_device: str, value: str) -> tuple[Act, ...]:
+        return load(value)
+
+    written = Tunable(
+        name=f"file.{name}.content",
+        path=file,
+        summary=f"the content of {file}",
+        layer="file",
+        lasts=_LASTS,
+        rank=40,
+        scope="host",
+        pick="whole",
+        absent=ABSENT,
+        how=keep,
+        risk="A file with a NUL in it is no text, and cannot be held.",
+        source="the study",
+    )
+    in_force = Tunable(
+        name=f"file.{name}",
+        path="",
+        summary=f"what `{' '.join(read)}` says, set through {file}",
+        layer="file",
+        lasts=_LASTS,
+        rank=60,
+        moves=(written.name,),
+        scope="host",
+        read=tuple(word.replace("{", "{{").replace("}", "}}") for word in read),
+        pick="field" if field else "text",
+        key=field.replace("{", "{{").replace("}", "}}"),
+        how=put,
+        back=again,
+        source="the study",
+    )
+    return written, in_force
+
+
+def problem(file: str) -> str:
+    """Why a path cannot be the file of a knob, or ''.
+
+    >>> problem("/sys/block/sda/queue/scheduler")
+    '/sys/block/sda/queue/scheduler is a control file of the kernel, not a configuration file'
+    """
+    if not file.startswith("/") or file.endswith("/"):
+        return f"{file!r} is not the absolute path of a file"
+    if file.startswith(("/proc/", "/sys/", "/dev/")):
+        return f"{file} is a control file of the kernel, not a configuration file"
+    return ""

@@ -1,0 +1,97 @@
+"""A configuration file and the daemon that reads it: every moment of death, then a restore."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from iotrial.errors import SettingLost, SettingRefused
+from iotrial.execute.bench import Bench
+from iotrial.execute.journal import open_journal, read_session, sessions
+from iotrial.execute.restore import Payment, boot_id, pay, restore
+from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
+from iotrial.hosts.fake.parts.client import CONFIGURATION
+from iotrial.hosts.places import journal_folder
+from iotrial.model.study import Decide, Design, Study
+from iotrial.model.tunable import Setting
+from iotrial.tunables import define, group
+from iotrial.tunables.file import rows
+
+STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
+FORMERS: tuple[tuple[bytes, int] | None, ...] = (
+    None,
+    (b"rsize 4096\n", 0o600),
+    (b"\n  rsize\t65536", 0o640),
+)
+LEVELS = ("8192", "131072", "nonsense", "16384")
+HOWS: tuple[CrashHow, ...] = ("before", "torn", "after")
+
+
+@pytest.fixture(autouse=True)
+def knob() -> Iterator[None]:
+    define(
+        rows(
+            "rsize",
+            file=CONFIGURATION,
+            content="rsize {value}\n",
+            reload=["fakeclient", "reload"],
+            read=["fakeclient", "show"],
+            field="rsize:",
+        )
+    )
+    yield
+    define(())
+
+
+def prepared(former: tuple[bytes, int] | None) -> FakeHost:
+    host = FakeHost()
+    if former:
+        host.machine.put(CONFIGURATION, former[0], mode=former[1])
+        host.run(["fakeclient", "reload"])
+        host.log.clear()
+    return host
+
+
+def seen(host: FakeHost) -> tuple[str, object]:
+    file = host.machine.files.get(CONFIGURATION)
+    return host.run(["fakeclient", "show"]).text, file and (file.data, file.mode)
+
+
+def live(host: FakeHost, levels: tuple[str, ...]) -> None:
+    journal = open_journal(host, journal_folder(host), {"boot_id": boot_id(host), "token": "t"})
+    bench = Bench(host, STUDY, journal)
+    bench.own_group(["file.rsize"], "")
+    for level in levels:
+        try:
+            bench.hold([Setting("", "file.rsize", level)])
+        except (SettingRefused, SettingLost):
+            break
+    payment = Payment()
+    pay(host, read_session(journal.path, host.read(journal.path)), payment)
+    assert payment.owed == []
+
+
+def test_the_file_belongs_to_the_group_of_its_value_and_goes_back_first() -> None:
+    assert [row.name for row in group(["file.rsize"])] == ["file.rsize.content", "file.rsize"]
+
+
+def test_no_crash_leaves_the_file_or_the_daemon_changed() -> None:
+    crashes = 0
+    for former, pair in itertools.product(FORMERS, itertools.permutations(LEVELS, 2)):
+        whole = prepared(former)
+        before = seen(whole)
+        live(whole, pair)
+        assert seen(whole) == before
+        for at, how in itertools.product(range(1, whole.operations + 1), HOWS):
+            host = prepared(former)
+            host.crash_after, host.crash_how = at, how
+            with pytest.raises(HostCrashed):
+                live(host, pair)
+            host.reconnect()
+            restore(host, journal_folder(host))
+            assert seen(host) == before, (former, pair, at, how)
+            assert sessions(host, journal_folder(host)) == ()
+            crashes += 1
+    assert crashes > 500

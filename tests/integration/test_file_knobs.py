@@ -1,0 +1,109 @@
+"""A setting that lives in a configuration file, for real: a script stands for the client."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.root
+
+CLIENT = """#!/bin/sh
+# client reload: read the configuration; client show: say what is in force
+cd "$(dirname "$0")" || exit
+case $1 in
+reload) sed -n 's/^rsize //p' client.conf >now.new && mv now.new now ;;
+show) echo "rsize: $(cat now)" ;;
+esac
+"""
+
+STUDY = """
+question = "Does the client's rsize matter here?"
+[targets.data]
+file = "{folder}/data"
+size = "4MiB"
+[workloads.reads]
+tool = "fio"
+options = {{ rw = "randread", bs = "4k", runtime = "{runtime}" }}
+[knobs.rsize]
+file = "{folder}/client.conf"
+content = "# a trial's\\nrsize {{value}}\\n"
+reload = ["{folder}/client", "reload"]
+read = ["{folder}/client", "show"]
+field = "rsize:"
+[factors.rsize]
+tunable = "file.rsize"
+levels = [65536, 131072]
+[design]
+blocks = 1
+settle = "0s"
+"""
+FORMER = b"# by hand, without a newline at the end\nrsize 4096"
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Path:
+    program = tmp_path / "client"
+    program.write_text(CLIENT)
+    program.chmod(0o755)
+    configuration = tmp_path / "client.conf"
+    configuration.write_bytes(FORMER)
+    configuration.chmod(0o640)
+    subprocess.run([program, "reload"], check=True)
+    return tmp_path
+
+
+def iotrial(client: Path, runtime: str) -> subprocess.Popen[str]:
+    study = client / "study.toml"
+    study.write_text(STUDY.format(folder=client, runtime=runtime))
+    return subprocess.Popen(
+        [sys.executable, "-m", "iotrial.cli.main", "run", str(study), "--out", client / "out"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def as_before(client: Path) -> bool:
+    configuration = client / "client.conf"
+    return (
+        configuration.read_bytes() == FORMER
+        and configuration.stat().st_mode & 0o777 == 0o640
+        and (client / "now").read_text().strip() == "4096"
+    )
+
+
+def test_each_level_is_in_force_in_its_trial_and_the_file_comes_back(
+    client: Path, state: Path
+) -> None:
+    run = iotrial(client, "0.2s")
+    _, complaint = run.communicate(timeout=60)
+    assert run.returncode == 0, complaint
+    held = {}
+    for folder in (client / "out/trials").iterdir():
+        treatment = json.loads((folder / "trial.json").read_text())["trial"]["treatment"]
+        rows = json.loads((folder / "before.json").read_text())
+        held[treatment["rsize"]] = {name: value for _, name, value in rows}
+    assert {label: values["file.rsize"] for label, values in held.items()} == {
+        "65536": "65536",
+        "131072": "131072",
+    }
+    assert held["65536"]["file.rsize.content"] == "# a trial's\nrsize 65536\n"
+    assert as_before(client)
+
+
+def test_a_killed_run_gives_the_file_back(client: Path, state: Path) -> None:
+    run = iotrial(client, "30s")
+    deadline = time.monotonic() + 30
+    while (client / "now").read_text().strip() == "4096" and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert (client / "now").read_text().strip() != "4096"
+    run.send_signal(signal.SIGKILL)
+    run.communicate(timeout=30)
+    subprocess.run([sys.executable, "-m", "iotrial.cli.main", "restore"], check=True, timeout=60)
+    assert as_before(client)
