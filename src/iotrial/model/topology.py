@@ -6,6 +6,7 @@ Pure data; ``iotrial.execute.topology`` reads it from a host.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from iotrial.model.tunable import Scope
 
@@ -14,7 +15,22 @@ from iotrial.model.tunable import Scope
 class Node:
     """One thing on the way.  ``scope`` and ``name`` are what tunables belong to (``disk``,
     ``sda``); ``below`` are the nodes (scope, name) it is built on; ``about`` are facts for people
-    in their order: ``numa``, ``pci``, ``irqs``, ``driver``, ``speed``, ``model``."""
+    in their order:
+
+    ==========  ================================================================================
+    device      kernel name of a map or volume (``dm-3``)
+    through     layers below the device that no setting belongs to (a crypt device)
+    state       of disk, port, session, controller, interface, array, as the kernel spells it
+    transport   fc, sas, ata, iscsi, usb, virtio, nvme-pcie, nvme-tcp …; ``speed`` of port or link
+    model       ``level`` of an array; ``type`` and ``from`` of a mount; ``backing`` file of a loop
+    portal      address of a storage server; ``target`` its name; ``wwpn`` of a remote port
+    driver      of the PCI function ``pci``, in ``slot``, behind the bridge ``port``
+    link        how its PCI link runs; ``link_most``, where that is less, how it could
+    numa        the node it is on (not there: the machine has none)
+    irqs        its interrupts, as ranges; ``of`` of an interrupt: who asked for it
+    queues      how many hardware queues
+    ==========  ================================================================================
+    """
 
     scope: Scope
     name: str
@@ -40,3 +56,17 @@ class Topology:
         if not name:
             return cls()
         return cls((Node("device", name, (("disk", name),)), Node("disk", name)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "nodes": [
+                {
+                    "scope": node.scope,
+                    "name": node.name,
+                    "below": [list(key) for key in node.below],
+                    "about": dict(node.about),
+                }
+                for node in self.nodes
+            ]
+        }

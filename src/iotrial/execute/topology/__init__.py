@@ -2,11 +2,12 @@
 
 ``blocks`` follows a block device down to its disks, ``adapters`` what these hang on, ``network``
 the interfaces towards a server, ``functions`` PCI and interrupts; all of them decide purely over
-``seen``, which reads what they asked for, a level at a time.
+``seen``, which reads what they asked for, a level at a time.  ``drawing`` says it in words.
 """
 
 from __future__ import annotations
 
+from iotrial.execute.topology.drawing import warnings, words
 from iotrial.execute.topology.tree import devices_here, topologies, topology
 
-__all__ = ["devices_here", "topologies", "topology"]
+__all__ = ["devices_here", "topologies", "topology", "warnings", "words"]
