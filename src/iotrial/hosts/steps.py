@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from iotrial.errors import FileRefused
 from iotrial.model.host import Completed, Host
-from iotrial.model.step import NOT_HERE, Act, Answer, Hold, Probe, Step
+from iotrial.model.step import NOT_HERE, Act, Answer, Hold, Probe, Step, spoken
 
 _WORDS = {os.strerror(code): code for code in errno.errorcode}
 _ACT_WITHIN = 60.0
@@ -64,7 +64,7 @@ def code_of(complaint: str) -> int:
 def _said(done: Completed) -> Answer:
     if done.exit == 0:
         return Answer(done.stdout)
-    return Answer(b"", code_of(done.complaint), f"`{' '.join(done.argv)}`: {done.complaint}")
+    return Answer(b"", code_of(done.complaint), f"`{spoken(done.argv)}`: {done.complaint}")
 
 
 def _act(host: Host, act: Act) -> Answer:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,6 +29,16 @@ NOT_HERE = (
 """What the kernel answers when there is no such setting now."""
 
 Pick = Literal["text", "chosen", "field", "item", "option", "listed", "mask", "yes", "whole"]
+
+
+def spoken(argv: Sequence[str]) -> str:
+    """A command for people; a script of ours by its name, a text of several lines as ``…``.
+
+    >>> spoken(("sh", "-c", "a long script", "iotrial-latency", "7"))
+    'iotrial-latency 7'
+    """
+    ours = tuple(argv[:2]) == ("sh", "-c") and len(argv) > 3  # noqa: PLR2004 (sh -c SCRIPT NAME)
+    return " ".join("…" if "\n" in word else word for word in (argv[3:] if ours else argv))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +83,7 @@ class Probe:
     @property
     def place(self) -> str:
         """Where it is read, for people."""
-        return self.path or f"`{' '.join(self.argv)}`"
+        return self.path or f"`{spoken(self.argv)}`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,8 @@ _NAMES: dict[Scope, re.Pattern[str]] = {
     "rx": re.compile(rf"{_INTERFACE}/queues/rx-[0-9]+"),
     "tx": re.compile(rf"{_INTERFACE}/queues/tx-[0-9]+"),
     "irq": re.compile("[0-9]+"),
+    "cpu": re.compile("cpu[0-9]+"),
+    "cgroup": re.compile("[0-9]+:[0-9]+"),
 }
 """What names look like.  Of an interface as net/core/dev.c dev_valid_name() wants it, and not such
 that a program takes it for an option."""

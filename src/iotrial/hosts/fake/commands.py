@@ -21,6 +21,8 @@ from iotrial.units import parse_bytes, parse_seconds
 
 _FILL_RATE = 500e6  # bytes per second, of dd
 _BLOCK = 4096
+_SCRIPT_NAME = 3
+"""Where ``sh -c SCRIPT NAME`` has its name."""
 _LOOP = re.compile(r"/dev/loop([0-9]+)")
 _TYPES = {"ext4": "ext2/ext3", "devtmpfs": "tmpfs"}  # as stat(1) calls them
 
@@ -55,12 +57,19 @@ def _readlink(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said
 
 
 def _stat(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
-    path, words = arguments[-1], arguments[:-1]
-    form = words[words.index("-c") + 1]
-    if not machine.kind(path):
-        return _fail(f"stat: cannot statx '{path}': No such file or directory")
-    told = _filesystem(machine, path) if "-f" in words else _status(machine, path)
-    return Said(0, re.sub(r"%([a-zA-Z])", lambda m: told.get(m[1], "?"), form) + "\n")
+    at = list(arguments).index("-c") + 1
+    lines, missing = "", ""
+    for path in _plain(arguments[at + 1 :]):
+        if not machine.kind(path):
+            missing += f"stat: cannot statx '{path}': No such file or directory\n"
+            continue
+        told = _filesystem(machine, path) if "-f" in arguments else _status(machine, path)
+        lines += _formatted(arguments[at], told) + "\n"
+    return Said(int(bool(missing)), lines, missing)
+
+
+def _formatted(form: str, told: dict[str, str]) -> str:
+    return re.sub(r"%([a-zA-Z])", lambda m: told.get(m[1], "?"), form)
 
 
 def _mount(machine: Machine, path: str) -> tuple[str, str, str, str]:
@@ -80,7 +89,8 @@ def _status(machine: Machine, path: str) -> dict[str, str]:
     devno = machine.nodes.get(real) or CHARACTERS.get(real) or (0, 0)
     major, minor = map(int, _mount(machine, path)[0].split(":"))
     file = machine.files.get(real)
-    mode = file.mode if file else machine.folders.get(real, 0o600 if any(devno) else 0o755)
+    kernels = machine.mode(real) or (0o600 if any(devno) else 0o755)
+    mode = file.mode if file else machine.folders.get(real, kernels)
     inode = file.inode if file else sum(map(ord, real))
     return {
         "F": machine.kind(path),
@@ -297,8 +307,13 @@ COMMANDS: dict[str, Program] = {
 
 
 def program_of(machine: Machine, argv: Sequence[str]) -> Program | None:
-    """The program that a command names, or None where it is not installed."""
+    """The program that a command names, or None where it is not installed.
+
+    A script of ours, ``sh -c SCRIPT NAME ARGUMENT…``, is known by its NAME.
+    """
     name = PurePosixPath(argv[0]).name
+    if name == "sh" and argv[1:2] == ("-c",):
+        name = argv[3] if len(argv) > _SCRIPT_NAME else ""
     for part in machine.parts.values():
         if name in part.programs():
             return part.programs()[name]

@@ -210,6 +210,11 @@ class Machine:
             raise refuse(errno.EISDIR if self.kind(real) == "directory" else errno.ENOENT)
         return text.encode()
 
+    def mode(self, real: str) -> int:
+        """The permissions of a part's control file; 0 where there is none."""
+        control = self._control(real)
+        return 0 if control is None else 0o644 if control.take else 0o444
+
     def _control(self, real: str) -> Control | None:
         found = (part.controls().get(real) for part in self.parts.values())
         return next((control for control in found if control is not None), None)
