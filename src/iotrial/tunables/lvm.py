@@ -1,0 +1,132 @@
+"""Family ``lvm``: logical volumes, through lvchange(8) and lvs(8); a volume is ``group/name``.
+
+Sources: lvchange(8), lvs(8), lvmraid(7), lvmcache(7) of LVM 2.03.16.  ``lvchange --readahead`` was
+seen on 6.1 in a virtual machine; the rest was not measured.
+
+All of it stands in the metadata of the volume group: it outlives a reboot, and lvs reads it from
+the disks.  Where lvmlockd guards a group, both commands need its lock.
+
+The *stripes* of a volume cannot be changed while it is there.  They are compared as targets, each
+made for the study and removed after it::
+
+    [targets.four]
+    device = "/dev/vg/four"
+    create = [["lvcreate", "--yes", "--stripes", "4", "--size", "8G", "--name", "four", "vg"]]
+    remove = [["lvremove", "--yes", "vg/four"]]
+
+Left out on purpose: ``--writemostly`` and ``--writebehind`` (shown as a letter of the members'
+attributes, not as a value that can be read back), ``--cachesettings`` (what is unset cannot be told
+from what has the default), ``--discards`` and ``--zero`` of pools (they may lose or show data).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from iotrial.model.tunable import Domain, Tunable
+
+FAMILY = "lvm"
+TITLE = "logical volumes: read-ahead, recovery rate, cache"
+
+_UNMEASURED = "not measured"
+_LASTS = "for good: it stands in the metadata of the volume group"
+_NO_RAID = "The volume is no RAID of LVM, or no resync runs during the trial."
+_NO_CACHE = "The volume has no cache."
+
+DomainOf = Callable[[bytes], Domain]
+
+
+def _anything(_raw: bytes) -> Domain:
+    return Domain()
+
+
+def _row(
+    name: str,
+    column: tuple[str, str],
+    summary: str,
+    change: tuple[str, ...],
+    domain: DomainOf = _anything,
+    **more: Any,  # noqa: ANN401
+) -> Tunable:
+    """``column`` is that of lvs, and the unit asked for.  ``pick`` is the first word of the last
+    line: a volume without such a value shows a blank."""
+    shown = ("lvs", "--noheadings", "--nosuffix", "-o", column[0], "--units", column[1])
+    return Tunable(
+        f"lvm.{name}",
+        "",
+        summary,
+        layer="lvm",
+        scope="volume",
+        lasts=_LASTS,
+        domain=domain,
+        read=(*shown, "{device}"),
+        pick="field",
+        change=(("lvchange", *change, "{device}"),),
+        **{"source": f"lvchange(8), lvs(8); {_UNMEASURED}", **more},
+    )
+
+
+TUNABLES: tuple[Tunable, ...] = (
+    _row(
+        "read_ahead",
+        ("lv_read_ahead", "s"),
+        "how far a sequential reader of the volume is read ahead; auto: the kernel chooses",
+        ("--readahead", "{value}"),
+        unit="sectors",
+        rank=20,
+        moves=("queue.read_ahead_kb",),
+        risk=(
+            "Rounded up to whole pages (8 sectors); 0 is what reads where `none` was asked for."
+            " An active volume gets it at once, and its queue/read_ahead_kb with it."
+        ),
+        moot="Direct I/O does not go through the page cache.",
+        source="lvchange(8) --readahead; lvs(8); seen on 6.1 with LVM 2.03.16",
+    ),
+    _row(
+        "min_recovery_rate",
+        ("raid_min_recovery_rate", "k"),
+        "speed that a resync of a RAID volume may have even while there is other I/O; 0: none",
+        ("--minrecoveryrate", "{value}k"),
+        lambda _raw: Domain(low=0, high=2**31 - 1),
+        unit="KiB/s for each member",
+        risk="Resync takes the members from the load.",
+        moot=_NO_RAID,
+    ),
+    _row(
+        "max_recovery_rate",
+        ("raid_max_recovery_rate", "k"),
+        "speed that a resync of a RAID volume never exceeds; 0: no limit",
+        ("--maxrecoveryrate", "{value}k"),
+        lambda _raw: Domain(low=0, high=2**31 - 1),
+        unit="KiB/s for each member",
+        risk="A low limit leaves the volume unprotected for long.",
+        moot=_NO_RAID,
+    ),
+    _row(
+        "cache_mode",
+        ("cache_mode", "b"),
+        "when a write to a cached volume is done: writethrough, writeback or passthrough",
+        ("--yes", "--cachemode", "{value}"),
+        lambda _raw: Domain(choices=("writethrough", "writeback", "passthrough")),
+        rank=40,
+        risk=(
+            "writeback loses data when the cache device fails. Leaving it writes back all that"
+            " is dirty, which can take hours. passthrough forgets what was cached: the former"
+            " hit rate comes back slowly."
+        ),
+        moot=f"{_NO_CACHE} Or reads only.",
+        source=f"lvmcache(7) --cachemode; {_UNMEASURED}",
+    ),
+    _row(
+        "cache_policy",
+        ("cache_policy", "b"),
+        "how a cached volume decides what stays in the cache: smq, mq",
+        ("--yes", "--cachepolicy", "{value}"),
+        lambda _raw: Domain(choices=("smq", "mq")),
+        rank=40,
+        risk="The new policy starts without what the old one knew. mq is smq since 4.6.",
+        moot=_NO_CACHE,
+        source=f"lvmcache(7) --cachepolicy; {_UNMEASURED}",
+    ),
+)
