@@ -29,6 +29,7 @@ from scipy.stats import t as student
 
 from iotrial.execute.bench import Bench, open_bench
 from iotrial.execute.facts import gather, numbers
+from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.restore import Payment
 from iotrial.execute.runner import Unwatched
@@ -104,7 +105,9 @@ def pairs(count: int, seconds: float, folder: Path) -> list[Pair]:
             facts = numbers(seen)
             store = create(folder / "results", study, Offer())
             store.write_facts(host.name, seen | {"baselines": {"scheduler": "none"}})
-            limits = Limits(Unwatched(), interruption, facts)
+            limits = Limits(
+                Unwatched(), interruption, facts, Hands(bench, Unwatched(), interruption)
+            )
             trials = next_trials(study, (), ())[:count]
             execute_trial(bench, store, dataclasses.replace(trials[0], number=9999), limits)
             for trial in trials:

@@ -50,8 +50,7 @@ def test_what_this_version_does_not_execute_is_refused_and_nothing_is_ignored() 
     assert refused == {
         "targets.disks.devices", "targets.disks.hosts", "targets.nas.mount",
         "targets.array.create", "targets.array.remove", "targets.array.filesystem",
-        "factors.storage.hard", "factors.scale.count", "factors.firmware.manual",
-        "exclude[0].factor", "stage",
+        "factors.storage.hard", "factors.scale.count", "exclude[0].factor", "stage",
     }  # fmt: skip
 
 

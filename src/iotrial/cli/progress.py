@@ -6,15 +6,21 @@ something happens, at most once a second: watching must not load the machine tha
 
 from __future__ import annotations
 
+import select
+import sys
 from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TextColumn
 
 from iotrial.cli.output import Output
+from iotrial.execute.interruption import Interruption
 from iotrial.model.measurement import metric
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord, treatment_text
 from iotrial.units import format_value, format_wait
+
+_GLANCE = 0.2
+"""Seconds between two looks whether a signal came, while a person is waited for."""
 
 
 class Terminal:
@@ -71,6 +77,22 @@ class Terminal:
         )
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[-1], completed=self._done)
+
+    def attended(self) -> bool:
+        return sys.stdin.isatty()
+
+    def asked(self, what: str, interruption: Interruption) -> None:
+        """Waits for the return key; a signal ends the wait."""
+        if self._bar is not None:
+            self._bar.stop()
+        self._output.note(f"\a{what}\nThen press Enter.")
+        while not interruption.signal:
+            ready, _, _ = select.select([sys.stdin], [], [], _GLANCE)
+            if ready:
+                sys.stdin.readline()
+                break
+        if self._bar is not None:
+            self._bar.start()
 
     def _value(self, record: TrialRecord) -> str:
         """This trial's response, and the one before of the same treatment and workload."""

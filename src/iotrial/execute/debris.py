@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from iotrial.errors import OwedError
+from iotrial.execute import byhand
 from iotrial.execute.journal import MadeDebt
 from iotrial.execute.loops import LoopPlan, unmake_loop
 from iotrial.model.host import Host
@@ -11,6 +13,10 @@ def unmake(host: Host, debt: MadeDebt) -> list[str]:
     """Remove what one ``made`` line names, if it is still there.  Twice is once."""
     if debt.what == "loop":
         return unmake_loop(host, LoopPlan.from_dict(debt.plan))
+    if debt.what == byhand.KIND:
+        if why := byhand.still_owed(host, debt):
+            raise OwedError(why, advice="Set it back by hand, then: iotrial restore")
+        return []
     if debt.what == "file":
         return _unmake_file(host, str(debt.plan["file"]))
     return []

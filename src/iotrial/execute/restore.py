@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from iotrial.errors import IotrialError, OwedError, TargetRefused
 from iotrial.execute.debris import unmake
 from iotrial.execute.identity import identify
-from iotrial.execute.journal import Session, SettingsDebt, sessions
+from iotrial.execute.journal import Session, SettingsDebt, made_name, sessions
 from iotrial.execute.load import end_loads
 from iotrial.execute.tuning import put_back
 from iotrial.hosts.steps import reads
@@ -65,7 +65,7 @@ def pay(host: Host, session: Session, payment: Payment) -> None:
         try:
             payment.done += unmake(host, made)
         except IotrialError as error:
-            payment.owed.append(f"{made.what} {made.plan.get('file', '')}: {error.message}")
+            payment.owed.append(f"{made.what} {made_name(made)}: {error.message}")
     payment.owed += session.damage
     if len(payment.owed) == before:
         host.remove(session.path)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from iotrial import store as stores
 from iotrial.execute.bench import Bench, open_bench
 from iotrial.execute.facts import gather, numbers
+from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.offer import offer, wants
 from iotrial.execute.preflight import (
@@ -45,6 +46,14 @@ class Watcher(Protocol):
     def ticked(self, trial: Trial, elapsed: float) -> None: ...
     def ended(self, record: TrialRecord) -> None: ...
 
+    def attended(self) -> bool:
+        """Whether there is a person who can be asked to do something."""
+        ...
+
+    def asked(self, what: str, interruption: Interruption) -> None:
+        """Ask a person to do ``what``; gives back when it is said to be done, or at a signal."""
+        ...
+
 
 class Unwatched:
     """A watcher that looks away."""
@@ -54,6 +63,12 @@ class Unwatched:
     def began(self, trial: Trial, seconds: float) -> None: ...
     def ticked(self, trial: Trial, elapsed: float) -> None: ...
     def ended(self, record: TrialRecord) -> None: ...
+
+    def attended(self) -> bool:
+        return False
+
+    def asked(self, what: str, interruption: Interruption) -> None:
+        """Never: nobody is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +98,11 @@ def execute_study(
             watcher.said(f"owed from an earlier run: {line}")
         with open_bench(host, study, results=folder, payment=payment) as bench:
             interruption.check()
+            hands = Hands(bench, watcher, interruption)
+            hands.begin()
             store, facts = _prepare(bench, folder)
-            stopped = _execute_all(bench, store, facts, watcher, interruption)
+            stopped = _execute_all(bench, store, Limits(watcher, interruption, facts, hands))
+            hands.give_back()
     return Outcome(store.results(), payment, stopped, count(store.records))
 
 
@@ -132,15 +150,9 @@ def _tuned(bench: Bench) -> dict[str, list[str]]:
     return names
 
 
-def _execute_all(
-    bench: Bench,
-    store: stores.Store,
-    facts: dict[str, float],
-    watcher: Watcher,
-    interruption: Interruption,
-) -> str:
+def _execute_all(bench: Bench, store: stores.Store, limits: Limits) -> str:
     """Execute what is planned and not done, then ask again; gives back why it stopped early."""
-    limits = Limits(watcher=watcher, interruption=interruption, facts=facts)
+    watcher = limits.watcher
     while pending := _pending(bench.study, store):
         watcher.planned(len(pending), store.folder)
         for trial in pending:
@@ -148,7 +160,7 @@ def _execute_all(
                 return f"the budget of {bench.study.design.budget:.0f} s is spent"
             watcher.began(trial, _typical(store, trial))
             watcher.ended(execute_trial(bench, store, trial, limits))
-            interruption.check()
+            limits.interruption.check()
     return ""
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from iotrial.errors import FormatError
 from iotrial.execute.bench import Bench
+from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load import Ended, Watch, execute_load
 from iotrial.execute.sampler import Sampler
@@ -34,11 +35,13 @@ SLACK = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a trial lives under: who watches, who may stop it, the numbers options may use."""
+    """What a trial lives under: who watches, who may stop it, the numbers options may use, and
+    the hands that set what only a person can."""
 
     watcher: Watcher
     interruption: Interruption
     facts: Mapping[str, float]
+    hands: Hands
 
 
 def execute_trial(bench: Bench, store: Store, trial: Trial, limits: Limits) -> TrialRecord:
@@ -47,17 +50,18 @@ def execute_trial(bench: Bench, store: Store, trial: Trial, limits: Limits) -> T
     Raises Interrupted when told to stop (nothing is committed: the trial is done again at the
     next run), SettingRefused or SettingLost when its settings cannot be held.
     """
+    limits.hands.take(trial)
     began, started = bench.host.clock(), time.time()
     partial = store.begin(trial)
     aim = bench.aims[trial.target]
     same(bench.host, aim)
     bench.hold(settings_of(bench.study, trial, bench.topologies))
-    before = bench.observed()
+    before = (*bench.observed(), *limits.hands.observed())
     bench.host.sleep(bench.study.design.settle)
     limits.interruption.check()
     driver = tool(bench.study.workload(trial.workload).tool)
     load, ended = _load(bench, trial, driver, partial, limits)
-    after = bench.observed()
+    after = (*bench.observed(), *limits.hands.observed())
     state, error, parsed = _read(driver, partial, ended)
     doubts = (*parsed.doubts, *drift(before, after))
     if state == "valid" and any(doubt.invalid for doubt in doubts):

@@ -8,7 +8,7 @@ from typing import Literal
 from iotrial.model.target import Target
 from iotrial.model.workload import OptionValue, Workload
 
-FactorKind = Literal["tunable", "group", "option", "target"]
+FactorKind = Literal["tunable", "group", "option", "target", "manual"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,8 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """What is varied.  ``subject`` is the tunable's name, or the option's.  ``workload`` limits an
+    """What is varied.  ``subject`` is the tunable's name, or the option's, or what a person is
+    asked to do (``{level}`` in it is the level), ``verify`` the command that prints the level.  ``workload`` limits an
     option factor to one workload (empty: all).  ``target`` says whose device a tunable factor
     means (empty: the target under test); ``on`` names the very thing it is set on (``eth0``), where
     that does not follow from a target.  ``baseline`` is a level's label (empty: the level in
@@ -42,6 +43,7 @@ class Factor:
     target: str = ""
     baseline: str = ""
     on: str = ""
+    verify: tuple[str, ...] = ()
 
     def level(self, label: str) -> Level:
         return next(level for level in self.levels if level.label == label)

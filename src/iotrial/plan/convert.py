@@ -47,6 +47,8 @@ def factor_kind(table: FactorTable) -> FactorKind | None:
         return "option"
     if table.targets:
         return "target"
+    if table.manual:
+        return "manual"
     return "group" if isinstance(table.levels, dict) else None
 
 
@@ -72,6 +74,8 @@ def written_levels(table: FactorTable) -> tuple[Level, ...]:
             return tuple(tunable_level(table.tunable, each) for each in values(table))
         case "option":
             return tuple(Level(label(first(each)), option=first(each)) for each in values(table))
+        case "manual":
+            return tuple(Level(label(first(each))) for each in values(table))
         case "target":
             return tuple(Level(name, target=name) for name in table.targets)
         case "group" if isinstance(table.levels, dict):
@@ -129,11 +133,12 @@ def factor(name: str, table: FactorTable) -> Factor:
         name=name,
         kind=factor_kind(table) or "group",
         levels=levels(table),
-        subject=table.tunable or table.option,
+        subject=table.tunable or table.option or table.manual,
         workload=table.workload,
         target=table.target,
         baseline=label(table.baseline),
         on=table.on,
+        verify=tuple(table.verify),
     )
 
 

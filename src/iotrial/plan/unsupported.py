@@ -18,7 +18,6 @@ _TARGET = {
 }
 _FACTOR = {
     "count": "Make one study for each number",
-    "manual": "Make one study for each level and compare their folders",
     "hard": "Leave `hard` out: every level is then changed in random order",
 }
 
