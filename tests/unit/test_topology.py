@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import cast
 
 import pytest
 
+from iotrial.cli.main import status
 from iotrial.execute.topology import devices_here, topologies, warnings, words
 from iotrial.execute.topology import topology as sight
 from iotrial.execute.topology.functions import actions, function_of, ranges
@@ -542,6 +544,28 @@ def test_a_topology_is_json(host: Storage) -> None:
     first = said["nodes"][0]
     assert first == {"scope": "device", "name": "dm-3", "below": [["map", "mpatha"]], "about": {}}
     assert len(said["nodes"]) == len(found.nodes)
+
+
+def test_a_mount_point_of_any_bytes_can_be_shown_and_is_kept_exactly(host: Storage) -> None:
+    line = b"\n41 22 254:9 / /m\xff\\012n rw - xfs /dev/vdb rw"
+    host.files["/proc/self/mountinfo"] += line
+    host.block(f"{VIRTUAL}/vdb", "254:9")
+    found = topology(host, aim("vdb"))
+    assert found.names("mount") == ("/m\udcff\nn",)
+    assert words(found)[0] == r"/m\udcff\nn: xfs from /dev/vdb"
+    assert json.dumps(found.as_dict(), ensure_ascii=False).encode()
+
+
+def test_a_plan_shows_what_lies_below_a_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert status(["init", "file", "study.toml"]) == 0
+    assert status(["plan", "study.toml", "--pretend"]) == 0
+    assert "\n    /" in capsys.readouterr().out.partition("target ")[2]
+    assert status(["plan", "study.toml", "--pretend", "--json"]) == 0
+    (below,) = json.loads(capsys.readouterr().out)["topology"].values()
+    assert below["nodes"][0]["scope"] == "mount"
 
 
 # Small things.

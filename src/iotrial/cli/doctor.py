@@ -10,7 +10,9 @@ from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.execute.doctor import Check, examine, overall
 from iotrial.execute.journal import sessions
+from iotrial.execute.topology import devices_here, warnings, words
 from iotrial.hosts.places import journal_folder
+from iotrial.model.topology import Topology
 
 STYLE = {"ok": "green", "warn": "yellow", "bad": "red"}
 ANSWER = {
@@ -18,6 +20,9 @@ ANSWER = {
     "warn": "Yes, with care: read the warnings.",
     "bad": "No, not yet: see what is bad, and its remedy.",
 }
+
+SHOWN = 20
+"""Lines of the devices' trees that are shown without -v."""
 
 
 @click.command()
@@ -37,6 +42,7 @@ def command(output: Output, host: str | None, *, pretend: bool) -> int:
     with machine(pretend=pretend, place=place_of(host)) as here:
         owed = [line for each in sessions(here, journal_folder(here)) for line in each.describe()]
         checks = examine(here, owed=owed)
+        devices = devices_here(here)
     verdict = overall(checks)
     output.document(
         {
@@ -45,9 +51,15 @@ def command(output: Output, host: str | None, *, pretend: bool) -> int:
                 {"name": c.name, "verdict": c.verdict, "reason": c.reason, "remedy": c.remedy}
                 for c in checks
             ],
+            "devices": [
+                {"topology": device.as_dict(), "warnings": list(warnings(device))}
+                for device in devices
+            ],
         }
     )
     output.answer(_table(checks), Text(f"May we measure here? {ANSWER[verdict]}", style="bold"))
+    if devices and not output.json:
+        _show(output, devices)
     return 1 if verdict == "bad" else 0
 
 
@@ -61,3 +73,15 @@ def _table(checks: tuple[Check, ...]) -> Table:
             Text(words),
         )
     return table
+
+
+def _show(output: Output, devices: tuple[Topology, ...]) -> None:
+    """Every device and what lies below it, oddities first: they are worth a line."""
+    odd = [f"! {line}" for device in devices for line in warnings(device)]
+    lines = [*dict.fromkeys(odd), *(line for device in devices for line in words(device))]
+    shown = lines if output.verbose else lines[:SHOWN]
+    output.text("\nBlock devices and what they are built on:")
+    for line in shown:
+        output.text(f"  {line}")
+    if len(shown) < len(lines):
+        output.text(f"  … {len(lines) - len(shown)} more lines (-v shows all)")

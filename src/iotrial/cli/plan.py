@@ -12,6 +12,7 @@ from iotrial.cli.machine import machine
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import StudyError
 from iotrial.execute.outline import Outline, outline
+from iotrial.execute.topology import warnings, words
 from iotrial.model.trial import treatment_text
 from iotrial.plan.design import levels_of
 from iotrial.plan.estimate import Estimate, estimate
@@ -99,6 +100,7 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: float) -> N
                 for treatment, settings in seen.settings
             ],
             "commands": {name: list(argv) for name, argv in seen.commands},
+            "topology": {name: below.as_dict() for name, below in seen.topologies.items()},
             "seconds": costs.seconds,
             "bytes_written": costs.bytes_written if math.isfinite(costs.bytes_written) else None,
             "resolvable": {k: v for k, v in costs.resolvable if math.isfinite(v)},
@@ -119,8 +121,9 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: float) -> None:
     for name, difference in costs.resolvable:
         output.answer(_resolution(name, difference, noise))
     output.answer("")
-    for target in seen.targets:
+    for name, target in zip(seen.topologies, seen.targets, strict=True):
         output.answer(f"target {target}")
+        _tree(output, seen, name)
     for treatment, settings in seen.settings:
         levels = list(levels_of(seen.study, treatment))
         options = [f"--{f.subject}={level.label}" for f, level in levels if f.kind == "option"]
@@ -132,6 +135,15 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: float) -> None:
     output.answer("", _order(seen, output))
     for note in (*seen.notes, *costs.notes):
         output.answer(f"note: {note}")
+
+
+def _tree(output: Output, seen: Outline, target: str) -> None:
+    """What lies below a target; of a loop device that is yet to be made there is nothing to say."""
+    kinds = {each.name: each.kind for each in seen.study.targets}
+    below = seen.topologies[target]
+    if kinds[target] != "loop":
+        for line in (*words(below), *(f"! {odd}" for odd in warnings(below))):
+            output.text(f"    {line}")
 
 
 def _written(costs: Estimate) -> str:

@@ -28,14 +28,15 @@ from iotrial.tools import tool
 @dataclass(frozen=True, slots=True)
 class Outline:
     """``settings`` per treatment and ``commands`` per workload (of its first trial), both as
-    they would be; ``targets`` in words; ``refused`` what the kernel is known to refuse;
-    ``notes`` what could not be looked at without doing it."""
+    they would be; ``targets`` in words, ``topologies`` what lies below each; ``refused`` what the
+    kernel is known to refuse; ``notes`` what could not be looked at without doing it."""
 
     study: Study
     trials: tuple[Trial, ...]
     settings: tuple[tuple[Treatment, tuple[Setting, ...]], ...]
     commands: tuple[tuple[str, tuple[str, ...]], ...]
     targets: tuple[str, ...]
+    topologies: dict[str, Topology]
     aimed: dict[str, Aimed]
     refused: tuple[str, ...]
     notes: tuple[str, ...]
@@ -69,6 +70,7 @@ def outline(host: Host, study: Study) -> Outline:
         ),
         commands=_commands(host, study, trials, aims),
         targets=tuple(f"{name}: {_words(aim)}" for name, aim in aims.items()),
+        topologies=named,
         aimed={name: _aimed(aim) for name, aim in aims.items()},
         refused=tuple(dict.fromkeys(refusals(host, study, topologies))),
         notes=tuple(notes),

@@ -58,15 +58,19 @@ class Topology:
         return cls((Node("device", name, (("disk", name),)), Node("disk", name)))
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """For JSON, which has no bytes that are not UTF-8: they become ``\\udcXX``."""
         return {
             "nodes": [
                 {
                     "scope": node.scope,
-                    "name": node.name,
-                    "below": [list(key) for key in node.below],
-                    "about": dict(node.about),
+                    "name": _plain(node.name),
+                    "below": [[scope, _plain(name)] for scope, name in node.below],
+                    "about": {name: _plain(value) for name, value in node.about},
                 }
                 for node in self.nodes
             ]
         }
+
+
+def _plain(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

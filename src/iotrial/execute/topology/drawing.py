@@ -52,7 +52,7 @@ class _Lines:
         self.index = {(node.scope, node.name): node for node in self.topology.nodes}
 
     def say(self, depth: int, line: str) -> None:
-        self.said.append(_INDENT * depth + line)
+        self.said.append(_INDENT * depth + _plain(line))
 
     def nodes(self, keys: Sequence[Key]) -> list[Node]:
         return [self.index[key] for key in keys if key in self.index]
@@ -129,6 +129,11 @@ class _Lines:
         if about.get("queues"):
             parts.append(f"{about['queues']} queue{'s' if about['queues'] != '1' else ''}")
         return ", ".join(dict.fromkeys(part for part in parts if part))
+
+
+def _plain(text: str) -> str:
+    """What a terminal can show: a mount point may hold any byte but NUL."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _names(role: str, names: list[str]) -> str:

@@ -43,8 +43,9 @@ def topologies(host: Host, aims: Sequence[Aim]) -> tuple[Topology, ...]:
 
 
 def devices_here(host: Host) -> tuple[Topology, ...]:
-    """Those of all block devices that are not a part of another one."""
-    return build(host, lambda seen: tuple(_of(seen, aim) for aim in _uppermost(seen)))
+    """Those of all block devices that are not a part of another one; without the CPUs, which
+    are the same for all."""
+    return build(host, lambda seen: tuple(_done(_way(seen, aim)) for aim in _uppermost(seen)))
 
 
 def _uppermost(seen: Seen) -> list[Aim]:
@@ -66,6 +67,17 @@ def _uppermost(seen: Seen) -> list[Aim]:
 
 
 def _of(seen: Seen, aim: Aim) -> Topology:
+    draft = _way(seen, aim)
+    for cpu in members(seen.text("/sys/devices/system/cpu/online")):
+        draft.leaf("cpu", f"cpu{cpu}")
+    return _done(draft)
+
+
+def _done(draft: Draft) -> Topology:
+    return Topology(tuple(draft.nodes.values()))
+
+
+def _way(seen: Seen, aim: Aim) -> Draft:
     draft = Draft(seen)
     mounts = parse_mountinfo(seen.text("/proc/self/mountinfo"))
     for mount in _mounts(draft, aim, mounts):
@@ -76,9 +88,7 @@ def _of(seen: Seen, aim: Aim) -> Topology:
         if number:
             draft.leaf("bdi", number)
             draft.leaf("cgroup", number)
-    for cpu in members(seen.text("/sys/devices/system/cpu/online")):
-        draft.leaf("cpu", f"cpu{cpu}")
-    return Topology(tuple(draft.nodes.values()))
+    return draft
 
 
 def _mounts(draft: Draft, aim: Aim, mounts: Sequence[Mount]) -> list[Mount]:
