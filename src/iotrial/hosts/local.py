@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
+from iotrial.errors import FileRefused
+from iotrial.hosts.complaints import held, missing, not_ours, timed_out
 from iotrial.hosts.process import LocalProcess, drain, end_group
 from iotrial.hosts.steps import perform
 from iotrial.hosts.watching import watching
@@ -81,7 +82,7 @@ class LocalHost:
             try:
                 stdout, stderr = process.communicate(stdin, timeout=timeout)
             except subprocess.TimeoutExpired as error:
-                raise _timed_out(self.name, command, timeout) from error
+                raise timed_out(self.name, command, timeout) from error
             finally:
                 if process.returncode is None:
                     end_group(process.pid, signal.SIGKILL)
@@ -104,7 +105,7 @@ class LocalHost:
                     start_new_session=True,
                 )
             except (FileNotFoundError, PermissionError) as error:
-                raise _missing(self.name, argv[0]) from error
+                raise missing(self.name, argv[0]) from error
         return LocalProcess(process, self._wakeup)
 
     def read(self, path: str) -> bytes:
@@ -206,20 +207,6 @@ def _not_run(command: tuple[str, ...], error: OSError) -> Completed:
     return Completed(command, status, b"", f"{command[0]}: {error.strerror}\n".encode())
 
 
-def _timed_out(host: str, command: tuple[str, ...], timeout: float) -> HostError:
-    return HostError(
-        f"{host}: `{' '.join(command)}` was still running after {timeout:g} s and was killed",
-        advice="Run it by hand to see what it waits for (a lost disk, a hung mount?).",
-    )
-
-
-def _missing(host: str, program: str) -> ToolMissing:
-    return ToolMissing(
-        f"{host}: {program} cannot be started: it is not installed",
-        advice=f"Install {program}, then run the study again: it goes on where it stopped.",
-    )
-
-
 @contextmanager
 def _refusal(host: str, act: str, path: str) -> Iterator[None]:
     """An OSError inside becomes FileRefused: same errno, and the path the caller named."""
@@ -281,22 +268,11 @@ def _own_folder(host: str, folder: Path) -> None:
         and not stat.S_IMODE(seen.st_mode) & 0o077
     ):
         return
-    raise HostError(
-        f"{host}: {folder} is not a folder of ours alone: owner {seen.st_uid},"
-        f" mode {stat.S_IMODE(seen.st_mode):04o}",
-        advice=f"See who made it; then `rm -r {folder}`, or chown and chmod 0700, and try again.",
-    )
+    raise not_ours(host, str(folder), seen.st_uid, stat.S_IMODE(seen.st_mode))
 
 
 def _take(descriptor: int, host: str, path: str) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        holder, _, purpose = os.pread(descriptor, 4096, 0).decode("utf-8", "replace").partition(" ")
-        doing = f" ({purpose.strip()})" if purpose.strip() else ""
-        raise LockedError(
-            f"{host}: another iotrial is at work here: pid {holder.strip() or 'unknown'}{doing}"
-            f" holds {path}",
-            advice=f"Wait until it ends, or stop it with `kill {holder.strip() or 'PID'}`:"
-            " it puts everything back first.",
-        ) from error
+        raise held(host, path, os.pread(descriptor, 4096, 0)) from error

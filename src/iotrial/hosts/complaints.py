@@ -1,0 +1,40 @@
+"""What hosts of every kind say when something cannot be had: one wording, wherever it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotrial.errors import HostError, LockedError, ToolMissing
+
+
+def timed_out(host: str, argv: Sequence[str], timeout: float) -> HostError:
+    return HostError(
+        f"{host}: `{' '.join(argv)}` was still running after {timeout:g} s and was killed",
+        advice="Run it by hand to see what it waits for (a lost disk, a hung mount?).",
+    )
+
+
+def missing(host: str, program: str) -> ToolMissing:
+    return ToolMissing(
+        f"{host}: {program} cannot be started: it is not installed",
+        advice=f"Install {program}, then run the study again: it goes on where it stopped.",
+    )
+
+
+def not_ours(host: str, folder: str, owner: int, mode: int) -> HostError:
+    return HostError(
+        f"{host}: {folder} is not a folder of ours alone: owner {owner}, mode {mode:04o}",
+        advice=f"See who made it; then `rm -r {folder}`, or chown and chmod 0700, and try again.",
+    )
+
+
+def held(host: str, path: str, content: bytes) -> LockedError:
+    """``content`` of the lock file: the pid of its holder and what that is about."""
+    holder, _, purpose = content.decode("utf-8", "replace").partition(" ")
+    doing = f" ({purpose.strip()})" if purpose.strip() else ""
+    return LockedError(
+        f"{host}: another iotrial is at work here: pid {holder.strip() or 'unknown'}{doing}"
+        f" holds {path}",
+        advice=f"Wait until it ends, or stop it with `kill {holder.strip() or 'PID'}`:"
+        " it puts everything back first.",
+    )
