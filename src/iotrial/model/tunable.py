@@ -86,8 +86,16 @@ _NAMES: dict[Scope, re.Pattern[str]] = {
     "rx": re.compile(rf"{_INTERFACE}/queues/rx-[0-9]+"),
     "tx": re.compile(rf"{_INTERFACE}/queues/tx-[0-9]+"),
     "irq": re.compile("[0-9]+"),
+    **dict.fromkeys(("device", "disk", "array"), re.compile(r"[A-Za-z][A-Za-z0-9!._-]*")),
+    "scsi-host": re.compile("host[0-9]+"),
+    "nvme": re.compile("nvme[0-9]+"),
+    "remote-port": re.compile("rport-[0-9]+:[0-9]+-[0-9]+"),
+    "iscsi-session": re.compile("session[0-9]+"),
+    "map": re.compile(r"(?![-.])[A-Za-z0-9+_.:#%@-]+"),
+    "volume": re.compile(r"(?![-.])[A-Za-z0-9+_.-]+/(?![-.])[A-Za-z0-9+_.-]+"),
+    "mount": re.compile(r"/[^\x00-\x1f\x7f]*"),
+    **dict.fromkeys(("bdi", "cgroup"), re.compile("[0-9]+:[0-9]+")),
     "cpu": re.compile("cpu[0-9]+"),
-    "cgroup": re.compile("[0-9]+:[0-9]+"),
 }
 """What names look like.  Of an interface as net/core/dev.c dev_valid_name() wants it, and not such
 that a program takes it for an option."""
@@ -151,7 +159,8 @@ class Tunable:
         problem = self.device_problem(device)
         if problem:
             raise UsageError(
-                f"{self.name}: {problem}", advice="Take a name as /sys/class/net or /proc/irq has."
+                f"{self.name}: {problem}",
+                advice="Take a name as the kernel has it: `iotrial doctor` lists what is here.",
             )
         return device
 
