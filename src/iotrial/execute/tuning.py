@@ -153,7 +153,7 @@ def _refusal(host: Host, setting: Setting, answer: Answer) -> SettingRefused:
         tunable=setting.tunable,
         device=setting.device,
         value=setting.value,
-        advice=_remedy(answer.errno, setting),
+        advice=_remedy(0 if meaning else answer.errno, setting),
     )
 
 
