@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import click
@@ -46,7 +47,9 @@ def command(output: Output, what: str | None, *, pretend: bool) -> int:
     if running:
         output.answer(f"iotrial is at work here: {running}. What it holds, it gives back:")
     for each in owing:
-        output.answer(Text(f"{each.study} ({each.results})" + ("" if running else " is owed:")))
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.opened))
+        owed = "" if running else ", is owed:"
+        output.answer(Text(f"{each.study} ({each.results}), since {since}{owed}"))
         for line in each.describe():
             output.answer(Text(f"  {line}"))
     if not owing:
@@ -54,7 +57,8 @@ def command(output: Output, what: str | None, *, pretend: bool) -> int:
     if blind:
         output.note(blind)
     if owing and not running:
-        output.note("Give it back with: iotrial restore")
+        there = f" '{place.ssh}'" if place.ssh else ""
+        output.note(f"Give it back with: iotrial restore{there}")
     return 4 if owing and not running else 0
 
 

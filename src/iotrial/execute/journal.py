@@ -82,12 +82,18 @@ class Session:
     def describe(self) -> tuple[str, ...]:
         """Every debt in words, one line each."""
         rows = [
-            f"{debt.device or 'host'}: {owed.setting.tunable} = {owed.setting.value}"
+            f"{_called(debt)}: {owed.setting.tunable} = {owed.setting.value}"
             for debt in self.settings
             for owed in debt.values
         ]
         rows += [f"made: {debt.what} {made_name(debt)}".rstrip() for debt in self.made]
         return (*rows, *self.damage)
+
+
+def _called(debt: SettingsDebt) -> str:
+    """The device, and by which id it is known, since its name may be another's by now."""
+    ids = debt.identity.ids if debt.identity else ()
+    return f"{debt.device} ({ids[0][0]} {ids[0][1]})" if ids else debt.device or "host"
 
 
 def made_name(debt: MadeDebt) -> str:
