@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +14,7 @@ from iotrial.execute.topology import devices_here, topologies, warnings, words
 from iotrial.execute.topology import topology as sight
 from iotrial.execute.topology.functions import actions, function_of, ranges
 from iotrial.model.host import Host
+from iotrial.model.step import Answer, Probe, Step
 from iotrial.model.target import Aim
 from iotrial.model.topology import Node, Topology
 from topologies import (
@@ -340,6 +342,17 @@ def test_a_namespace_with_two_controllers_leads_to_both(host: Storage) -> None:
     assert warnings(found) == ()
 
 
+def test_a_local_disk_whose_second_port_is_not_wired_is_nothing_odd(host: Storage) -> None:
+    # As a Dell server lists it: nvme10n1 with one hidden path nvme10c65n1 below nvme6.
+    place = host.function(f"{HBA}/0000:b7:00.0", "nvme", (300,))
+    host.block(f"{place}/nvme/nvme6/nvme10c65n1", "")
+    host.block("/sys/devices/virtual/nvme-subsystem/nvme-subsys10/nvme10n1", "259:9")
+    found = topology(host, aim("nvme10n1"))
+    assert found.names("disk") == ("nvme10c65n1",)
+    assert found.names("nvme") == ("nvme6",)
+    assert warnings(found) == ()
+
+
 def test_a_controller_over_tcp_leads_to_its_interface(host: Storage) -> None:
     controller = "/sys/devices/virtual/nvme-fabrics/ctl/nvme1"
     host.add(f"{controller}/transport", "tcp")
@@ -536,6 +549,41 @@ def test_the_devices_here_are_those_that_are_no_part_of_another(host: Storage) -
     host.add(f"{VIRTUAL}/loop0/size", "0")
     found = devices_here(cast("Host", host))
     assert [each.names("device") for each in found] == [("vda",), ("dm-3",), ("nvme5n1",)]
+
+
+def test_a_machine_with_thousands_of_paths_is_seen_in_few_rounds() -> None:
+    host = Crowd(1000)
+    found = topology(cast("Storage", host), aim("dm-7"))
+    assert found.names("disk") == ("sd28", "sd29", "sd30", "sd31")
+    assert host.rounds <= 4
+
+
+class Crowd:
+    """1000 maps of four paths on one adapter, answered from tables."""
+
+    name = "crowd"
+
+    def __init__(self, maps: int) -> None:
+        place = "../../devices/pci0000:80/0000:80:02.0/host3/rport-3:0-0/target3:0:0"
+        disks = [f"sd{n} -> {place}/3:0:0:{n}/block/sd{n}" for n in range(4 * maps)]
+        upper = [f"dm-{n} -> ../../devices/virtual/block/dm-{n}" for n in range(maps)]
+        legs = [f"{VIRTUAL}/dm-{n // 4}/slaves/sd{n}" for n in range(4 * maps)]
+        self.said = {"ls -l /sys/class/block": disks + upper, "find": legs}
+        self.rounds = 0
+
+    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+        self.rounds += 1
+        return tuple(Answer(self._raw(step.probe)) for step in steps)
+
+    def _raw(self, probe: Probe) -> bytes:
+        lines = self.said.get(" ".join(probe.argv)) or []
+        if probe.argv[:2] == ("find", VIRTUAL):
+            lines = self.said["find"]
+        if probe.path.endswith("/dm/uuid"):
+            lines = [f"mpath-{probe.path}"]
+        if probe.path.endswith("/dm/name"):
+            lines = [probe.path]
+        return "\n".join(lines).encode()
 
 
 def test_a_topology_is_json(host: Storage) -> None:

@@ -10,6 +10,7 @@ one of nvme0n1.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from posixpath import basename
 
 from iotrial.execute.topology.adapters import hung_on
@@ -32,8 +33,13 @@ def folder_of(draft: Draft, name: str) -> str:
 
 def slaves(draft: Draft) -> dict[str, tuple[str, ...]]:
     """What each device-mapper and md device is built on."""
+    return _legs(draft.seen.said(*_SLAVES))
+
+
+@lru_cache(maxsize=16)
+def _legs(lines: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
-    for line in draft.seen.said(*_SLAVES):
+    for line in lines:
         upper, _, lower = line.removeprefix(f"{_VIRTUAL}/").partition("/slaves/")
         found.setdefault(upper, []).append(lower)
     return {upper: tuple(sorted(lower, key=in_order)) for upper, lower in found.items()}

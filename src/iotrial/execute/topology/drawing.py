@@ -198,7 +198,8 @@ def _shared(topology: Topology, index: dict[Key, Node]) -> Iterator[str]:
         native = native and all(disk.name.startswith("nvme") for disk in disks)
         if node.scope != "map" and not native:
             continue
-        if len(disks) == 1:
+        # A local NVMe disk with two ports has one path where only one of them is wired.
+        if len(disks) == 1 and not native:
             yield f"{node.name} has one path only: {disks[0].name}"
         ways = {_card(way): way for disk in disks for way in _ways(index, disk)}
         names = dict.fromkeys(way.name for disk in disks for way in _ways(index, disk))

@@ -8,6 +8,7 @@ show_interrupts() for the columns of /proc/interrupts.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from posixpath import basename
 
 from iotrial.execute.topology.draft import Draft, Facts, Key
@@ -62,6 +63,7 @@ def _serves(name: str, device: str) -> bool:
     return any(one == device or one.startswith(f"{device}-") for one in name.split(", "))
 
 
+@lru_cache(maxsize=16)
 def actions(table: str) -> dict[str, str]:
     """Number → who asked for it, of every numbered line of /proc/interrupts."""
     lines = table.splitlines()

@@ -9,6 +9,7 @@ however wide it is, and the code that follows the levels reads like code that ju
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeVar
 
 from iotrial.model.host import Host
@@ -45,13 +46,7 @@ class Seen:
 
         POSIX says how ls -l shows a link, so this also works where find has no -printf.
         """
-        found = {}
-        for line in self.said("ls", "-l", folder):
-            head, arrow, goal = line.partition(" -> ")
-            _, devices, below = goal.partition("/devices/")
-            if arrow and devices:
-                found[head.split()[-1]] = f"/sys/devices/{below}"
-        return found
+        return _links(self._answer(Probe(argv=("ls", "-l", folder))))
 
     def _answer(self, probe: Probe) -> str:
         if probe not in self._known:
@@ -69,6 +64,18 @@ class Seen:
             text = answer.raw.decode("utf-8", "surrogateescape") if answer.errno == 0 else ""
             self._known[probe] = text.replace("\0", "").strip()
         return True
+
+
+@lru_cache(maxsize=16)
+def _links(listed: str) -> dict[str, str]:
+    """Asked again for every device, so parsed once: a machine may have thousands."""
+    found = {}
+    for line in listed.splitlines():
+        head, arrow, goal = line.partition(" -> ")
+        _, devices, below = goal.partition("/devices/")
+        if arrow and devices:
+            found[head.split()[-1]] = f"/sys/devices/{below}"
+    return found
 
 
 def build(host: Host, how: Callable[[Seen], Built]) -> Built:

@@ -51,9 +51,10 @@ def devices_here(host: Host) -> tuple[Topology, ...]:
 def _uppermost(seen: Seen) -> list[Aim]:
     draft = Draft(seen)
     known = devices(draft)
-    parts = {name for disk in known for name in partitions(draft, disk)}
+    within = {name: basename(folder.rpartition("/")[0]) for name, folder in known.items()}
+    parts = {name for name, disk in within.items() if disk in known}
     built_on = {leg for legs in slaves(draft).values() for leg in legs}
-    below = built_on | {basename(known.get(leg, "").rpartition("/")[0]) for leg in built_on & parts}
+    below = built_on | {within[leg] for leg in built_on & parts}
     names = [
         name
         for name in sorted(set(known) - parts - below, key=in_order)
