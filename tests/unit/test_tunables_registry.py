@@ -49,8 +49,12 @@ def test_what_is_moved_is_written_after_its_mover() -> None:
     ratios = {("sysctl.vm.dirty_ratio", "sysctl.vm.dirty_bytes")}
     ratios |= {("sysctl.vm.dirty_background_ratio", "sysctl.vm.dirty_background_bytes")}
     both_ways = ratios | {(moved, mover) for mover, moved in ratios}
-    governed = {("net.adaptive_rx", f"net.rx_{what}") for what in ("usecs", "frames")}
-    governed |= {("net.pause_autoneg", f"net.pause_{side}") for side in ("rx", "tx")}
+    governed = {("net.pause_autoneg", f"net.pause_{side}") for side in ("rx", "tx")}
+    governed |= {
+        ("net.adaptive_rx", f"net.{side}_{what}")
+        for side in ("rx", "tx")
+        for what in ("usecs", "frames")
+    }
     assert pairs - governed == both_ways | {("queue.iosched.slice_idle_us", "queue.iosched.slice_idle")}
 
 
