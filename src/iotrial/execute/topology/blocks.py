@@ -33,13 +33,13 @@ def folder_of(draft: Draft, name: str) -> str:
 
 def slaves(draft: Draft) -> dict[str, tuple[str, ...]]:
     """What each device-mapper and md device is built on."""
-    return _legs(draft.seen.said(*_SLAVES))
+    return _legs(draft.seen.output(*_SLAVES))
 
 
 @lru_cache(maxsize=16)
-def _legs(lines: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+def _legs(listed: str) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
-    for line in lines:
+    for line in listed.splitlines():
         upper, _, lower = line.removeprefix(f"{_VIRTUAL}/").partition("/slaves/")
         found.setdefault(upper, []).append(lower)
     return {upper: tuple(sorted(lower, key=in_order)) for upper, lower in found.items()}

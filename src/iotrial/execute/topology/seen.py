@@ -33,9 +33,13 @@ class Seen:
         """The content of a small file without its surrounding blanks."""
         return self._answer(Probe(path=path))
 
+    def output(self, *argv: str) -> str:
+        """What a command prints; nothing when it fails."""
+        return self._answer(Probe(argv=argv))
+
     def said(self, *argv: str) -> tuple[str, ...]:
-        """The lines that a command prints; none when it fails."""
-        return tuple(self._answer(Probe(argv=argv)).splitlines())
+        """Its lines."""
+        return tuple(self.output(*argv).splitlines())
 
     def names(self, folder: str) -> tuple[str, ...]:
         """Sorted names in a folder."""
@@ -46,7 +50,7 @@ class Seen:
 
         POSIX says how ls -l shows a link, so this also works where find has no -printf.
         """
-        return _links(self._answer(Probe(argv=("ls", "-l", folder))))
+        return _links(self.output("ls", "-l", folder))
 
     def _answer(self, probe: Probe) -> str:
         if probe not in self._known:
