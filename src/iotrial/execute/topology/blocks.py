@@ -88,11 +88,7 @@ def _layer(draft: Draft, name: str, through: list[str], above: tuple[str, ...]) 
     if parent in devices(draft):  # a partition: its disk has the queue
         return _layer(draft, parent, through, above)
     legs = () if name in above else slaves(draft).get(name, ())
-    uuid, title = (
-        (draft.seen.text(f"{folder}/dm/{at}") for at in ("uuid", "name"))
-        if (name.startswith("dm-"))
-        else ("", "")
-    )
+    uuid, title = _mapped(draft, name)
 
     def grow(*about: tuple[str, str]) -> Grown:
         way = (*above, name)
@@ -127,7 +123,9 @@ def _same_group(draft: Draft, uuid: str, above: tuple[str, ...]) -> bool:
 
 
 def volume(title: str) -> str:
-    """>>> volume("vg--a-lv--b")
+    """Group and name of a logical volume.
+
+    >>> volume("vg--a-lv--b")
     'vg-a/lv-b'
     """
     parts = re.split(r"(?<!-)-(?!-)", title, maxsplit=1)

@@ -129,7 +129,9 @@ def _lanes(speed: str, width: str) -> str:
 
 
 def ranges(numbers: tuple[str, ...]) -> str:
-    """>>> ranges(("45", "46", "47", "60"))
+    """Numbers as people write them.
+
+    >>> ranges(("45", "46", "47", "60"))
     '45-47,60'
     """
     runs: list[list[int]] = []
@@ -142,7 +144,9 @@ def ranges(numbers: tuple[str, ...]) -> str:
 
 
 def members(text: str) -> tuple[str, ...]:
-    """>>> members("0-2,8")
+    """What a list of the kernel's (cpulist) names.
+
+    >>> members("0-2,8")
     ('0', '1', '2', '8')
     """
     found: list[str] = []
