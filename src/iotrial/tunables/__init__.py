@@ -89,10 +89,10 @@ def group(names: Iterable[str]) -> tuple[Tunable, ...]:
     Raises :class:`~iotrial.errors.UsageError` for an unknown name.
     """
     found = {name: tunable(name) for name in names}
-    fresh = list(found.values())
+    fresh, known = list(found.values()), tuple(_by_name().values())
     while fresh:
         mover = fresh.pop()
-        for row in _by_name().values():
+        for row in known if mover.moves else ():
             if row.name not in found and row.moved_by(mover):
                 found[row.name] = row
                 fresh.append(row)
