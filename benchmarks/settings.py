@@ -1,0 +1,343 @@
+"""What holding settings costs: 50 of them, writes that freeze a queue, beside tuned, over SSH.
+
+    ./dev bench settings [--rounds 40] [--pairs 20]
+
+Needs root: a loop device is made, and parameters of this kernel are changed for moments by the
+smallest step and put back.  Everything goes the way of a run: group and journal (fsync), apply
+with read-back, restore with read-back.  Prints each figure beside its limit; exits 1 when one is
+not kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iotrial.execute.bench import Bench
+from iotrial.execute.identity import identify
+from iotrial.execute.journal import open_journal
+from iotrial.execute.restore import boot_id
+from iotrial.hosts.local import LocalHost
+from iotrial.hosts.places import journal_folder
+from iotrial.model.host import Host
+from iotrial.model.study import Study
+from iotrial.model.target import Aim, Target
+from iotrial.model.tunable import Setting
+from iotrial.plan.load import parse_study
+from iotrial.tunables import tunable
+
+COUNT = 50
+DELAY = 0.025  # seconds each way over the slow link
+STUDY = """
+question = "What do settings cost?"
+[targets.disk]
+loop = { size = "64MiB" }
+[workloads.reads]
+tool = "fio"
+options = { rw = "read", bs = "4k", runtime = "1s" }
+"""
+# What the last word of each is raised by.  None of them acts when it is written.
+SYSCTLS = {
+    "vm.dirty_expire_centisecs": 10,
+    "vm.dirty_writeback_centisecs": 10,
+    "vm.dirty_ratio": 1,
+    "vm.dirty_background_ratio": 1,
+    "vm.vfs_cache_pressure": 1,
+    "vm.swappiness": 1,
+    "vm.page-cluster": 1,
+    "vm.stat_interval": 1,
+    "vm.dirtytime_expire_seconds": 1,
+    "vm.extfrag_threshold": 1,
+    "vm.max_map_count": 1,
+    "vm.admin_reserve_kbytes": 4,
+    "vm.user_reserve_kbytes": 4,
+    "vm.page_lock_unfairness": 1,
+    "net.core.rmem_default": 1024,
+    "net.core.rmem_max": 1024,
+    "net.core.wmem_default": 1024,
+    "net.core.wmem_max": 1024,
+    "net.core.netdev_max_backlog": 1,
+    "net.core.netdev_budget": 1,
+    "net.core.netdev_budget_usecs": 1,
+    "net.core.optmem_max": 1024,
+    "net.core.somaxconn": 1,
+    "net.core.dev_weight": 1,
+    "net.core.message_burst": 1,
+    "net.core.message_cost": 1,
+    "net.ipv4.tcp_rmem": 4096,
+    "net.ipv4.tcp_wmem": 4096,
+    "net.ipv4.tcp_fin_timeout": 1,
+    "net.ipv4.tcp_keepalive_time": 1,
+    "net.ipv4.tcp_keepalive_intvl": 1,
+    "net.ipv4.tcp_keepalive_probes": 1,
+    "net.ipv4.tcp_syn_retries": 1,
+    "net.ipv4.tcp_synack_retries": 1,
+    "net.ipv4.tcp_retries2": 1,
+    "net.ipv4.tcp_max_syn_backlog": 1,
+    "net.ipv4.tcp_max_tw_buckets": 1,
+    "net.ipv4.tcp_reordering": 1,
+    "net.ipv4.ipfrag_time": 1,
+    "fs.aio-max-nr": 1,
+    "fs.inotify.max_queued_events": 1,
+    "fs.inotify.max_user_instances": 1,
+    "fs.lease-break-time": 1,
+    "fs.mount-max": 1,
+    "fs.nr_open": 1024,
+    "kernel.printk_ratelimit_burst": 1,
+    "kernel.keys.gc_delay": 1,
+    "kernel.hung_task_warnings": 1,
+}
+QUEUE = {
+    "queue.read_ahead_kb": 128,
+    "queue.nomerges": 1,
+    "queue.iosched.fifo_batch": 1,
+    "queue.iosched.writes_starved": 1,
+    "queue.iosched.read_expire": 40,
+    "queue.iosched.write_expire": 40,
+}
+FREEZING = ("queue.scheduler", "queue.max_sectors_kb", "queue.rotational", "queue.wbt_lat_usec")
+
+
+@dataclass(frozen=True)
+class Figure:
+    name: str
+    value: float
+    limit: str = ""
+    kept: bool = True
+
+
+@contextmanager
+def loop(folder: Path) -> Iterator[str]:
+    """A loop device of our own under mq-deadline."""
+    backing = folder / "loop.img"
+    backing.write_bytes(b"")
+    os.truncate(backing, 64 * 2**20)
+    attach = ("losetup", "--find", "--show", "--direct-io=on", str(backing))
+    path = subprocess.run(attach, check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        name = Path(path).name
+        Path("/sys/block", name, "queue/scheduler").write_text("mq-deadline")
+        yield name
+    finally:
+        subprocess.run(("losetup", "--detach", path), check=True)
+
+
+def fifty(device: str) -> list[Setting]:
+    """Real settings of this kernel that freeze no queue, each at a value it does not have."""
+    found = []
+    for name, step in [*((f"sysctl.{k}", s) for k, s in SYSCTLS.items()), *QUEUE.items()]:
+        knob = tunable(name)
+        where = "" if knob.scope == "host" else device
+        path = Path(knob.probe(where).path)
+        if not path.exists():
+            continue
+        raw = path.read_bytes()
+        words = str(knob.observe(raw)).split()
+        raised = [" ".join([*words[:-1], str(int(words[-1]) + by)]) for by in (step, -step)]
+        taken = [value for value in raised if not knob.domain(raw).refusal(value)]
+        found.append(Setting(where, name, taken[0]))
+    if len(found) < COUNT:
+        raise SystemExit(f"this kernel has only {len(found)} of the settings that are changed here")
+    # Those of the queue are last in the table, and are to be among them.
+    return found[len(QUEUE) :][-COUNT:] if len(found) - len(QUEUE) >= COUNT else found[-COUNT:]
+
+
+def bench(host: Host, study: Study, device: str, number: int) -> Bench:
+    """A bench as a run has it when the first treatment comes: the journal is open, and who the
+    device is was read as the target was made ready."""
+    header = {"boot_id": boot_id(host), "token": f"bench-{number}", "study": "settings"}
+    path = f"/dev/{device}"
+    aim = Aim(Target("disk", "device", path=path), path, device, identify(host, path))
+    journal = open_journal(host, journal_folder(host), header)
+    return Bench(host, study, journal, aims={"disk": aim})
+
+
+def cycle(host: Host, study: Study, wanted: Sequence[Setting], number: int) -> dict[str, float]:
+    """Seconds of each part of one treatment's settings, from the first read to the last."""
+    made = bench(host, study, max(setting.device for setting in wanted), number)
+    names: dict[str, list[str]] = {}
+    for setting in wanted:
+        names.setdefault(setting.device, []).append(setting.tunable)
+    marks = [time.perf_counter()]
+    try:
+        with synced() as waited:
+            made.own_groups(names)
+        marks.append(time.perf_counter())
+        made.hold(wanted)
+    finally:
+        marks.append(time.perf_counter())
+        made.release()
+        marks.append(time.perf_counter())
+        host.remove(made.journal.path)
+    parts = dict(zip(("own", "apply", "restore"), _steps(marks), strict=True))
+    return {**parts, "fsync": sum(waited), "all": marks[-1] - marks[0]}
+
+
+def _steps(marks: list[float]) -> list[float]:
+    return [later - earlier for earlier, later in itertools.pairwise(marks)]
+
+
+@contextmanager
+def synced() -> Iterator[list[float]]:
+    """The seconds of each fsync(2) meanwhile."""
+    real, spent = os.fsync, []
+
+    def timed(descriptor: Any) -> None:  # noqa: ANN401 (what os.fsync takes)
+        began = time.perf_counter()
+        real(descriptor)
+        spent.append(time.perf_counter() - began)
+
+    os.fsync = timed  # type: ignore[assignment]
+    try:
+        yield spent
+    finally:
+        os.fsync = real
+
+
+def local(host: Host, study: Study, wanted: list[Setting], rounds: int) -> list[Figure]:
+    seen = [cycle(host, study, wanted, number) for number in range(rounds + 2)]
+    seen = seen[2:]  # the first ones read programs and files from the disk
+    middle = {part: 1000 * statistics.median(s[part] for s in seen) for part in seen[0]}
+    return [
+        _at_most(f"{len(wanted)} settings, all: median of {rounds} (ms)", middle["all"], 50.0),
+        Figure("  group read and put in the journal", middle["own"]),
+        Figure("    of it fsync", middle["fsync"]),
+        Figure("  apply and read back", middle["apply"]),
+        Figure("  restore and read back", middle["restore"]),
+        Figure("  the slowest of them", 1000 * max(s["all"] for s in seen)),
+    ]
+
+
+def four(device: str) -> dict[str, tuple[str, str, str]]:
+    """What freezes a queue: tunable -> file, former value, another one that this loop takes."""
+    found = {}
+    for name in FREEZING:
+        knob = tunable(name)
+        path = knob.probe(device).path
+        now = str(knob.observe(Path(path).read_bytes()))
+        other = {
+            "queue.scheduler": "kyber",
+            "queue.max_sectors_kb": str(int(now) // 2) if now.isdigit() else "",
+            "queue.rotational": "0" if now == "1" else "1",
+        }
+        found[name] = (path, now, other.get(name, "3000"))
+    return found
+
+
+def freezing(host: Host, study: Study, device: str, pairs: int) -> list[Figure]:
+    """iotrial's time for writes that freeze the queue over that of the writes alone."""
+    table = four(device)
+    wanted = [Setting(device, name, value) for name, (_, _, value) in table.items()]
+    order = random.Random(1)
+    ours, bare = [], []
+    _bare(table)  # wbt_lat_usec is set by hand from now on, in both
+    for number in range(pairs):
+        for each in order.sample(("ours", "bare"), 2):
+            if each == "bare":
+                bare.append(_bare(table))
+            else:
+                ours.append(cycle(host, study, wanted, 10_000 + number)["all"])
+    ratio = statistics.median(a / b for a, b in zip(ours, bare, strict=True))
+    return [
+        _at_most(f"freezing writes, ours / bare: median of {pairs} pairs", ratio, 1.2),
+        Figure("  ours (ms)", 1000 * statistics.median(ours)),
+        Figure("  bare (ms)", 1000 * statistics.median(bare)),
+    ]
+
+
+def _bare(table: dict[str, tuple[str, str, str]]) -> float:
+    """Seconds of the writes that set these values, and of those that give the former back."""
+    writes = [(path, value) for path, _, value in table.values()]
+    writes += [(path, former) for path, former, _ in table.values()]
+    began = time.perf_counter()
+    for path, value in writes:
+        descriptor = os.open(path, os.O_WRONLY)
+        os.write(descriptor, value.encode())
+        os.close(descriptor)
+    return time.perf_counter() - began
+
+
+def tuned(wanted: list[Setting], ours: float, folder: Path) -> list[Figure]:
+    """A tuned profile with the same settings, switched on and off."""
+    paths = {tunable(s.tunable).probe(s.device).path: s for s in wanted}
+    former = {path: " ".join(Path(path).read_text().split()) for path in paths}
+    table = folder / "settings.json"
+    table.write_text(json.dumps({p: [former[p], s.value] for p, s in paths.items()}))
+    apart = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    script = str(Path(__file__).with_name("_tuned.py"))
+    try:
+        done = subprocess.run(
+            (*apart, sys.executable, script, str(table)), capture_output=True, text=True,
+            timeout=900, check=False,
+        )  # fmt: skip
+    finally:
+        left = [p for p in paths if " ".join(Path(p).read_text().split()) != former[p]]
+        for path in left:
+            Path(path).write_text(former[path])
+    if done.returncode or left:
+        why = done.stderr.strip().splitlines()[-1:] or [f"tuned left {', '.join(left)}"]
+        print(f"tuned: {why[0]}", file=sys.stderr)
+        return [Figure("tuned: not measured, see above", 0.0, "", kept=False)]
+    took = {how: 1000 * statistics.median(s) for how, s in json.loads(done.stdout).items()}
+    return [
+        _at_least("`tuned-adm profile`, same settings / ours", took["tuned-adm"] / ours, 10.0),
+        Figure("  `tuned-adm profile NAME` (ms)", took["tuned-adm"]),
+        Figure("  its D-Bus call alone: no journal, no wait (ms)", took["d-bus"]),
+    ]
+
+
+def _at_most(name: str, value: float, limit: float) -> Figure:
+    return Figure(name, value, f"<= {limit:g}", value <= limit)
+
+
+def _at_least(name: str, value: float, limit: float) -> Figure:
+    return Figure(name, value, f">= {limit:g}", value >= limit)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--pairs", type=int, default=20)
+    asked = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="iotrial-bench-", dir="/var/tmp"))
+    os.environ["IOTRIAL_STATE"] = str(folder / "state")
+    study = parse_study(STUDY, "settings", str)
+    host = LocalHost(purpose="settings")
+    kept = True
+
+    def show(measure: Callable[[], list[Figure]]) -> list[Figure]:
+        nonlocal kept
+        found = measure()
+        kept &= all(figure.kept for figure in found)
+        for each in found:
+            words = f"{each.name:52} {each.value:10.2f}  {each.limit:8}"
+            print(f"{words} {'' if each.kept else 'NOT KEPT'}".rstrip(), flush=True)
+        return found
+
+    try:
+        with loop(folder) as device:
+            wanted = fifty(device)
+            ours = show(lambda: local(host, study, wanted, asked.rounds))[0].value
+            show(lambda: freezing(host, study, device, asked.pairs))
+            show(lambda: tuned(wanted, ours, folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
