@@ -80,6 +80,7 @@ class Domain:
         return ""
 
 
+_WILD = frozenset("*?[")
 _INTERFACE = r"(?![-.])[^/:\s\x00-\x1f\x7f]{1,15}"
 _NAMES: dict[Scope, re.Pattern[str]] = {
     "nic": re.compile(_INTERFACE),
@@ -201,7 +202,10 @@ class Tunable:
         return Probe(pick=self.pick, key=key, absent=self.absent).value(raw)
 
     def moved_by(self, other: Tunable) -> bool:
-        return any(fnmatch.fnmatchcase(self.name, pattern) for pattern in other.moves)
+        if self.name in other.moves:
+            return True
+        patterns = (name for name in other.moves if not _WILD.isdisjoint(name))
+        return any(fnmatch.fnmatchcase(self.name, pattern) for pattern in patterns)
 
 
 @dataclass(frozen=True, slots=True, order=True)
