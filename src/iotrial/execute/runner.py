@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,6 +36,7 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.available import with_available
 from iotrial.plan.design import baselines, next_trials
 from iotrial.tools import tool
+from iotrial.tunables import group, tunable
 
 
 class Watcher(Protocol):
@@ -140,13 +142,19 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
 
 
 def _tuned(bench: Bench) -> dict[str, list[str]]:
-    """Device → names of the tunables that any factor sets on it ('' for the host's own)."""
-    names: dict[str, list[str]] = {}
+    """Device → names of the tunables that any factor sets on it ('' for the host's own), and of
+    those that they move on another layer (the ports behind a map); what moves others first,
+    because it goes back first."""
+    found: dict[tuple[str, str], int] = {}
     for each in wants(bench.study, bench.topologies):
-        for device in each.devices:
-            found = names.setdefault(device, [])
-            if each.name not in found:
-                found.append(each.name)
+        found |= {(device, each.name): tunable(each.name).rank for device in each.devices}
+        for row in group([each.name]):
+            if any(row.device_problem(device) for device in each.devices):
+                below = (t.names(row.scope) for t in bench.topologies.values())
+                found |= {(device, row.name): row.rank for device in chain(*below)}
+    names: dict[str, list[str]] = {}
+    for device, name in sorted(found, key=lambda pair: (found[pair], pair)):
+        names.setdefault(device, []).append(name)
     return names
 
 

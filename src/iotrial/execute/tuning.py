@@ -70,8 +70,12 @@ def snapshot(host: Host, names: Iterable[str], device: str) -> Group:
 
 
 def snapshots(host: Host, wanted: Mapping[str, Iterable[str]]) -> tuple[Group, ...]:
-    """The groups of these tunables on each device."""
-    knobs = {device: closure(names) for device, names in wanted.items()}
+    """The groups of these tunables on each device.  What they move on another layer (the ports
+    behind a map) is there where the caller asks for it by that layer's names."""
+    knobs = {
+        device: tuple(knob for knob in closure(names) if not knob.device_problem(device))
+        for device, names in wanted.items()
+    }
     asked = [(device, knob, knob.probe(device)) for device in knobs for knob in knobs[device]]
     answers = _look(host, [probe for _, _, probe in asked])
     owed: dict[str, list[Owed]] = {device: [] for device in knobs}
