@@ -1,0 +1,244 @@
+"""A network interface of the fake machine, ``fakenic0``: two queues, and a strict driver.
+
+ethtool's listings are those that ethtool 6.1 prints.  Offloads, MTU and queueing discipline
+behave as a veth of 6.18 does (``tests/integration/test_net_on_this_kernel.py`` compares them).
+Pause, rings and coalescing are a driver with every habit that real ones have: flow control is
+refused and shows what was negotiated while it is negotiated; coalescing is refused while it is
+adaptive, set to defaults when that ends, and forgotten when a ring changes.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from iotrial.hosts.fake.offloads import Features
+from iotrial.hosts.fake.part import Control, Program, Said
+from iotrial.hosts.fake.proc import CPUS
+from iotrial.hosts.fake.queue import refuse
+
+if TYPE_CHECKING:
+    from iotrial.hosts.fake.machine import Machine
+
+NAME = "fakenic0"
+FOLDER = f"/sys/class/net/{NAME}"
+QUEUES = 2
+MOST_RING = 4096
+NEGOTIATED = {"RX": "on", "TX": "off"}
+ADAPTIVE = {"rx-usecs": "8", "rx-frames": "128"}
+DEFAULTS = {"rx-usecs": "50", "rx-frames": "64", "tx-usecs": "50", "tx-frames": "64"}
+KINDS = ("noqueue", "mq", "pfifo_fast", "pfifo", "fq_codel", "fq")
+DEFAULT_KIND = "mq"
+_MTU = (68, 9000)
+_IPV6_LEAST = 1280
+
+
+@dataclass
+class Adapter:
+    """What the driver keeps, as after a boot."""
+
+    pause: dict[str, str] = field(default_factory=lambda: {"Autonegotiate": "on", **NEGOTIATED})
+    rings: dict[str, str] = field(default_factory=lambda: {"RX": "512", "TX": "512"})
+    coalesce: dict[str, str] = field(default_factory=lambda: {**DEFAULTS, **ADAPTIVE})
+    adaptive: str = "on"
+
+    def set_pause(self, word: str, value: str) -> int:
+        """An errno, 0 for done.  So do all that follow."""
+        if word == "autoneg":
+            self.pause["Autonegotiate"] = value
+        elif self.pause["Autonegotiate"] == "on":
+            return errno.EINVAL
+        else:
+            self.pause[word.upper()] = value
+        if self.pause["Autonegotiate"] == "on":
+            self.pause |= NEGOTIATED
+        return 0
+
+    def set_ring(self, word: str, value: str) -> int:
+        if not 1 <= int(value) <= MOST_RING:
+            return errno.EINVAL
+        self.rings[word.upper()] = value
+        self.adaptive = "on"
+        self.coalesce = {**DEFAULTS, **ADAPTIVE}
+        return 0
+
+    def set_coalesce(self, word: str, value: str) -> int:
+        if word == "adaptive-rx":
+            if value != self.adaptive:
+                self.coalesce |= ADAPTIVE if value == "on" else DEFAULTS
+            self.adaptive = value
+        elif word in ADAPTIVE and self.adaptive == "on":
+            return errno.EINVAL
+        else:
+            self.coalesce[word] = value
+        return 0
+
+
+def _number(low: int, high: int) -> Callable[[str], str]:
+    def take(text: str) -> str:
+        try:
+            number = int(text, 0)
+        except ValueError:
+            raise refuse(errno.EINVAL) from None
+        if not low <= number <= high:
+            raise refuse(errno.EINVAL)
+        return str(number)
+
+    return take
+
+
+def _mask(bits: int) -> Callable[[str], str]:
+    """As bitmap_parse(): no more than 8 digits in one piece."""
+
+    def take(text: str) -> str:
+        chunks = text.strip().split(",")
+        if max(map(len, chunks)) > 8:  # noqa: PLR2004
+            raise refuse(errno.EOVERFLOW)
+        try:
+            number = int("".join(chunks), 16)
+        except ValueError:
+            raise refuse(errno.EINVAL) from None
+        if number >> bits:
+            raise refuse(errno.EOVERFLOW)
+        return f"{number:x}"
+
+    return take
+
+
+def _flows(text: str) -> str:
+    number = int(_number(0, 2**30)(text))
+    return str(1 << (number - 1).bit_length() if number else 0)
+
+
+class Interface:
+    """The interface, as after a boot."""
+
+    def __init__(self) -> None:
+        self.adapter = Adapter()
+        self.features = Features()
+        self.kind, self.handle = DEFAULT_KIND, 0
+        self._handles = 0
+        self._ipv6 = Control("1500", self._take_ipv6)
+        self._mtu = Control("1500", self._take_mtu)
+        files = {
+            "mtu": self._mtu,
+            "tx_queue_len": Control("1000", _number(0, 2**31 - 1)),
+            "gro_flush_timeout": Control("0", _number(0, 2**31 - 1)),
+            "napi_defer_hard_irqs": Control("0", _number(0, 2**31 - 1)),
+            "threaded": Control("0", self._take_threaded),
+            "address": Control("02:00:00:00:00:01"),
+        }
+        for number in range(QUEUES):
+            files[f"queues/rx-{number}/rps_cpus"] = Control("0", _mask(CPUS))
+            files[f"queues/rx-{number}/rps_flow_cnt"] = Control("0", _flows)
+            files[f"queues/tx-{number}/xps_cpus"] = Control(f"{1 << number:x}", _mask(CPUS))
+            files[f"queues/tx-{number}/xps_rxqs"] = Control("0", _mask(QUEUES))
+        self._controls = {f"{FOLDER}/{name}": control for name, control in files.items()}
+        self._controls[f"/proc/sys/net/ipv6/conf/{NAME}/mtu"] = self._ipv6
+
+    def controls(self) -> Mapping[str, Control]:
+        return self._controls
+
+    def programs(self) -> Mapping[str, Program]:
+        return {
+            "ethtool": Program(self._ethtool, changes=lambda words: words[0][1:].isupper()),
+            "tc": Program(self._tc, changes=lambda words: words[1] != "show"),
+        }
+
+    def links(self) -> Mapping[str, str]:
+        return {}
+
+    def settings(self) -> Mapping[str, str]:
+        """With what no listing shows: the requests behind the offloads.  (The handle of a
+        discipline is that of its kind, or another number each time.)"""
+        made = "by the kernel" if self.handle == 0 else "by hand"
+        return {
+            "qdisc": f"{self.kind} {made}",
+            "adaptive": self.adapter.adaptive,
+            **{f"pause {name}": value for name, value in self.adapter.pause.items()},
+            **{f"ring {name}": value for name, value in self.adapter.rings.items()},
+            **self.adapter.coalesce,
+            **{f"wanted {name}": str(on) for name, on in self.features.wanted.items()},
+            **{f"active {name}": str(on) for name, on in self.features.active().items()},
+        }
+
+    # -- sysfs ------------------------------------------------------------------------------
+
+    def _take_mtu(self, text: str) -> str:
+        value = _number(*_MTU)(text)
+        if value != self._mtu.value:
+            self._ipv6.value = value
+        return value
+
+    def _take_ipv6(self, text: str) -> str:
+        return _number(_IPV6_LEAST, int(self._mtu.value))(text)
+
+    def _take_threaded(self, text: str) -> str:
+        if not self.features.active()["rx-gro"]:
+            raise refuse(errno.EOPNOTSUPP)
+        return _number(0, 1)(text)
+
+    # -- programs ---------------------------------------------------------------------------
+
+    def _ethtool(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        if len(words) < 2 or words[1] != NAME:  # noqa: PLR2004
+            what = "netlink error: no device matches name (offset 24)\n"
+            return Said(1, "", f"{what}netlink error: No such device\n")
+        if words[0] in ("-a", "-g", "-c", "-k", "-l"):
+            return Said(0, self._listing(words[0][1]))
+        if words[0] == "-K":
+            return self.features.change(words[2], words[3] == "on")
+        setters = {
+            "-A": self.adapter.set_pause,
+            "-G": self.adapter.set_ring,
+            "-C": self.adapter.set_coalesce,
+        }
+        if words[0] not in setters:
+            return Said(1, "", "netlink error: Operation not supported\n")
+        if setters[words[0]](words[2], words[3]):
+            return Said(1, "", "netlink error: Invalid argument\n")
+        return Said()
+
+    def _listing(self, which: str) -> str:
+        adapter = self.adapter
+        if which == "k":
+            return f"Features for {NAME}:\n{self.features.listing()}"
+        if which == "a":
+            lines = "".join(f"{f'{name}:':<16}{value}\n" for name, value in adapter.pause.items())
+            return f"Pause parameters for {NAME}:\n{lines}\n"
+        if which == "c":
+            more = "".join(f"{name}:\t{value}\n" for name, value in adapter.coalesce.items())
+            first = f"Adaptive RX: {adapter.adaptive}  TX: n/a\nstats-block-usecs:\tn/a\n\n"
+            return f"Coalesce parameters for {NAME}:\n{first}{more}rx-usecs-irq:\tn/a\n\n"
+        if which == "g":
+            ring = "RX:\t\t{}\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t{}\n"
+            most, now = ring.format(MOST_RING, MOST_RING), ring.format(*adapter.rings.values())
+            title = f"Ring parameters for {NAME}"
+        else:
+            channels = "RX:\t\tn/a\nTX:\t\tn/a\nOther:\t\t1\nCombined:\t{}\n"
+            most, now = channels.format(CPUS), channels.format(QUEUES)
+            title = f"Channel parameters for {NAME}"
+        return f"{title}:\nPre-set maximums:\n{most}Current hardware settings:\n{now}\n"
+
+    def _tc(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        verb, name = words[1], words[3]
+        if name != NAME:
+            return Said(1, "", f'Cannot find device "{name}"\n')
+        if verb == "show":
+            return Said(0, f"qdisc {self.kind} {self.handle or 0}: root \n")
+        if verb == "del":
+            if not self.handle:
+                return Said(2, "", "Error: Cannot delete qdisc with handle of zero.\n")
+            self.kind, self.handle = DEFAULT_KIND, 0
+            return Said()
+        if words[5] not in KINDS:
+            return Said(2, "", "Error: Specified qdisc kind is unknown.\n")
+        if not self.handle or words[5] != self.kind:
+            self._handles += 1
+            self.kind, self.handle = words[5], 8000 + self._handles
+        return Said()
+
+
+PART = Interface
