@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import select
 import signal
 import stat
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from iotrial.errors import FileRefused
 from iotrial.hosts.complaints import held, missing, not_ours, timed_out
-from iotrial.hosts.process import LocalProcess, drain, end_group
+from iotrial.hosts.process import LocalProcess, end_group, pause
 from iotrial.hosts.steps import perform
 from iotrial.hosts.watching import watching
 from iotrial.model.host import Completed
@@ -187,12 +186,7 @@ class LocalHost:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        if self._wakeup is None:
-            time.sleep(max(0.0, seconds))
-            return
-        ready, _, _ = select.select([self._wakeup], [], [], max(0.0, seconds))
-        if ready:
-            drain(self._wakeup)
+        pause(seconds, self._wakeup)
 
 
 def _environment(more: Mapping[str, str]) -> dict[str, str]:

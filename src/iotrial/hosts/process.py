@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+import time
 from contextlib import suppress
 
 
@@ -53,7 +54,7 @@ class LocalProcess:
         poll.register(self._pidfd, select.POLLIN)
         if self._wakeup is not None:
             poll.register(self._wakeup, select.POLLIN)
-        ready = {descriptor for descriptor, _ in poll.poll(_milliseconds(seconds))}
+        ready = {descriptor for descriptor, _ in poll.poll(milliseconds(seconds))}
         if self._wakeup in ready and self._wakeup is not None:
             drain(self._wakeup)
         return self._reap(self._pidfd) if self._pidfd in ready else None
@@ -69,6 +70,16 @@ class LocalProcess:
         return self._process.wait()
 
 
-def _milliseconds(seconds: float) -> int:
+def milliseconds(seconds: float) -> int:
     """Rounded up, so that a wait never ends before its time; at most a day, which poll takes."""
     return math.ceil(min(max(seconds, 0.0), 86400.0) * 1000)
+
+
+def pause(seconds: float, wakeup: int | None) -> None:
+    """Let time pass; returns early when a signal arrives."""
+    if wakeup is None:
+        time.sleep(max(0.0, seconds))
+        return
+    ready, _, _ = select.select([wakeup], [], [], max(0.0, seconds))
+    if ready:
+        drain(wakeup)

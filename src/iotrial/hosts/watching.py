@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO
 
@@ -18,9 +18,15 @@ LEAVES_WITHIN = 10.0
 
 @contextmanager
 def watching(
-    host: str, argv: Sequence[str], *, every: float, environment: Mapping[str, str] | None = None
+    host: str,
+    argv: Sequence[str],
+    *,
+    every: float,
+    environment: Mapping[str, str] | None = None,
+    lost: Callable[[], bool] = lambda: False,
 ) -> Iterator[None]:
     """Run ``argv`` as :meth:`~iotrial.model.host.Host.guard` says; ``host`` is for messages.
+    Where the host is ``lost`` when the context is left, the guard is not told that all is done.
 
     The heartbeat is a thread of its own: whatever takes long here (a file being laid out, a
     command that waits) must not look like death.
@@ -46,7 +52,7 @@ def watching(
         stop.set()
         if beat is not None:
             beat.join()
-        _leave(process)
+        _leave(process, b"" if lost() else b"done\n")
 
 
 def _await_ready(host: str, process: subprocess.Popen[bytes]) -> None:
@@ -75,10 +81,10 @@ def _beat(pipe: IO[bytes] | None, every: float, stop: threading.Event) -> None:
             return  # it is gone: whoever asks the host next will see that
 
 
-def _leave(process: subprocess.Popen[bytes]) -> None:
+def _leave(process: subprocess.Popen[bytes], words: bytes) -> None:
     with suppress(OSError, ValueError):
         if process.stdin is not None:
-            process.stdin.write(b"done\n")
+            process.stdin.write(words)
             process.stdin.close()
     try:
         process.wait(timeout=LEAVES_WITHIN)

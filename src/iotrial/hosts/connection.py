@@ -1,0 +1,332 @@
+"""One connection to a host by the system's ssh(1), with the agent at its far end.
+
+Everything that ssh_config(5), known_hosts and the ssh agent say holds: host keys, users, ports,
+jump hosts.  Only what makes ssh wait for a person, or share a connection that is not ours, is
+overridden.  The first ssh holds the connection (ControlMaster) and carries the agent; guards and
+loads get sessions of their own over it.
+"""
+
+from __future__ import annotations
+
+import base64
+import getopt
+import os
+import secrets
+import select
+import shlex
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TypeVar
+
+from iotrial.errors import FileRefused, HostError, HostUnreachable, UsageError
+from iotrial.hosts.agent import Request, encoded, prelude, said, text_of
+
+T = TypeVar("T")
+
+CONNECTS_WITHIN = 10
+"""Seconds for each TCP connection (ConnectTimeout)."""
+GREETS_WITHIN = 40.0
+"""Seconds until the agent has said who it is, jump hosts and all."""
+ALIVE_EVERY, ALIVE_TRIES = 5, 2
+"""ssh asks a silent link every so many seconds, and gives it up when it was silent to so many
+questions: after 15 s (ServerAliveCountMax of ssh_config(5))."""
+ENDS_WITHIN = 5.0
+
+_OPTIONS = (
+    "BatchMode=yes",
+    f"ConnectTimeout={CONNECTS_WITHIN}",
+    f"ServerAliveInterval={ALIVE_EVERY}",
+    f"ServerAliveCountMax={ALIVE_TRIES}",
+    "ControlPersist=no",
+    "ClearAllForwardings=yes",
+    "RemoteCommand=none",
+    "RequestTTY=no",
+)
+_GETOPT = "1246ab:c:e:fgi:kl:m:no:p:qstvxAB:CD:E:F:GI:J:KL:MNO:PQ:R:S:TVw:W:XYy"
+"""ssh's own options (ssh.c of OpenSSH 9.2)."""
+_LOGIN_ONLY = frozenset("46aAbBcCFiIJkKlmopvxXYyP")
+"""Those that say how to reach a host.  The others make ssh do something else than we ask."""
+_BECOME = (
+    'test "$(id -u)" = 0 || { IOTRIAL_SUDO=$(sudo -n /bin/sh -c : 2>&1) && '
+    "exec sudo -n /bin/sh -s iotrial-agent sudo; }; "
+    "export IOTRIAL_SUDO; exec /bin/sh -s iotrial-agent"
+)
+_PLACES = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "IOTRIAL_STATE")
+_LONGEST = 80
+"""Bytes of the folder's path: the socket's name and what ssh hangs on it while it binds must fit
+into the 108 of unix(7)."""
+
+
+def destination(where: str) -> list[str]:
+    """``where``, as a study says it, as words for ssh: options, then the host.
+
+    >>> destination("box7 -p 2222")
+    ['-p', '2222', '--', 'box7']
+
+    Raises UsageError for what is not one host.
+    """
+    try:
+        words = shlex.split(where)
+        first, rest = getopt.getopt(words, _GETOPT)
+        more, left = getopt.getopt(rest[1:], _GETOPT)
+    except (ValueError, getopt.GetoptError) as error:
+        raise UsageError(f"ssh = {where!r}: {error}", advice=_HOW) from error
+    odd = [option for option, _ in first + more if option[1] not in _LOGIN_ONLY]
+    if odd or left or not rest:
+        what = f"{(odd + left)[0]} is not about how to reach a host" if odd + left else "no host"
+        raise UsageError(f"ssh = {where!r}: {what}", advice=_HOW)
+    options = [word for option, value in first + more for word in (option, value) if word]
+    return [*options, "--", rest[0]]
+
+
+_HOW = 'Say it as to ssh(1): a name of ssh_config, or "user@host", or "-p 2222 user@host".'
+
+
+class Connection:
+    """Connected when made.  ``pid`` and ``ticks`` are the agent's number there and when it
+    started (field 22 of proc_pid_stat(5)); ``uid`` its user; ``sudo`` whether that is sudo's
+    doing, ``sudo_said`` why not; ``environment`` where that user keeps files.  ``rounds`` counts
+    requests.  ``sign`` is in no file there.
+
+    Raises HostUnreachable, or HostError where the far side lacks a program.
+    """
+
+    def __init__(self, where: str, name: str) -> None:
+        self.name = name
+        self.rounds = 0
+        self._where = where
+        self._words = destination(where)
+        self.sign = f"\n{secrets.token_hex(16)}\n".encode()
+        self._lost = ""
+        self._greeted = False
+        self._buffer = bytearray()
+        self._outgoing = memoryview(b"")
+        self._deadline = 0.0
+        self._folder = _control_folder()
+        self._ssh = self._master()
+        self._in, self._out = pipes(self._ssh)
+        os.set_blocking(self._in.fileno(), False)
+        try:
+            self._greet()
+        except BaseException:
+            self._lost = self._lost or "it did not get ready"
+            self.close()
+            raise
+
+    def _master(self) -> subprocess.Popen[bytes]:
+        command = [
+            "ssh",
+            *(word for option in _OPTIONS for word in ("-o", option)),
+            *("-o", "ControlMaster=yes", "-o", f"ControlPath={self._folder}/c"),
+            *self._words,
+            f"exec /bin/sh -c '{_BECOME}'",
+        ]
+        with (self._folder / "errors").open("wb") as errors:
+            try:
+                return subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    start_new_session=True,  # Ctrl-C is for us: what is owed is paid over this
+                )
+            except FileNotFoundError as error:
+                shutil.rmtree(self._folder)
+                raise HostError(
+                    f"{self.name}: ssh is not installed here",
+                    advice="Install openssh-client on this machine.",
+                ) from error
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def ask(self, request: Request[T]) -> T:
+        """One round trip.  Raises what its parser raises, and HostUnreachable when there is no
+        agent any more; then there never will be one on this connection."""
+        if self._lost:
+            raise self._unreachable()
+        self.rounds += 1
+        sign = f"answered {self.rounds}"
+        self._send(encoded(f"{request.text}\necho {sign!r}"), request.within)
+        refused = None
+        try:
+            try:
+                answer = request.parse(self)
+            except FileRefused as error:
+                refused = error
+            self._expect(sign.encode())
+        except HostUnreachable:
+            raise
+        except (ValueError, IndexError) as error:
+            raise self._lose(f"the agent says what was not asked for ({error})") from error
+        except BaseException:
+            self._lose("an answer was not read to its end")
+            raise
+        if refused is not None:
+            raise refused
+        return answer
+
+    def _expect(self, sign: bytes) -> None:
+        found = self.line()
+        if found != sign:
+            raise ValueError(f"{found[:80]!r} instead of {sign!r}")
+
+    def line(self) -> bytes:
+        return self.until(b"\n")
+
+    def exactly(self, count: int) -> bytes:
+        while len(self._buffer) < count:
+            self._pull()
+        return self._cut(count, 0)
+
+    def until(self, mark: bytes) -> bytes:
+        searched = 0
+        while (found := self._buffer.find(mark, searched)) < 0:
+            searched = max(0, len(self._buffer) - len(mark) + 1)
+            self._pull()
+        return self._cut(found, len(mark))
+
+    def _cut(self, count: int, more: int) -> bytes:
+        taken = bytes(self._buffer[:count])
+        del self._buffer[: count + more]
+        return taken
+
+    def _send(self, data: bytes, within: float) -> None:
+        self._outgoing = memoryview(data)
+        self._deadline = time.monotonic() + within
+
+    def _pull(self) -> None:
+        """Wait for more of the answer, sending what is left of the request meanwhile."""
+        poll = select.poll()
+        poll.register(self._out, select.POLLIN)
+        if self._outgoing:
+            poll.register(self._in, select.POLLOUT)
+        left = self._deadline - time.monotonic()
+        ready = [descriptor for descriptor, _ in poll.poll(max(0.0, left) * 1000)]
+        if not ready and left <= 0:
+            raise self._lose("it does not answer any more")
+        if self._in.fileno() in ready:
+            try:
+                self._outgoing = self._outgoing[os.write(self._in.fileno(), self._outgoing) :]
+            except OSError:
+                self._outgoing = memoryview(b"")  # it is gone: the end of its words will tell
+        if self._out.fileno() in ready:
+            said = os.read(self._out.fileno(), 1 << 16)
+            if not said:
+                raise self._lose("")
+            self._buffer += said
+
+    # -- sessions ---------------------------------------------------------------------------------
+
+    def session(self, arguments: str) -> list[str]:
+        """A local command that runs ``/bin/sh`` with these arguments there, as the agent's user,
+        over this connection or not at all."""
+        sudo = "sudo -n " if self.sudo else ""
+        return [
+            "ssh",
+            *(word for option in _OPTIONS for word in ("-o", option)),
+            *("-o", "ControlMaster=no", "-o", f"ControlPath={self._folder}/c"),
+            *("-o", "ProxyCommand=false"),  # never a connection of its own
+            *self._words,
+            f"exec {sudo}/bin/sh {arguments}",
+        ]
+
+    def running(self, script: str) -> list[str]:
+        """A local command that runs ``script`` there and leaves it stdin.  Base64, because
+        whatever the login shell there is, it must not read it."""
+        packed = base64.b64encode(script.encode("utf-8", "surrogateescape")).decode("ascii")
+        return self.session(f"-c 'eval \"$(echo {packed} | base64 -d)\"'")
+
+    @property
+    def lost(self) -> bool:
+        return bool(self._lost)
+
+    def close(self) -> None:
+        """End the agent, and the connection with every session over it."""
+        for pipe in (self._in, self._out):
+            with suppress(OSError):
+                pipe.close()
+        if self._lost:
+            self._ssh.terminate()
+        try:
+            self._ssh.wait(ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
+            self._ssh.kill()
+            self._ssh.wait()
+        self._lost = self._lost or "the connection was closed"
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    # -- beginning and end ------------------------------------------------------------------------
+
+    def _greet(self) -> None:
+        """Make the shell there the agent, and hear who it is.  What its start-up files print
+        before is passed over."""
+        hello = said("hello", self.sign.decode().strip())
+        self._send(prelude().encode() + encoded(hello), GREETS_WITHIN)
+        self.until(self.sign)
+        lacking, who, sudo, *folders = (os.fsdecode(text_of(self)[1]) for _ in range(7))
+        if lacking:
+            raise HostError(
+                f"{self.name}: these programs are missing there: {lacking}",
+                advice="Install coreutils and util-linux there.",
+            )
+        user, pid, ticks, how = who.split()
+        self.uid, self.pid, self.ticks = int(user), int(pid), int(ticks)
+        self.sudo, self.sudo_said = how == "sudo", sudo.strip()
+        named = zip(_PLACES, folders, strict=True)
+        self.environment = {name: folder for name, folder in named if folder}
+        self._greeted = True
+
+    def _lose(self, why: str) -> HostUnreachable:
+        """There is no agent any more.  ``why``: '' when ssh knows better."""
+        if not why:
+            with suppress(subprocess.TimeoutExpired):
+                self._ssh.wait(1.0 if self._greeted else ENDS_WITHIN)
+            why = self._last_words() or "the shell there ended"
+        self._lost = why
+        return self._unreachable()
+
+    def _last_words(self) -> str:
+        text = (self._folder / "errors").read_text("utf-8", "replace").strip()
+        return text.splitlines()[-1].strip() if text else ""
+
+    def _unreachable(self) -> HostUnreachable:
+        if self._greeted:
+            return HostUnreachable(
+                f"{self.name}: the connection is lost: {self._lost}",
+                advice="What it is owed is in its journal: its guard gives it back, or, when it"
+                " can be reached again, `iotrial restore` does.",
+            )
+        return HostUnreachable(
+            f"{self.name}: cannot connect: {self._lost}", advice=self._remedy(self._lost)
+        )
+
+    def _remedy(self, why: str) -> str:
+        trial = f"Try it by hand: ssh -o BatchMode=yes {self._where} true"
+        if "Host key verification failed" in why:
+            return (
+                "Its host key is not the one that known_hosts has, or known_hosts has none: find"
+                f" out whether it is the machine you mean, and put that right.\n  {trial}"
+            )
+        if "Permission denied" in why:
+            return (
+                "Nobody can type a password here: give it a key of yours (ssh-copy-id), or load"
+                f" the key (ssh-add).\n  {trial}"
+            )
+        return trial
+
+
+def pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    """Its stdin and stdout, which were asked for."""
+    assert process.stdin is not None  # noqa: S101 (for the type checker)
+    assert process.stdout is not None  # noqa: S101
+    return process.stdin, process.stdout
+
+
+def _control_folder() -> Path:
+    """A new folder of ours alone, with a short path."""
+    base = tempfile.gettempdir()
+    return Path(tempfile.mkdtemp(prefix="iotrial-", dir=base if len(base) <= _LONGEST else "/tmp"))  # noqa: S108 (mkdtemp: 0700, a new name)
