@@ -29,6 +29,7 @@ class Written:
     nodes: dict[str, str] = field(default_factory=dict)
     answers: dict[tuple[str, ...], Completed] = field(default_factory=dict)
     name: str = "written"
+    remote: bool = False
 
     def add(self, path: str, text: str | bytes) -> None:
         self.files[path] = text if isinstance(text, bytes) else f"{text}\n".encode()

@@ -54,10 +54,7 @@ def outline(host: Host, study: Study) -> Outline:
     notes += offered.notes(study)
     study = with_available(study, offered)
     trials = next_trials(study, (), ())
-    named = {
-        name: Topology.of_disk("loopN") if aim.target.kind == "loop" else topologies[name]
-        for name, aim in aims.items()
-    }
+    named = {name: _named(aim, topologies[name]) for name, aim in aims.items()}
     per_treatment = {
         trial.treatment: settings_of(study, trial, named) for trial in reversed(trials)
     }
@@ -78,10 +75,22 @@ def outline(host: Host, study: Study) -> Outline:
 
 
 def _below(host: Host, aim: Aim) -> Topology:
-    """What lies below a target; of a loop device that is not made yet, its stand-in."""
-    if aim.target.kind == "loop":
-        return Topology.of_disk(aim.device)
-    return topology(host, aim)
+    """What lies below a target; of a loop device that is not made yet, its stand-in, which is
+    asked as if it were a loop device whatever it is."""
+    found = topology(host, aim)
+    if aim.target.kind != "loop":
+        return found
+    plain = Topology.of_disk(aim.device).nodes
+    kept = (node for node in found.nodes if node.scope in ("cpu", "cgroup"))
+    return Topology((*plain, *kept))
+
+
+def _named(aim: Aim, below: Topology) -> Topology:
+    """The same with the name that the loop device has not got yet."""
+    if aim.target.kind != "loop":
+        return below
+    kept = (node for node in below.nodes if node.scope in ("cpu", "cgroup"))
+    return Topology((*Topology.of_disk("loopN").nodes, *kept))
 
 
 def _aim(host: Host, study: Study, target: Target, notes: list[str]) -> Aim:
