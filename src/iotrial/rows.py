@@ -41,6 +41,7 @@ def record_out(record: TrialRecord) -> dict[str, Any]:
         "load_seconds": round(record.load_seconds, 6),
         "tool": record.tool,
         "command": list(record.command),
+        "writers": [list(names) for names in record.writers],
         "doubts": [[d.check, d.what, d.advice, d.invalid] for d in record.doubts],
         "error": record.error,
     }
@@ -59,6 +60,7 @@ def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
         command=tuple(row["command"]),
         before=_triples(row["before"], memo),
         after=_triples(row["after"], memo),
+        writers=_writers(row.get("writers", ((), ()))),  # not in older folders
         doubts=tuple(
             Doubt(name, what, advice, invalid=invalid, trial=trial.folder)
             for name, what, advice, invalid in row["doubts"]
@@ -69,6 +71,11 @@ def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
             for name, (value, raw, censored) in row["values"].items()
         ),
     )
+
+
+def _writers(row: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:  # noqa: ANN401
+    before, after = row
+    return tuple(map(str, before)), tuple(map(str, after))
 
 
 def _triples(text: str, memo: dict[str, Triples]) -> Triples:

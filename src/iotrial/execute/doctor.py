@@ -15,6 +15,7 @@ from iotrial.errors import IotrialError
 from iotrial.execute import look, machine
 from iotrial.execute.facts import version
 from iotrial.execute.mounts import mount_of, parse_mountinfo, parse_swaps
+from iotrial.execute.rules import rules
 from iotrial.hosts.places import state_places, unseen
 from iotrial.model.host import Host
 from iotrial.model.tool import Tool
@@ -131,9 +132,25 @@ def _writers(host: Host) -> Check:
     if any(each.startswith("iotrial ") for each in found):
         remedy = "Wait until it has ended"
         return Check("other-writers", "bad", f"at work here: {', '.join(found)}", remedy)
-    stop = " ".join(each.split(" ", 1)[0] for each in found)
-    remedy = f"systemctl stop {stop}, for as long as you measure"
-    return Check("other-writers", "warn", f"also change settings: {', '.join(found)}", remedy)
+    names = list(dict.fromkeys(each.split(" ", 1)[0] for each in found))
+    what = "; ".join(f"{name} writes {machine.WRITERS[name]}" for name in names)
+    remedy = f"systemctl stop {' '.join(names)}, for as long as you measure"
+    reason = f"also change settings: {', '.join(found)}. {what}"
+    return Check("other-writers", "warn", reason, remedy)
+
+
+def _udev_rules(host: Host) -> Check:
+    if not machine.udev(host):
+        return Check("udev-rules", "ok", "udev is not at work: no rule is applied")
+    found = rules(host)
+    if not found:
+        return Check("udev-rules", "ok", "no udev rule writes settings")
+    reason = f"udev writes settings whenever a device is added or changed: {', '.join(found)}"
+    remedy = (
+        "Take the rules that concern your target away while you measure, then"
+        " `udevadm control --reload`"
+    )
+    return Check("udev-rules", "warn", reason, remedy)
 
 
 def _governor(host: Host) -> Check:
@@ -204,6 +221,7 @@ CHECKS: tuple[Callable[[Host], Check], ...] = (
     _loop,
     _schedulers,
     _writers,
+    _udev_rules,
     _governor,
     _swap,
     _load,

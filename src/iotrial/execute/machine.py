@@ -6,15 +6,42 @@ Every function is pure over what a file of /proc or /sys says.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from iotrial.execute import look
 from iotrial.model.host import Host
 
 CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
-# Threads and services that write the same settings on their own account.
-WRITERS = ("tuned", "tuned-ppd", "saptune", "irqbalance", "bpftune", "ktune", "iotrial")
+WRITERS = {
+    "tuned": "profiles: sysctls, schedulers, read-ahead, governors",
+    "tuned-ppd": "switches tuned's profiles",
+    "ktune": "the profiles of RHEL 5 and 6",
+    "saptune": "sysctls, schedulers, read-ahead for SAP",
+    "sapconf": "the same, before saptune",
+    "irqbalance": "interrupt affinity",
+    "bpftune": "sysctls of the network, as it goes",
+    "power-profiles-daemon": "energy preference, turbo",
+    "thermald": "limits of frequency and power",
+    "tlp": "governors, read-ahead, schedulers, power of links",
+    "laptop_mode": "writeback, read-ahead, power of disks",
+    "auto-cpufreq": "governors, turbo",
+    "cpufreqd": "governors",
+    "cpuspeed": "governors",
+    "gamemoded": "governors, I/O priorities",
+    "numad": "transparent huge pages, NUMA placement",
+    "ksmtuned": "merging of pages",
+    "cloud-init": "sysctls, mounts, at boot",
+    "google_guest_agent": "queues and interrupt affinity of its SSDs and interfaces",
+    "waagent": "SCSI timeouts, again and again (OS.RootDeviceScsiTimeout)",
+    "iotrial": "what its study says",
+}
+"""Programs that write settings on their own account, and which: from their manuals."""
+UDEV = ("systemd-udevd", "udevd", "eudevd")
+_COMM = 15  # bytes the kernel keeps of a name: TASK_COMM_LEN less its NUL
+_SHORT = {name[:_COMM]: name for name in (*WRITERS, *UDEV)}
+_INTERPRETERS = ("python", "perl")
+"""Scripts that are started as ``python3 /usr/sbin/waagent`` have the interpreter's name."""
 
 
 def cpu_model(cpuinfo: str) -> str:
@@ -87,12 +114,18 @@ def syncing(actions: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def writers(host: Host) -> tuple[str, ...]:
-    """Programs at work that change settings themselves: ``tuned (pid 812)``; not ourselves."""
+    """Programs at work that change settings themselves: ``tuned (pid 812)``; not ourselves.
+    Two round trips, three where there may be some."""
     return tuple(
         f"{name} (pid {pid})"
         for pid, name, argv in processes(host)
         if name in WRITERS and b"--pretend" not in argv
     )
+
+
+def udev(host: Host) -> bool:
+    """Whether udev is at work: without it no rule is applied."""
+    return any(name in UDEV for _, name, _ in processes(host))
 
 
 def runs(host: Host) -> tuple[str, ...]:
@@ -106,17 +139,32 @@ def runs(host: Host) -> tuple[str, ...]:
 
 
 def processes(host: Host) -> tuple[tuple[int, str, tuple[bytes, ...]], ...]:
-    """(pid, name, argv) of every process that one of our names might belong to, but for the one
-    that looks.  Two round trips."""
-    own = look.text(host, "/proc/self/stat").split(" ", 1)[0]
-    pids = [pid for pid in look.names(host, "/proc") if pid.isdigit() and pid != own]
-    names = look.texts(host, [f"/proc/{pid}/comm" for pid in pids])
-    known = [pid for pid in pids if names[f"/proc/{pid}/comm"] in WRITERS]
-    argvs = look.contents(host, [f"/proc/{pid}/cmdline" for pid in known])
-    return tuple(
-        (int(pid), names[f"/proc/{pid}/comm"], tuple(argvs[f"/proc/{pid}/cmdline"].split(b"\0")))
-        for pid in known
-    )
+    """(pid, name, argv) of every process that one of our names belongs to, but for the one that
+    looks."""
+    pids = [pid for pid in look.names(host, "/proc") if pid.isdigit()]
+    names = look.texts(host, ["/proc/self/stat", *(f"/proc/{pid}/comm" for pid in pids)])
+    own = names["/proc/self/stat"].split(" ", 1)[0]
+    comm = {pid: names[f"/proc/{pid}/comm"] for pid in pids if pid != own}
+    known = [pid for pid, name in comm.items() if name in _SHORT or name.startswith(_INTERPRETERS)]
+    argvs = look.contents(host, [f"/proc/{pid}/cmdline" for pid in known]) if known else {}
+    found = []
+    for pid in known:
+        argv = tuple(argvs[f"/proc/{pid}/cmdline"].split(b"\0"))
+        name = _SHORT.get(comm[pid]) or script(argv)
+        if name in WRITERS or name in UDEV:
+            found.append((int(pid), name, argv))
+    return tuple(found)
+
+
+def script(argv: Sequence[bytes]) -> str:
+    """The name of the script that an interpreter executes.
+
+    >>> script((b"/usr/bin/python3", b"-u", b"/usr/sbin/waagent", b"-daemon"))
+    'waagent'
+    """
+    words = (word.decode("utf-8", "replace") for word in argv[1:])
+    path = next((word for word in words if not word.startswith("-")), "")
+    return path.rpartition("/")[2].removesuffix(".py")
 
 
 def resyncs(host: Host) -> tuple[str, ...]:

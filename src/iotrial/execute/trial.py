@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iotrial.errors import FormatError
+from iotrial.execute import machine
 from iotrial.execute.bench import Bench
 from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load import Ended, Watch, execute_load
+from iotrial.execute.rules import rules
 from iotrial.execute.sampler import Sampler
 from iotrial.execute.targets import same
 from iotrial.model.doubt import Doubt
@@ -57,13 +59,15 @@ def execute_trial(bench: Bench, store: Store, trial: Trial, limits: Limits) -> T
     same(bench.host, aim)
     bench.hold(settings_of(bench.study, trial, bench.topologies))
     before = (*bench.observed(), *limits.hands.observed())
+    at_first = machine.writers(bench.host)
     bench.host.sleep(bench.study.design.settle)
     limits.interruption.check()
     driver = tool(bench.study.workload(trial.workload).tool)
     load, ended = _load(bench, trial, driver, partial, limits)
     after = (*bench.observed(), *limits.hands.observed())
+    writers = (at_first, machine.writers(bench.host))
     state, error, parsed = _read(driver, partial, ended)
-    doubts = (*parsed.doubts, *drift(before, after))
+    doubts = (*parsed.doubts, *_drift(bench, before, after, writers))
     if state == "valid" and any(doubt.invalid for doubt in doubts):
         state = "invalid"
     record = TrialRecord(
@@ -76,6 +80,7 @@ def execute_trial(bench: Bench, store: Store, trial: Trial, limits: Limits) -> T
         command=load.argv,
         before=_triples(before),
         after=_triples(after),
+        writers=writers,
         doubts=doubts,
         error=error,
         measurements=parsed.measurements,
@@ -141,8 +146,26 @@ def _last_words(folder: Path, ended: Ended) -> str:
     return f"exit status {ended.exit}"
 
 
-def drift(before: tuple[Setting, ...], after: tuple[Setting, ...]) -> tuple[Doubt, ...]:
-    """A setting that changed under the load makes the trial INVALID."""
+def _drift(
+    bench: Bench,
+    before: tuple[Setting, ...],
+    after: tuple[Setting, ...],
+    writers: tuple[tuple[str, ...], tuple[str, ...]],
+) -> tuple[Doubt, ...]:
+    """:func:`drift`, and whoever may have done it: only then are the rules of udev read."""
+    if not drift(before, after):
+        return ()
+    seen = [*dict.fromkeys(name for names in writers for name in names)]
+    if machine.udev(bench.host):
+        seen += [f"udev by {rule}" for rule in rules(bench.host)]
+    return drift(before, after, seen)
+
+
+def drift(
+    before: tuple[Setting, ...], after: tuple[Setting, ...], seen: Sequence[str] = ()
+) -> tuple[Doubt, ...]:
+    """A setting that changed under the load makes the trial INVALID.  ``seen`` are other writers
+    at work meanwhile."""
     now = {(setting.device, setting.tunable): setting.value for setting in after}
     changed = [
         f"{s.tunable} on {s.device or 'the host'} went from {s.value} to "
@@ -152,10 +175,11 @@ def drift(before: tuple[Setting, ...], after: tuple[Setting, ...]) -> tuple[Doub
     ]
     if not changed:
         return ()
+    suspects = f"; at work then: {', '.join(seen)}" if seen else ""
     return (
         Doubt(
             "drift",
-            "a setting changed during the measurement: " + "; ".join(changed),
+            "a setting changed during the measurement: " + "; ".join(changed) + suspects,
             "Find who else sets it (tuned, a udev rule, another administrator) and stop them.",
             invalid=True,
         ),

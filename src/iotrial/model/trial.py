@@ -45,7 +45,8 @@ class TrialRecord:
     ``load_seconds`` how long the tool's own process lived.  ``tool`` is the tool's name,
     ``command`` its argv.
     ``before`` and ``after`` are the settings read back, (device, tunable, value) triples.
-    ``error`` says why a failed trial failed.
+    ``writers`` are the programs seen at work at its beginning and at its end that change settings
+    themselves, such as ``tuned (pid 812)``.  ``error`` says why a failed trial failed.
     """
 
     trial: Trial
@@ -57,6 +58,7 @@ class TrialRecord:
     command: tuple[str, ...] = ()
     before: tuple[tuple[str, str, str], ...] = ()
     after: tuple[tuple[str, str, str], ...] = ()
+    writers: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     doubts: tuple[Doubt, ...] = ()
     error: str = ""
     measurements: tuple[Measurement, ...] = field(default=(), repr=False)

@@ -1,0 +1,98 @@
+"""Another program that changes settings, for real: seen, recorded, and named where one drifted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.root
+
+STUDY = """
+question = "Does anybody interfere?"
+[targets.disk]
+loop = {{ size = "16MiB", directory = "{folder}" }}
+[workloads.reads]
+tool = "fio"
+options = {{ rw = "randread", bs = "4k", iodepth = 4, runtime = "2s" }}
+[factors.ahead]
+tunable = "queue.read_ahead_kb"
+levels = [128]
+[design]
+blocks = 1
+settle = "0s"
+"""
+
+
+@pytest.fixture
+def irqbalance(tmp_path: Path) -> Iterator[int]:
+    """The pid of a harmless process of that name: only the name counts."""
+    program = tmp_path / "irqbalance"
+    shutil.copy("/bin/sleep", program)
+    process = subprocess.Popen([str(program), "120"])
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def meddle(folder: Path, done: list[str]) -> None:
+    """Change the read-ahead of the study's own loop device once its load runs."""
+    ends = time.monotonic() + 60
+    while time.monotonic() < ends:
+        running = list(folder.glob("results/trials/*.partial/fio.json"))
+        loops = [
+            path.parents[1]
+            for path in Path("/sys/block").glob("loop*/loop/backing_file")
+            if path.exists() and path.read_text().startswith(str(folder))
+        ]
+        telemetry = list(folder.glob("results/trials/*.partial/telemetry.jsonl"))
+        if loops and (running or telemetry):
+            (loops[0] / "queue/read_ahead_kb").write_text("256")
+            done.append(loops[0].name)
+            return
+        time.sleep(0.05)
+
+
+def test_who_was_at_work_is_recorded_and_named_where_a_setting_drifted(
+    tmp_path: Path, state: Path, irqbalance: int
+) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY.format(folder=tmp_path))
+    done: list[str] = []
+    other = threading.Thread(target=meddle, args=(tmp_path, done))
+    other.start()
+    ran = subprocess.run(
+        [sys.executable, "-m", "iotrial.cli.main", "run", str(study),
+         "--out", str(tmp_path / "results"), "--json"],
+        capture_output=True, text=True, timeout=180, check=False,
+    )  # fmt: skip
+    other.join()
+    assert done, ran.stderr
+    trials = [
+        json.loads(path.read_text())
+        for path in sorted((tmp_path / "results" / "trials").glob("*/trial.json"))
+    ]
+    named = f"irqbalance (pid {irqbalance})"
+    for trial in trials:
+        assert all(named in at for at in trial["writers"]), trial["writers"]
+    doubts = [doubt for trial in trials for doubt in trial["doubts"] if doubt[0] == "drift"]
+    assert len(doubts) == 1
+    assert "queue.read_ahead_kb" in doubts[0][1]
+    assert f"at work then: {named}" in doubts[0][1]
+    assert doubts[0][3] is True
+
+
+def test_the_doctor_finds_it(state: Path, irqbalance: int) -> None:
+    asked = [sys.executable, "-m", "iotrial.cli.main", "doctor", "--json"]
+    said = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False).stdout
+    (check,) = (c for c in json.loads(said)["checks"] if c["name"] == "other-writers")
+    assert f"irqbalance (pid {irqbalance})" in check["reason"]
