@@ -1,28 +1,171 @@
-"""What iotrial made on a host, and how each kind of it is removed again."""
+"""What iotrial made on a host, and how each kind of it is removed again.
+
+Every kind exists twice, here and in ``guard.sh``.  A ``made`` line is written before the thing is
+made, so it may never have been; and twice is once.
+
+=========  ==============================  ======================================================
+kind       its plan                        undone by
+=========  ==============================  ======================================================
+file       file                            removing it
+loop       file, number                    detaching it, removing number and file (``loops``)
+folder     folder                          rmdir(1): it must be empty
+mount      point, source                   umount(8), while that source is what is mounted there
+command    name, 0, 1, 2, …                the command of the numbered words; it must succeed
+process    pidfile, word                   ending the process, if its command line has the word
+by-hand    name, was, 0, 1, 2, …           a person; the command says whether it is done
+=========  ==============================  ======================================================
+"""
 
 from __future__ import annotations
 
-from iotrial.errors import OwedError
-from iotrial.execute import byhand
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from iotrial.errors import FileRefused, OwedError
+from iotrial.execute import byhand, look
 from iotrial.execute.journal import MadeDebt
 from iotrial.execute.loops import LoopPlan, unmake_loop
-from iotrial.model.host import Host
+from iotrial.execute.mounts import Mount, parse_mountinfo
+from iotrial.model.host import Completed, Host
+
+GRACE = 5.0
+"""Seconds between SIGTERM and SIGKILL."""
+_STEP = 0.1
+_BUSY_TRIES = 20
+"""How often a busy thing is tried: what was just ended may need a moment to let go."""
 
 
 def unmake(host: Host, debt: MadeDebt) -> list[str]:
-    """Remove what one ``made`` line names, if it is still there.  Twice is once."""
-    if debt.what == "loop":
-        return unmake_loop(host, LoopPlan.from_dict(debt.plan))
-    if debt.what == byhand.KIND:
-        if why := byhand.still_owed(host, debt):
-            raise OwedError(why, advice="Set it back by hand, then: iotrial restore")
-        return []
-    if debt.what == "file":
-        return _unmake_file(host, str(debt.plan["file"]))
+    """Remove what one ``made`` line names, if it is still there; says what was done.
+
+    Raises OwedError when it stays.
+    """
+    undo = _KINDS.get(debt.what)
+    if undo is None:
+        raise OwedError(
+            "this version does not know what that is",
+            advice="Restore with the version of iotrial that made it.",
+        )
+    return undo(host, debt)
+
+
+def _file(host: Host, debt: MadeDebt) -> list[str]:
+    path = str(debt.plan["file"])
+    there = host.run(["stat", "-c", "%F", path]).exit == 0
+    host.remove(path)
+    return [f"removed {path}"] if there else []
+
+
+def _loop(host: Host, debt: MadeDebt) -> list[str]:
+    return unmake_loop(host, LoopPlan.from_dict(debt.plan))
+
+
+def _by_hand(host: Host, debt: MadeDebt) -> list[str]:
+    if why := byhand.still_owed(host, debt):
+        raise OwedError(why, advice="Set it back by hand, then: iotrial restore")
     return []
 
 
-def _unmake_file(host: Host, path: str) -> list[str]:
-    there = host.run(["stat", "-L", "-c", "%F", path]).exit == 0
-    host.remove(path)
-    return [f"removed {path}"] if there else []
+def _folder(host: Host, debt: MadeDebt) -> list[str]:
+    folder = str(debt.plan["folder"])
+
+    def there() -> bool:
+        return host.run(["stat", "-c", "%F", folder]).exit == 0
+
+    return [f"removed {folder}"] if _until_gone(host, there, "rmdir", folder) else []
+
+
+def _mount(host: Host, debt: MadeDebt) -> list[str]:
+    point, source = str(debt.plan["point"]), str(debt.plan["source"])
+
+    def there() -> bool:
+        return source in _sources(host, point)
+
+    if there() and _sources(host, point)[-1] != source:
+        raise OwedError(
+            f"{_sources(host, point)[-1]} is mounted over it on {point}",
+            advice="Unmount that, then: iotrial restore",
+        )
+    return [f"unmounted {source} from {point}"] if _until_gone(host, there, "umount", point) else []
+
+
+def _sources(host: Host, point: str) -> list[str]:
+    """What is mounted on exactly this point, the topmost last."""
+    text = host.read("/proc/self/mountinfo").decode("utf-8", "surrogateescape")
+    left = [mount for mount in parse_mountinfo(text) if mount.point == point]
+    pile: list[Mount] = []
+    while left:
+        lower = {mount.ident for mount in left}
+        pile += (layer := [m for m in left if m.parent not in lower or m.parent == m.ident] or left)
+        left = [mount for mount in left if mount not in layer]
+    return [mount.source for mount in pile]
+
+
+def _until_gone(host: Host, there: Callable[[], bool], *argv: str) -> bool:
+    """Run ``argv`` until it is not there; whether it ever was.  Raises OwedError."""
+    done: Completed | None = None
+    for _ in range(_BUSY_TRIES):
+        if not there():
+            return done is not None
+        if done is not None and done.exit != 0:
+            host.sleep(_STEP)
+        done = host.run(argv)
+    if there():
+        raise OwedError(f"`{' '.join(argv)}`: {done.complaint if done else 'still there'}")
+    return True
+
+
+def _command(host: Host, debt: MadeDebt) -> list[str]:
+    argv = words(debt.plan)
+    done = host.run(argv)
+    if done.exit != 0:
+        raise OwedError(f"`{' '.join(argv)}`: {done.complaint}")
+    return [f"ran `{' '.join(argv)}`"]
+
+
+def words(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """The command that a plan holds as numbered words."""
+    return tuple(str(plan[str(at)]) for at in sorted(int(name) for name in plan if name.isdigit()))
+
+
+def _process(host: Host, debt: MadeDebt) -> list[str]:
+    file, word = str(debt.plan["pidfile"]), str(debt.plan["word"])
+    if not word:
+        raise OwedError(f"{file}: no word says which process is meant")
+    pid = look.text(host, file)
+
+    def there() -> bool:
+        line = look.content(host, f"/proc/{pid}/cmdline").replace(b"\0", b" ")
+        return word.encode("utf-8", "surrogateescape") in line
+
+    was = pid.isdigit() and there()
+    if was:
+        _end(host, pid, there)
+    try:
+        host.remove(file)
+    except FileRefused as refused:
+        raise OwedError(refused.message) from refused
+    return [f"ended process {pid} ({word})"] if was else []
+
+
+def _end(host: Host, pid: str, there: Callable[[], bool]) -> None:
+    for signal in ("-TERM", "-KILL"):
+        host.run(["kill", signal, pid])
+        until = host.clock() + GRACE
+        while there() and host.clock() < until:
+            host.sleep(_STEP)
+        if not there():
+            return
+    raise OwedError(f"process {pid} does not end", advice="It waits for I/O that does not return.")
+
+
+_KINDS: Mapping[str, Callable[[Host, MadeDebt], list[str]]] = {
+    "file": _file,
+    "loop": _loop,
+    "folder": _folder,
+    "mount": _mount,
+    "command": _command,
+    "process": _process,
+    byhand.KIND: _by_hand,
+}
+KINDS = tuple(_KINDS)
