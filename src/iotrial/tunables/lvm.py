@@ -30,6 +30,7 @@ FAMILY = "lvm"
 TITLE = "logical volumes: read-ahead, recovery rate, cache"
 
 _UNMEASURED = "not measured"
+_PAGE = 8
 _LASTS = "for good: it stands in the metadata of the volume group"
 _NO_RAID = "The volume is no RAID of LVM, or no resync runs during the trial."
 _NO_CACHE = "The volume has no cache."
@@ -37,8 +38,12 @@ _NO_CACHE = "The volume has no cache."
 DomainOf = Callable[[bytes], Domain]
 
 
-def _anything(_raw: bytes) -> Domain:
-    return Domain()
+def _pages(value: str) -> str:
+    """LVM rounds up to whole pages, and 0 is what ``none`` reads as."""
+    if value == "none":
+        return "none reads as 0: ask for 0"
+    uneven = value.isdigit() and int(value) % _PAGE
+    return f"{value} sectors are not whole pages of {_PAGE}" if uneven else ""
 
 
 def _row(
@@ -46,7 +51,7 @@ def _row(
     column: tuple[str, str],
     summary: str,
     change: tuple[str, ...],
-    domain: DomainOf = _anything,
+    domain: DomainOf,
     **more: Any,  # noqa: ANN401
 ) -> Tunable:
     """``column`` is that of lvs, and the unit asked for.  ``pick`` is the first word of the last
@@ -73,6 +78,7 @@ TUNABLES: tuple[Tunable, ...] = (
         ("lv_read_ahead", "s"),
         "how far a sequential reader of the volume is read ahead; auto: the kernel chooses",
         ("--readahead", "{value}"),
+        lambda _raw: Domain(low=0, high=2**31 - 1, words=("auto",), rule=_pages),
         unit="sectors",
         rank=20,
         moves=("queue.read_ahead_kb",),

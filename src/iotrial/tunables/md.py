@@ -54,7 +54,14 @@ def bitmaps(raw: bytes) -> Domain:
     """What can be asked for where ``raw`` was read: nothing else where it cannot be made again."""
     now = " ".join(raw.decode("ascii", "replace").split())
     again = now == "none" or _INTERNAL.fullmatch(now)
-    return Domain() if again else Domain(choices=(now,))
+    return Domain(rule=_bitmap_problem) if again else Domain(choices=(now,))
+
+
+def _bitmap_problem(value: str) -> str:
+    size = _INTERNAL.fullmatch(value)
+    if value == "none" or (size and int(size[1]) and int(size[1]) % _KIB == 0):
+        return ""
+    return f"{value!r} is not none, nor `internal BYTES` with whole KiB, as: internal 67108864"
 
 
 def policies(raw: bytes) -> Domain:
@@ -85,7 +92,7 @@ def _speed(name: str, summary: str, moot: str) -> Tunable:
     return _row(
         name,
         f"{summary}; system: the machine's own limit",
-        lambda _raw: Domain(),
+        lambda _raw: Domain(low=1, high=2**32 - 1, words=("system",)),
         unit="KiB/s for each member",
         read=("sed", "-e", "s/.*(system).*/system/", "-e", "s/ .*//", _FOLDER + name),
         how=lambda device, value: (
@@ -103,14 +110,11 @@ def _bitmap(device: str, value: str) -> tuple[Act, ...]:
     without = Act("write", path=_FOLDER.format(device=device) + "bitmap/location", data="none")
     if value == "none":
         return (without,)
-    size = _INTERNAL.fullmatch(value)
-    if size is None or int(size[1]) == 0 or int(size[1]) % _KIB:
-        raise UsageError(
-            f"md.bitmap: {value!r} is not none, nor `internal BYTES` with whole KiB",
-            advice="Say the size of a chunk too, such as: internal 67108864",
-        )
+    if problem := _bitmap_problem(value):
+        raise UsageError(f"md.bitmap: {problem}", advice="Say the size of a chunk too.")
+    size = int(value.split()[1]) // _KIB
     grow = ("mdadm", "--grow", f"/dev/{device}", "--bitmap=internal")
-    return (without, Act("run", argv=(*grow, f"--bitmap-chunk={int(size[1]) // _KIB}K")))
+    return (without, Act("run", argv=(*grow, f"--bitmap-chunk={size}K")))
 
 
 def _policy(device: str, value: str) -> tuple[Act, ...]:
@@ -130,7 +134,7 @@ TUNABLES: tuple[Tunable, ...] = (
     _row(
         "sync_max",
         "sector up to which resync and checks go; max: to the end",
-        lambda _raw: Domain(),
+        lambda _raw: Domain(low=0, words=("max",)),
         unit="sectors",
         risk="Must be whole chunks. An array that stops there stays unprotected behind it.",
         moot=_QUIET,

@@ -35,6 +35,7 @@ FAMILY = "multipath"
 TITLE = "dm-multipath: path selection, queueing without a path, checks, fail-back"
 
 UNSET = "unset"
+_UINT = 2**32 - 1
 FOLDER = "/etc/multipath/conf.d"
 
 _LOOK = """\
@@ -104,11 +105,8 @@ def _acts(section: str, key: str) -> Callable[[str, str], tuple[Act, ...]]:
         if value == UNSET:
             given_back = Act("save", path=mine, data="# iotrial is giving this setting back\n")
             return (given_back, reconfigure, Act("remove", path=mine))
-        if '"' in value or not value.isprintable():
-            raise UsageError(
-                f"multipath.{key}: {value!r} cannot stand in a multipath.conf",
-                advice="Leave out quotes and control characters.",
-            )
+        if problem := _problem(value):
+            raise UsageError(f"multipath.{key}: {problem}", advice="Leave it out of the study.")
         text = f'{_HEAD}{section} {{\n\t{key} "{value}"\n}}\n'
         return (Act("save", path=mine, data=text), reconfigure)
 
@@ -119,8 +117,18 @@ def _one_of(*choices: str) -> DomainOf:
     return lambda _raw: Domain(choices=(*choices, UNSET))
 
 
+def _problem(value: str) -> str:
+    if '"' in value or not value.isprintable():
+        return f"{value!r} cannot stand in a multipath.conf: it has a quote or a control character"
+    return ""
+
+
 def _anything(_raw: bytes) -> Domain:
-    return Domain()
+    return Domain(rule=_problem)
+
+
+def _number(low: int, *words: str) -> DomainOf:
+    return lambda _raw: Domain(low=low, high=_UINT, words=(*words, UNSET))
 
 
 def _key(  # noqa: PLR0913 (a row of a table)
@@ -215,6 +223,7 @@ TUNABLES: tuple[Tunable, ...] = (
     _key(
         "rr_min_io_rq",
         "how many requests go down one path before the next is chosen",
+        _number(1),
         unit="requests",
         risk="The old name rr_min_io is of bio-based maps and does nothing since 2.6.31.",
         moot=f"{_ONE_PATH} Or the selector is not round-robin.",
@@ -228,6 +237,7 @@ TUNABLES: tuple[Tunable, ...] = (
     _key(
         "no_path_retry",
         "how many checks I/O waits for a path: a number, queue (for ever) or fail",
+        _number(1, "queue", "fail"),
         risk="queue can hang every process that touches a map, for ever.",
         moot=_NO_ERRORS,
     ),
@@ -253,11 +263,13 @@ TUNABLES: tuple[Tunable, ...] = (
     _key(
         "failback",
         "when I/O goes back to a better group: immediate, manual, followover, or after seconds",
+        _number(1, "immediate", "manual", "followover"),
         moot=f"{_NO_ERRORS} Or the map has one group.",
     ),
     _key(
         "polling_interval",
         "how often paths are checked",
+        _number(1),
         unit="s",
         section="defaults",
         risk="Each check is an I/O on each path.",
@@ -266,6 +278,7 @@ TUNABLES: tuple[Tunable, ...] = (
     _key(
         "fast_io_fail_tmo",
         "how long I/O to a lost port is held before it fails; seconds, or off",
+        _number(0, "off"),
         unit="s",
         moves=_PORTS,
         risk=_WRITTEN,
@@ -274,6 +287,7 @@ TUNABLES: tuple[Tunable, ...] = (
     _key(
         "dev_loss_tmo",
         "how long a lost port is waited for before its disks go; seconds, or infinity",
+        _number(1, "infinity"),
         unit="s",
         moves=_PORTS,
         risk=_WRITTEN,
@@ -282,6 +296,7 @@ TUNABLES: tuple[Tunable, ...] = (
     _key(
         "eh_deadline",
         "after how long error handling skips to a reset of the adapter; seconds, or off",
+        _number(0, "off"),
         unit="s",
         moves=("scsi.host.eh_deadline",),
         risk=_WRITTEN,

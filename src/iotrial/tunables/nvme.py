@@ -104,6 +104,7 @@ TUNABLES: tuple[Tunable, ...] = (
         _FOLDER + "power/pm_qos_latency_tolerance_us",
         "how long waking from a power state may take (APST): µs, any, auto; 0 turns APST off",
         unit="µs",
+        domain=lambda _raw: Domain(low=0, high=_INT, words=("any", "auto")),
         layer="nvme",
         scope="nvme",
         lasts="until the controller goes or the machine reboots",
@@ -138,6 +139,7 @@ TUNABLES: tuple[Tunable, ...] = (
         unit="s",
         rank=50,
         how=_or_off("ctrl_loss_tmo"),
+        domain=lambda _raw: Domain(low=0, high=_INT, words=("off",)),
         risk="Rounded up to whole reconnect_delays. off waits for ever.",
         moot=f"{_NO_FABRIC} {_NO_ERRORS}",
     ),
@@ -147,6 +149,7 @@ TUNABLES: tuple[Tunable, ...] = (
         unit="s",
         rank=50,
         how=_or_off("fast_io_fail_tmo"),
+        domain=lambda _raw: Domain(low=0, high=_INT, words=("off",)),
         moot=f"{_NO_FABRIC} {_NO_ERRORS}",
     ),
     _controller(

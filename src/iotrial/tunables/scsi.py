@@ -25,6 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from iotrial.errors import UsageError
+from iotrial.model.step import Act
 from iotrial.model.tunable import Domain, Tunable
 
 FAMILY = "scsi"
@@ -62,10 +63,18 @@ def _between(low: int, high: int) -> DomainOf:
     return lambda _raw: Domain(low=low, high=high)
 
 
-def seconds_or_off(raw: bytes) -> Domain:
-    """Whole seconds or ``off``: no Domain says both, so the kernel is left to judge."""
-    del raw
-    return Domain()
+def _seconds_or_off(high: int) -> DomainOf:
+    return lambda _raw: Domain(low=0, high=high, words=("off",))
+
+
+def _loss_back(device: str, value: str) -> tuple[Act, ...]:
+    """More than 600 is refused while fast_io_fail_tmo is off.  It moves that, which has the higher
+    rank and goes back next."""
+    folder = f"/sys/class/fc_remote_ports/{device}/"
+    loss = Act("write", path=f"{folder}dev_loss_tmo", data=value)
+    if int(value) <= _BLOCK_MAX:
+        return (loss,)
+    return (Act("write", path=f"{folder}fast_io_fail_tmo", data="0"), loss)
 
 
 def _disk(name: str, summary: str, domain: DomainOf, **more: Any) -> Tunable:  # noqa: ANN401
@@ -192,7 +201,7 @@ _HOSTS = (
     _host(
         "eh_deadline",
         "after how long error handling skips to a reset of the adapter; seconds, or off",
-        seconds_or_off,
+        _seconds_or_off(_UINT // 1000),
         unit="s",
         risk=(
             "A low value resets the whole adapter, with all its disks, early. EINVAL where the"
@@ -266,13 +275,15 @@ _PORTS = (
         unit="s",
         layer="transport",
         scope="remote-port",
-        rank=55,
+        rank=54,
+        moves=("scsi.fast_io_fail_tmo",),
+        back=_loss_back,
         domain=_between(1, _UINT),
         risk=(
             "Too short a time makes disks vanish with a flap of the link. multipathd sets it"
             " again at a reconfigure. Above 600 only while fast_io_fail_tmo is not off; EBUSY"
-            " while the port is blocked. A former pair that the kernel would refuse today (off"
-            " with more than 600) cannot be given back, and restore names it."
+            " while the port is blocked. It may be lowered below fast_io_fail_tmo, but such a"
+            " pair cannot be given back: restore names it."
         ),
         moot=f"{_NOT_FC} {_NO_ERRORS}",
         source=(
@@ -288,7 +299,7 @@ _PORTS = (
         layer="transport",
         scope="remote-port",
         rank=55,
-        domain=seconds_or_off,
+        domain=_seconds_or_off(_BLOCK_MAX),
         risk=(
             "Must be below dev_loss_tmo and at most 600, else EINVAL: which of the two goes"
             " first depends on their values. multipathd sets it again at a reconfigure."
@@ -308,7 +319,7 @@ _PORTS = (
         scope="iscsi-session",
         rank=55,
         lasts="until the session ends",
-        domain=seconds_or_off,
+        domain=_seconds_or_off(_INT),
         risk=(
             "Once written by hand iscsid does not set it any more until the session ends; no"
             " file shows that. EBUSY while the session is down. multipathd sets it too, from"
