@@ -80,7 +80,8 @@ def _mount(machine: Machine, path: str) -> tuple[str, str, str, str]:
 
 def _filesystem(machine: Machine, path: str) -> dict[str, str]:
     _, point, kind, _ = _mount(machine, path)
-    free = str(machine.room() // _BLOCK) if point == "/" else "0"
+    roomy = point == "/" or kind in ("ext4", "nfs4")
+    free = str(machine.room() // _BLOCK) if roomy else "0"
     return {"a": free, "f": free, "S": str(_BLOCK), "s": str(_BLOCK), "T": _TYPES.get(kind, kind)}
 
 

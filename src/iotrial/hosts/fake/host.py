@@ -174,7 +174,13 @@ class FakeHost:
         def act() -> Said:
             return program.command(machine, command[1:], stdin)
 
-        said = self.change(" ".join(command), act) if changes(program, command) else act()
+        def torn() -> object:
+            return program.torn and program.torn(machine, command[1:], stdin)
+
+        if changes(program, command):
+            said = self.change(" ".join(command), act, torn=torn)
+        else:
+            said = act()
         return Completed(command, said.exit, said.stdout.encode(), said.stderr.encode())
 
     def start(

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from iotrial.hosts.fake import proc as fake_proc
 from iotrial.hosts.fake.disk import Disk, block, holder
-from iotrial.hosts.fake.part import Control, Part, all_parts
+from iotrial.hosts.fake.part import Control, Mounting, Part, all_parts
 from iotrial.hosts.fake.queue import refuse
 from iotrial.hosts.fake.sysctl import Sysctls
 
@@ -21,6 +21,7 @@ CONTROLLER = 100
 
 FOLDERS = (
     *("/", "/boot", "/dev", "/etc", "/home", "/mnt", "/proc", "/run", "/sys", "/tmp"),  # noqa: S108
+    *("/mnt/fake-ext4", "/mnt/fake-nfs"),
     *("/sys/block", "/sys/dev/block", "/var/lib", "/var/tmp"),  # noqa: S108 (a pretended tree)
 )
 VOLATILE = "/run/"
@@ -328,6 +329,12 @@ class Machine:
             ("0:22", "/sys", "sysfs", "sysfs"),
             ("0:6", "/dev", "devtmpfs", "devtmpfs"),
             ("0:23", "/run", "tmpfs", "tmpfs"),
+            *(
+                row
+                for part in self.parts.values()
+                if isinstance(part, Mounting)
+                for row in part.mounts(self)
+            ),
         ]
 
     def _read_proc(self, name: str) -> str | None:

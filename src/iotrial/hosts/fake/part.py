@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from iotrial.hosts.fake.machine import Machine
@@ -28,10 +28,12 @@ Command = Callable[["Machine", Sequence[str], bytes], Said]
 
 
 class Program(NamedTuple):
-    """``changes``: does it change the state of the machine?  (Or: do these arguments?)"""
+    """``changes``: does it change the state of the machine?  (Or: do these arguments?)  ``torn``
+    is what it does when it is killed in the middle (None: nothing)."""
 
     command: Command
     changes: bool | Callable[[Sequence[str]], bool]
+    torn: Command | None = None
 
 
 @dataclass
@@ -63,6 +65,15 @@ class Part(Protocol):
 
     def settings(self) -> Mapping[str, str]:
         """What no control file shows and must read the same after a restore (name → value)."""
+        ...
+
+
+@runtime_checkable
+class Mounting(Protocol):
+    """A part that has mounts."""
+
+    def mounts(self, machine: Machine) -> list[tuple[str, str, str, str]]:
+        """(device number, point, type, source)."""
         ...
 
 

@@ -62,8 +62,14 @@ leave() {{
         *) no "$(printf '%s' "$said" | tr '\\n' ' '): Input/output error" ;;
     esac
 }}
+full() {{ # LIST: strictatime is never shown, and without a word for it relatime is meant
+    case ,$1, in
+        *,relatime,* | *,noatime,* | *,strictatime,*) printf '%s\n' "$1" ;;
+        *) printf '%s\n' "$1,strictatime" ;;
+    esac
+}}
 enter() {{ # OPTIONS
-    said=$(mount -t "$type" -o "$1" "$source" "$point" 2>&1) && return
+    said=$(mount -t "$type" -o "$(full "$1")" "$source" "$point" 2>&1) && return
     said=$(printf '%s' "$said" | head -n 1)
     return 1
 }}
@@ -89,7 +95,7 @@ names=$2 new=$3 live=$4 shown=$5
 see || no "nothing is mounted on $point: No such device"
 others=$(sift "$options" 0 "$names")
 if [ -n "$live" ]; then
-    said=$(mount -o "remount,$others,$live" "$source" "$point" 2>&1)
+    said=$(mount -o "remount,$(full "$others,$live")" "$source" "$point" 2>&1)
     now=$(sift "$(of OPTIONS)" 1 "$names")
     [ "$now" = "$shown" ] || [ "$now" = "$new" ] && exit
 fi
@@ -117,7 +123,7 @@ if see; then
             *) no "$point is read-only now, as after an error: Read-only file system" ;;
         esac ;;
     esac
-    mount -o "remount,$5" "$source" "$point" 2>/dev/null
+    mount -o "remount,$(full "$5")" "$source" "$point" 2>/dev/null
     see
     if [ "$options" != "$5" ]; then
         again

@@ -1,0 +1,345 @@
+"""Mounts of the fake machine: an ext4 and an NFS file system, and what a study mounts itself.
+
+ext4 takes, shows and hides options as 6.18 does (``tests/integration/test_mount_on_this_kernel.py``
+holds the rows against the real one); NFS as fs/nfs/super.c says, with an address of its own at
+every mount.  Unmounted, a file system forgets its options.  ``busy`` are the mount points where
+somebody has a file open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from iotrial.hosts.fake.commands import COMMANDS
+from iotrial.hosts.fake.machine import Machine
+from iotrial.hosts.fake.part import Control, Program, Said
+
+EXT4, NFS = "/mnt/fake-ext4", "/mnt/fake-nfs"
+_NEGOTIATED = ("addr", "clientaddr", "mountaddr", "namlen", "seclabel")
+_BUSY = "target is busy."
+_REFUSED = Said(32, "", "mount: wrong fs type, bad option, bad superblock\n")
+
+_FLAGS = {
+    **dict.fromkeys(("relatime", "noatime", "strictatime"), "atime"),
+    **dict.fromkeys(("diratime", "nodiratime"), "diratime"),
+    **dict.fromkeys(("async", "sync"), "sync"),
+    **dict.fromkeys(("nolazytime", "lazytime"), "lazytime"),
+    **dict.fromkeys(("nodiscard", "discard"), "discard"),
+    **dict.fromkeys(("barrier", "nobarrier"), "barrier"),
+    **dict.fromkeys(("delalloc", "nodelalloc"), "delalloc"),
+    **dict.fromkeys(("dioread_nolock", "nodioread_nolock"), "dioread"),
+    **dict.fromkeys(("hard", "soft", "softerr"), "hard"),
+    **dict.fromkeys(("ac", "noac"), "ac"),
+    **dict.fromkeys(("cto", "nocto"), "cto"),
+    **dict.fromkeys(("rw", "ro"), "rw"),
+    **dict.fromkeys(("suid", "nosuid"), "suid"),
+}
+"""Bare options, and the setting that each belongs to."""
+_HIDDEN = {
+    *("strictatime", "diratime", "async", "nolazytime", "nodiscard", "barrier", "delalloc"),
+    *("dioread_nolock", "ac", "cto", "suid", "commit=5", "stripe=0", "max_batch_time=15000"),
+    *("min_batch_time=0", "data=ordered", "acregmin=3", "acregmax=60", "acdirmin=30"),
+    *("acdirmax=60", "lookupcache=all"),
+}
+"""Defaults, which are not shown."""
+_ALWAYS = ("rw", "atime", "diratime", "suid", "sync", "lazytime")
+_KNOWN = {
+    "ext4": (
+        *(*_ALWAYS, "discard", "barrier", "dioread", "delalloc", "commit", "stripe", "data"),
+        *("max_batch_time", "min_batch_time"),
+    ),
+    "nfs4": (
+        *(*_ALWAYS, "vers", "rsize", "wsize", "namlen", "acregmin", "acregmax", "acdirmin"),
+        *("acdirmax", "hard", "cto", "ac", "proto", "nconnect", "timeo", "retrans", "sec"),
+        *("clientaddr", "local_lock", "lookupcache", "addr"),
+    ),
+}
+"""Settings by file system, in the order they are shown."""
+_START = {"rw": "rw", "atime": "relatime"}
+_SERVED = {
+    word.partition("=")[0]: word
+    for word in (
+        *("vers=4.2", "rsize=1048576", "wsize=1048576", "namlen=255", "hard", "proto=tcp"),
+        *("timeo=600", "retrans=2", "sec=sys", "local_lock=none", "addr=10.0.0.1"),
+    )
+}
+_REMOUNTED = {"nfs4": _ALWAYS, "ext4": tuple(set(_KNOWN["ext4"]) - {"data", "delalloc"})}
+
+
+@dataclass
+class Mounted:
+    """What is mounted at one point; ``options`` maps a setting to its word."""
+
+    source: str
+    kind: str
+    options: dict[str, str]
+    number: int
+    ahead: int = 128
+    propagation: str = "private"
+
+    def shown(self) -> str:
+        words = (self.options.get(key, "") for key in _KNOWN[self.kind])
+        return ",".join(word for word in words if word and word not in _HIDDEN)
+
+    def lasting(self) -> str:
+        """What is shown, but for what was negotiated."""
+        words = self.shown().split(",")
+        return ",".join(word for word in words if word.partition("=")[0] not in _NEGOTIATED)
+
+
+@dataclass
+class FileSystem:
+    """What mkfs made: on which file, where it is on a loop device."""
+
+    kind: str
+    uuid: str
+    backing: str
+
+
+@dataclass
+class Mounts:
+    """``mounted`` is by mount point, ``made`` by device node."""
+
+    mounted: dict[str, Mounted] = field(default_factory=dict)
+    made: dict[str, FileSystem] = field(default_factory=dict)
+    busy: set[str] = field(default_factory=set)
+    _numbers: int = 50
+
+    def __post_init__(self) -> None:
+        self.mount(EXT4, "/dev/fakedata", "ext4", "rw,relatime,stripe=8")
+        self.mount(NFS, "srv:/export", "nfs4", "rw,noatime,rsize=65536,wsize=65536")
+
+    # -- as a part --------------------------------------------------------------------------
+
+    def controls(self) -> Mapping[str, Control]:
+        return {}
+
+    def links(self) -> Mapping[str, str]:
+        return {}
+
+    def settings(self) -> Mapping[str, str]:
+        return {
+            point: f"{each.source} {each.kind} {each.lasting()} {each.ahead}"
+            for point, each in self.mounted.items()
+        }
+
+    def mounts(self, machine: Machine) -> list[tuple[str, str, str, str]]:
+        """As :meth:`Machine.mounts`."""
+        return [
+            (_devno(machine, each), point, each.kind, each.source)
+            for point, each in self.mounted.items()
+        ]
+
+    def programs(self) -> Mapping[str, Program]:
+        return {
+            "blkid": Program(self._blkid, changes=False),
+            "findmnt": Program(self._findmnt, changes=False),
+            "mount": Program(self._mount, changes=True),
+            "umount": Program(self._umount, changes=True),
+            "mkfs.ext4": Program(self._mkfs, changes=True),
+            "iotrial-wipe": Program(self._wipe, changes=True),
+            "iotrial-mounted": Program(self._look, changes=False),
+            "iotrial-mount": Program(self._set, changes=True, torn=self._unmounted),
+            "iotrial-mount-back": Program(self._back, changes=True, torn=self._unmounted),
+            "iotrial-bdi": Program(self._bdi, changes=lambda words: len(_arguments(words)) > 1),
+        }
+
+    # -- the kernel -------------------------------------------------------------------------
+
+    def mount(self, point: str, source: str, kind: str, options: str) -> bool:
+        """mount(2): whether it was taken."""
+        start = dict(_START)
+        if kind == "nfs4":
+            start |= _SERVED | {"clientaddr": f"clientaddr=10.0.0.{self._numbers}"}
+        given = {key: word for key, word in _taken(kind, options).items() if key != "clientaddr"}
+        if None in given.values() or point in self.mounted:
+            return False
+        found = {key: word for key, word in given.items() if word is not None}
+        if found.get("data") == "data=journal":
+            if "delalloc" in found and found["delalloc"] == "delalloc":
+                return False
+            found |= {"delalloc": "nodelalloc", "dioread": "nodioread_nolock"}
+        if found.get("ac") == "noac":
+            found["sync"] = "sync"
+        self._numbers += 1
+        self.mounted[point] = Mounted(source, kind, start | found, self._numbers)
+        return True
+
+    def remount(self, point: str, options: str) -> bool:
+        here = self.mounted[point]
+        given = _taken(here.kind, options)
+        for key, word in given.items():
+            same = here.options.get(key, word if word in _HIDDEN else None) == word
+            if word is None or (key not in _REMOUNTED[here.kind] and not same):
+                return False
+        here.options |= {key: word for key, word in given.items() if word is not None}
+        if "sync" not in given:  # flags that are not given are cleared
+            here.options.pop("sync", None)
+        if "lazytime" not in given:
+            here.options.pop("lazytime", None)
+        return True
+
+    # -- commands ---------------------------------------------------------------------------
+
+    def _findmnt(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        here = self.mounted.get(words[-1])
+        if here is None:
+            return Said(1)
+        columns = words[list(words).index("-o") + 1].split(",")
+        told = {
+            "SOURCE": here.source,
+            "FSTYPE": here.kind,
+            "OPTIONS": here.shown(),
+            "FS-OPTIONS": here.shown(),
+            "PROPAGATION": here.propagation,
+        }
+        return Said(0, " ".join(told[column] for column in columns) + "\n")
+
+    def _mount(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        said = {flag: words[list(words).index(flag) + 1] for flag in ("-t", "-o") if flag in words}
+        *_, source, point = words
+        if machine.kind(point) != "directory":
+            return Said(32, "", f"mount: {point}: mount point does not exist.\n")
+        made = self._made(machine, source)
+        kind = {"nfs": "nfs4"}.get(said.get("-t", ""), said.get("-t", ""))
+        if kind not in _KNOWN or (source.startswith("/dev/loop") and made is None):
+            return _REFUSED
+        return Said() if self.mount(point, source, kind, said.get("-o", "")) else _REFUSED
+
+    def _umount(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        point = words[-1]
+        if point not in self.mounted:
+            return Said(32, "", f"umount: {point}: not mounted.\n")
+        if point in self.busy:
+            return Said(32, "", f"umount: {point}: {_BUSY}\n")
+        del self.mounted[point]
+        return Said()
+
+    def _mkfs(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        node = words[-1]
+        if machine.kind(node) != "block special file":
+            return Said(1, "", f"mkfs.ext4: {node}: No such file or directory\n")
+        uuid = words[list(words).index("-U") + 1] if "-U" in words else ""
+        self.made[node] = FileSystem("ext4", uuid, _backing(machine, node))
+        return Said()
+
+    def _made(self, machine: Machine, node: str) -> FileSystem | None:
+        found = self.made.get(node)
+        return found if found and found.backing == _backing(machine, node) else None
+
+    def _blkid(self, machine: Machine, words: Sequence[str], stdin: bytes) -> Said:
+        found = self._made(machine, words[-1])
+        if found is None:
+            return COMMANDS["blkid"].command(machine, words, stdin)
+        told = f"DEVNAME={words[-1]}\nUUID={found.uuid}\nTYPE={found.kind}\nUSAGE=filesystem\n"
+        return Said(0, told)
+
+    def _wipe(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        node, uuid = _arguments(words)
+        found = self._made(machine, node)
+        if found and found.uuid == uuid:
+            del self.made[node]
+        return Said()
+
+    # -- scripts of ours, as iotrial.tunables.mount.script has them -------------------------
+
+    def _look(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        here = self.mounted.get(_arguments(words)[0])
+        if here is None:
+            return Said(1)
+        return Said(0, f"{here.source} {here.kind} {here.propagation} {here.lasting()}\n")
+
+    def _set(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        point, names, new, live, shown = _arguments(words)
+        here = self.mounted.get(point)
+        if here is None:
+            return Said(1, "", f"nothing is mounted on {point}: No such device\n")
+        family = names.split(",")
+        former = here.lasting()
+        others = [word for word in former.split(",") if word.partition("=")[0] not in family]
+        if live:
+            self.remount(point, _full(",".join([*others, live])))
+            now = [word for word in here.shown().split(",") if word.partition("=")[0] in family]
+            if ",".join(now) in (shown, new):
+                return Said()
+        if point in self.busy:
+            return Said(1, "", f"{point} is in use: Device or resource busy\n")
+        del self.mounted[point]
+        wanted = _full(",".join([*others, new] if new else others))
+        if self.mount(point, here.source, here.kind, wanted):
+            return Said()
+        self.mount(point, here.source, here.kind, _full(former))
+        return Said(1, "", "it is mounted as before: Invalid argument\n")
+
+    def _back(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        point, source, kind, _, options = _arguments(words)
+        here = self.mounted.get(point)
+        if here is not None:
+            if (here.source, here.kind) != (source, kind):
+                return Said(
+                    1, "", f"{here.source} is mounted on {point}: Device or resource busy\n"
+                )
+            if here.lasting() == options:
+                return Said()
+            self.remount(point, _full(options))
+            if here.lasting() == options:
+                return Said()
+            if point in self.busy:
+                return Said(1, "", f"{point} is in use: Device or resource busy\n")
+            del self.mounted[point]
+        return Said() if self.mount(point, source, kind, _full(options)) else _REFUSED
+
+    def _unmounted(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        """What a script leaves that is killed after it has unmounted."""
+        point = _arguments(words)[0]
+        if point not in self.busy:
+            self.mounted.pop(point, None)
+        return Said()
+
+    def _bdi(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        point, *value = _arguments(words)
+        here = self.mounted.get(point)
+        if here is None or here.kind != "nfs4":
+            return Said(1)
+        if value:
+            here.ahead = int(value[0])
+            return Said()
+        return Said(0, f"{here.ahead}\n")
+
+
+def _arguments(words: Sequence[str]) -> Sequence[str]:
+    """Those of a script: ``-c TEXT NAME ARGUMENT…``."""
+    return words[3:]
+
+
+def _full(options: str) -> str:
+    """As the scripts give it to mount: strictatime is not shown, and not the default."""
+    named = {"relatime", "noatime", "strictatime"} & set(options.split(","))
+    return options if named else f"{options},strictatime"
+
+
+def _taken(kind: str, options: str) -> dict[str, str | None]:
+    """Setting → word; None for one that the file system does not know."""
+    found: dict[str, str | None] = {}
+    for word in filter(None, options.split(",")):
+        name, _, value = word.partition("=")
+        key = _FLAGS.get(name, name)
+        known = key in _KNOWN[kind] and bool(value) == (name not in _FLAGS)
+        found[key] = word if known else None
+    return found
+
+
+def _devno(machine: Machine, each: Mounted) -> str:
+    if each.kind == "nfs4":
+        return f"0:{each.number}"
+    major, minor = machine.nodes.get(each.source, (240, 96))
+    return f"{major}:{minor}"
+
+
+def _backing(machine: Machine, node: str) -> str:
+    block = machine.blocks.get(node.removeprefix("/dev/"))
+    return block.backing[0] if block and block.backing else ""
+
+
+PART = Mounts
