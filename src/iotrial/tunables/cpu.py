@@ -8,9 +8,9 @@ Documentation/ABI/testing/sysfs-devices-system-cpu, Documentation/power/pm_qos_i
 drivers/cpufreq/cpufreq.c, kernel/power/qos.c.  Rows of cpufreq were not measured: virtual machines
 have none.
 
-Ranks: 5 siblings, with which CPUs come and go; 10 what replaces or clamps frequencies; 20 what a
-governor moves; 30 and 31 the limits, of which the highest clamps the lowest; 40 all limits as one
-value.
+Ranks: 3 siblings, with which CPUs come and go; 5 what clamps the frequencies of all, before
+anything of one CPU; 10 governors; 20 what they move; 30 and 31 the limits, of which the highest
+clamps the lowest.
 
 Limits of a CPU's frequency are kept behind what is shown: 5.3 and later show the highest and lowest
 that all requests together leave.  A limit that is clamped when a study begins (turbo off) is given
@@ -93,32 +93,6 @@ done
 echo "{HOLDER}: Connection timed out" >&2; exit 1
 """
 
-_LIMITS = f"""\
-seen=
-for folder in {ROOT}/cpu[0-9]*/cpufreq; do
-  {{ read -r low <"$folder/scaling_min_freq"; }} 2>/dev/null || continue
-  {{ read -r high <"$folder/scaling_max_freq"; }} 2>/dev/null || continue
-  cpu=${{folder%/cpufreq}} seen=1
-  echo "${{cpu##*/}}=$low-$high"
-done
-if ! [ "$seen" ]; then echo "{ROOT}/cpu0/cpufreq: No such file or directory" >&2; exit 1; fi
-"""
-
-# The lowest twice: kernels before 5.3 refuse it while it is above the highest.
-_LIMIT = f"""\
-set -f
-for each in $1; do
-  case $each in
-    cpu[0-9]*=[0-9]*-[0-9]*) ;;
-    *) echo "$each: Invalid argument" >&2; exit 1 ;;
-  esac
-  folder={ROOT}/${{each%%=*}}/cpufreq range=${{each#*=}}
-  {{ echo "${{range%-*}}" >"$folder/scaling_min_freq"; }} 2>/dev/null
-  echo "${{range#*-}}" >"$folder/scaling_max_freq" || exit 1
-  echo "${{range%-*}}" >"$folder/scaling_min_freq" || exit 1
-done
-"""
-
 
 def _script(text: str, name: str, *arguments: str) -> tuple[str, ...]:
     """The command of a fixed script, to be read as it stands by ``Tunable.probe``."""
@@ -129,11 +103,6 @@ def _script(text: str, name: str, *arguments: str) -> tuple[str, ...]:
 def hold_latency(_device: str, value: str) -> tuple[Act, ...]:
     """Replace our holder of /dev/cpu_dma_latency by one of ``value``, or by none."""
     return (Act("run", argv=("sh", "-c", _HOLD, "iotrial-latency", PIDFILE, value, _HOLDER)),)
-
-
-def hold_limits(_device: str, value: str) -> tuple[Act, ...]:
-    """Give every CPU its lowest and highest frequency: ``cpu0=800000-3000000 cpu1=…``."""
-    return (Act("run", argv=("sh", "-c", _LIMIT, "iotrial-limit", value)),)
 
 
 def _one_of(*choices: str) -> Domain:
@@ -203,7 +172,11 @@ TUNABLES: tuple[Tunable, ...] = (
         layer="CPU",
         lasts=_LASTS,
         rank=20,
-        risk="`default` reads as what it stands for: ask for that.",
+        risk=(
+            "`default` reads as what it stands for: ask for that. Under the governor performance"
+            " nobody can read what powersave had: a study that begins there and varies both leaves"
+            " its last preference behind for powersave."
+        ),
         means=((errno.EBUSY, "under the governor performance there is no other preference"),),
         moot=f"{_BUSY} {_FEW}",
         source=f"{_PM}/intel_pstate.rst; drivers/cpufreq/intel_pstate.c{_SEEN}",
@@ -242,28 +215,13 @@ TUNABLES: tuple[Tunable, ...] = (
         domain=_frequency,
     ),
     Tunable(
-        "cpu.limits",
-        "",
-        "lowest and highest frequency of every CPU as one value: `cpu0=800000-3000000 cpu1=…`",
-        unit="kHz",
-        layer="CPU",
-        lasts=_LASTS,
-        rank=40,
-        risk="Here so that what turbo, boost and siblings move is given back; else use the two.",
-        moot=_FEW,
-        source=f"{_PM}/cpufreq.rst; drivers/cpufreq/cpufreq.c{_SEEN}",
-        scope="host",
-        read=_script(_LIMITS, "iotrial-limits"),
-        how=hold_limits,
-    ),
-    Tunable(
         "cpu.no_turbo",
         f"{ROOT}/intel_pstate/no_turbo",
         "1: no CPU goes above its nominal frequency (intel_pstate; the reverse of cpu.boost)",
         layer="CPU",
         lasts=_LASTS,
-        rank=10,
-        moves=("cpu.limits",),
+        rank=5,
+        moves=("cpu.max_freq", "cpu.min_freq"),
         means=((errno.EPERM, "turbo is off in the firmware"),),
         moot=f"The load is not bound by the CPU. {_FEW}",
         source=f"{_PM}/intel_pstate.rst{_SEEN}",
@@ -276,8 +234,8 @@ TUNABLES: tuple[Tunable, ...] = (
         "0: no CPU goes above its nominal frequency (acpi-cpufreq, amd-pstate, cppc)",
         layer="CPU",
         lasts=_LASTS,
-        rank=10,
-        moves=("cpu.limits",),
+        rank=5,
+        moves=("cpu.max_freq", "cpu.min_freq"),
         risk="Drivers ask for the highest frequency anew: limits set by hand are lost, and owed.",
         moot=f"The load is not bound by the CPU. {_FEW}",
         source=f"{_PM}/cpufreq.rst; drivers/cpufreq/cpufreq.c cpufreq_boost_set_sw(){_SEEN}",
@@ -290,8 +248,7 @@ TUNABLES: tuple[Tunable, ...] = (
         "whether the second thread of each core is used",
         layer="CPU",
         lasts=_LASTS,
-        rank=5,
-        moves=("cpu.limits",),
+        rank=3,
         risk=(
             "CPUs go and come: interrupts that were bound to them, cpusets of cgroup v1 and"
             " processes pinned to them are moved away and do not come back by themselves; bind"

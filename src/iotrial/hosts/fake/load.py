@@ -51,6 +51,11 @@ def _plan(
     machine: Machine, argv: tuple[str, ...], folder: Path, luck: random.Random
 ) -> tuple[float, Moves, Callable[[], int]]:
     """How long it takes, what it moves, and what it leaves when it ends by itself."""
+    if argv[3:4] == ("iotrial-join",):  # sh -c SCRIPT iotrial-join GROUP ARGUMENT…
+        if not machine.kind(f"{argv[4]}/cgroup.procs"):
+            said = Said(2, "", f"sh: cannot create {argv[4]}/cgroup.procs: Directory nonexistent\n")
+            return 0.0, {}, lambda: _leave(folder, said)
+        return _plan(machine, argv[5:], folder, luck)
     program = PurePosixPath(argv[0]).name
     if program == "sleep":
         return float(argv[1]), {}, lambda: 0

@@ -125,6 +125,7 @@ class Groups:
 
     def programs(self) -> Mapping[str, Program]:
         return {
+            "iotrial-join": Program(lambda *_: Said(), changes=True),
             "mkdir": Program(self._mkdir, changes=True),
             "rmdir": Program(self._rmdir, changes=True),
             "iotrial-controller": Program(
@@ -148,6 +149,8 @@ class Groups:
         if root not in self.made:
             why = "No such file or directory"
             return Said(1, "", f"rmdir: failed to remove '{words[-1]}': {why}\n")
+        if any(words[-1] in task.argv for task in machine.tasks.values()):
+            return Said(1, "", f"rmdir: failed to remove '{words[-1]}': Device or resource busy\n")
         self.made.discard(root)
         if root == V1:
             self.v1 = {name: {} for name in LIMITS}

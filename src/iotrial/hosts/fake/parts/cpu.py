@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from iotrial.hosts.fake.part import Control, Program, Said
 from iotrial.hosts.fake.proc import CPUS
-from iotrial.hosts.fake.queue import refuse, unsigned, whole
+from iotrial.hosts.fake.queue import refuse, whole
 
 ROOT = "/sys/devices/system/cpu"
 GOVERNORS = ("performance", "powersave")
@@ -25,6 +25,7 @@ PREFERENCES = ("default", "performance", "balance_performance", "balance_power",
 LEAST, NOMINAL, TURBO = 800_000, 3_000_000, 4_000_000
 STATES = 4
 _MOST = 2**31 - 1
+_UINT = 2**32 - 1
 
 
 @dataclass
@@ -49,6 +50,7 @@ class Cpus:
         self.boost = "1"
         self.siblings = "on"
         self.latency = "unset"
+        self._known: dict[str, Control] = {}
 
     def online(self) -> dict[str, Core]:
         cores = list(self.cores.items())
@@ -61,18 +63,31 @@ class Cpus:
         return min(max(core.low, LEAST), high), high
 
     def controls(self) -> dict[str, Control]:
+        """Made anew only after a change: every file that is looked for anywhere asks."""
+        if not self._known:
+            self._known = self._made()
+        return self._known
+
+    def _file(self, value: str, do: Callable[[str], None]) -> Control:
+        def take(text: str) -> None:
+            do(text)
+            self._known = {}
+
+        return Control(value, take)
+
+    def _made(self) -> dict[str, Control]:
         files = {
-            f"{ROOT}/intel_pstate/no_turbo": Control(self.no_turbo, self._set_no_turbo),
-            f"{ROOT}/cpufreq/boost": Control(self.boost, self._set_boost),
-            f"{ROOT}/smt/control": Control(self.siblings, self._set_siblings),
+            f"{ROOT}/intel_pstate/no_turbo": self._file(self.no_turbo, self._set_no_turbo),
+            f"{ROOT}/cpufreq/boost": self._file(self.boost, self._set_boost),
+            f"{ROOT}/smt/control": self._file(self.siblings, self._set_siblings),
         }
         for name, core in self.online().items():
             files |= self._frequency(f"{ROOT}/{name}/cpufreq", core)
-            files[f"{ROOT}/{name}/power/pm_qos_resume_latency_us"] = Control(
+            files[f"{ROOT}/{name}/power/pm_qos_resume_latency_us"] = self._file(
                 core.latency, partial(_set_latency, core)
             )
             for state, value in enumerate(core.disabled):
-                files[f"{ROOT}/{name}/cpuidle/state{state}/disable"] = Control(
+                files[f"{ROOT}/{name}/cpuidle/state{state}/disable"] = self._file(
                     str(value), partial(_disable, core, state)
                 )
         return files
@@ -82,12 +97,12 @@ class Cpus:
         shown = "performance" if core.governor == "performance" else core.preference
         return {
             f"{folder}/scaling_available_governors": Control(" ".join(GOVERNORS)),
-            f"{folder}/scaling_governor": Control(core.governor, partial(_set_governor, core)),
-            f"{folder}/energy_performance_preference": Control(
+            f"{folder}/scaling_governor": self._file(core.governor, partial(_set_governor, core)),
+            f"{folder}/energy_performance_preference": self._file(
                 shown, partial(_set_preference, core)
             ),
-            f"{folder}/scaling_min_freq": Control(str(low), partial(_set_low, core)),
-            f"{folder}/scaling_max_freq": Control(str(high), partial(_set_high, core)),
+            f"{folder}/scaling_min_freq": self._file(str(low), partial(_set_low, core)),
+            f"{folder}/scaling_max_freq": self._file(str(high), partial(_set_high, core)),
         }
 
     def _set_no_turbo(self, text: str) -> None:
@@ -111,8 +126,6 @@ class Cpus:
         return {
             "iotrial-latency-seen": Program(lambda *_: Said(0, f"{self.latency}\n"), changes=False),
             "iotrial-latency": Program(lambda _m, words, _s: self._hold(words), changes=True),
-            "iotrial-limits": Program(lambda *_: Said(0, self._shown()), changes=False),
-            "iotrial-limit": Program(lambda _m, words, _s: self._limit(words), changes=True),
         }
 
     def _hold(self, words: Sequence[str]) -> Said:
@@ -123,26 +136,13 @@ class Cpus:
         self.latency = value if value == "unset" else str(int(value))
         return Said()
 
-    def _shown(self) -> str:
-        each = ((name, *self.limits(core)) for name, core in self.online().items())
-        return "".join(f"{name}={low}-{high}\n" for name, low, high in each)
-
-    def _limit(self, words: Sequence[str]) -> Said:
-        for each in words[3].split():
-            found = re.fullmatch(r"(cpu[0-9]+)=([0-9]+)-([0-9]+)", each)
-            if not found or found[1] not in self.online():
-                return Said(1, "", f"{each}: Invalid argument\n")
-            core = self.cores[found[1]]
-            core.low, core.high = int(found[2]), int(found[3])
-        return Said()
-
     def links(self) -> Mapping[str, str]:
         return {}
 
     def settings(self) -> Mapping[str, str]:
-        """Preferences that the governor hides; the holder; requests that nothing cuts."""
-        hidden = {f"{name} preference": core.preference for name, core in self.cores.items()}
-        return {"latency": self.latency, "limits": self._shown(), **hidden}
+        """What our holder asks for.  Not what nobody can read: the preference that the governor
+        performance hides, and limits that were asked for and are cut."""
+        return {"latency": self.latency}
 
 
 def _scanned(text: str) -> int:
@@ -179,7 +179,15 @@ def _set_high(core: Core, text: str) -> None:
 
 
 def _disable(core: Core, state: int, text: str) -> None:
-    core.disabled[state] = int(unsigned(text) != 0)
+    """kstrtouint(text, 0): 0x for hexadecimal, a leading 0 for octal."""
+    found = re.fullmatch(r"\+?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)\n?", text)
+    if not found:
+        raise refuse(errno.EINVAL)
+    digits = found[1].lower()
+    number = int(digits, 16 if digits.startswith("0x") else 8 if digits.startswith("0") else 10)
+    if number > _UINT:
+        raise refuse(errno.ERANGE)
+    core.disabled[state] = int(number != 0)
 
 
 def _set_latency(core: Core, text: str) -> None:
@@ -187,7 +195,10 @@ def _set_latency(core: Core, text: str) -> None:
     if text.strip() == "n/a":
         core.latency = "n/a"
         return
-    number = whole(text)
+    try:
+        number = whole(text)
+    except OSError:
+        raise refuse(errno.EINVAL) from None
     if number < 0 or number == _MOST:
         raise refuse(errno.EINVAL)
     core.latency = str(number)

@@ -1,0 +1,237 @@
+"""CPUs, memory, module parameters and control groups: every moment of death, the former state.
+
+The method is that of ``test_settings_survive_every_crash``, whose functions are used; here the
+settings belong to the host, to CPUs and to the control group of the load, which is itself made and
+owed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+
+from iotrial.errors import SettingLost, SettingRefused
+from iotrial.execute import cgroups, tuning
+from iotrial.execute.bench import Bench
+from iotrial.execute.journal import open_journal, read_session, sessions
+from iotrial.execute.restore import Payment, boot_id, pay, restore
+from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
+from iotrial.hosts.fake.parts.cpu import ROOT
+from iotrial.hosts.fake.parts.module import FOLDER
+from iotrial.hosts.places import journal_folder
+from iotrial.model.study import Decide, Design, Study
+from iotrial.model.tunable import Setting, Tunable
+from iotrial.tunables import tunable
+
+STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
+_FEW = 3
+HOWS: tuple[CrashHow, ...] = ("before", "torn", "after")
+DEVICES = {"host": "", "cpu": "cpu1", "cgroup": "240:0"}
+
+Writes = tuple[tuple[str, str], ...]
+Treatment = dict[str, str]
+
+_FREQUENCY = f"{ROOT}/cpu1/cpufreq"
+_THP = "/sys/kernel/mm/transparent_hugepage"
+
+
+@dataclass(frozen=True)
+class Family:
+    """What administrators had set, and what a study holds."""
+
+    formers: tuple[Writes, ...]
+    treatments: tuple[Treatment, ...]
+
+
+FAMILIES = {
+    "cpu": Family(
+        (
+            (),
+            ((f"{_FREQUENCY}/scaling_governor", "performance"),),
+            ((f"{_FREQUENCY}/energy_performance_preference", "power"),),
+            (
+                (f"{_FREQUENCY}/scaling_max_freq", "2000000"),
+                (f"{_FREQUENCY}/scaling_min_freq", "1500000"),
+            ),
+            ((f"{ROOT}/smt/control", "off"), (f"{ROOT}/cpu1/cpuidle/state2/disable", "1")),
+        ),
+        (
+            {"cpu.governor": "performance"},
+            {"cpu.governor": "powersave", "cpu.energy_preference": "balance_power"},
+            {"cpu.min_freq": "3000000", "cpu.max_freq": "3500000"},
+            {"cpu.min_freq": "900000", "cpu.max_freq": "1000000"},
+            {"cpu.boost": "0", "cpu.smt": "off", "cpu.dma_latency": "0"},
+            {"cpu.no_turbo": "1", "cpu.dma_latency": "70"},
+            {"cpu.idle.state2.disable": "1", "cpu.resume_latency": "n/a"},
+        ),
+    ),
+    "mm": Family(
+        ((), ((f"{_THP}/enabled", "always"), ("/sys/kernel/mm/ksm/run", "1"))),
+        (
+            {"mm.thp": "never", "mm.ksm": "0"},
+            {"mm.thp": "always", "mm.thp_defrag": "defer"},
+            {"mm.khugepaged_defrag": "0", "mm.ksm": "1"},
+        ),
+    ),
+    "module": Family(
+        ((), ((f"{FOLDER}/debug", "Y"), (f"{FOLDER}/lun_queue_depth", "8"))),
+        (
+            {"module.fake_hba.debug": "1", "module.fake_hba.link_speeds": "32"},
+            {"module.fake_hba.debug": "0", "module.fake_hba.lun_queue_depth": "128"},
+            {"module.fake_hba.hba_queue_depth": "7", "module.fake_hba.link_speeds": "4,8"},
+        ),
+    ),
+    "cgroup v1": Family(
+        ((),),
+        (
+            {"cgroup.v1.read_iops": "200"},
+            {"cgroup.v1.read_iops": "unset", "cgroup.v1.write_bps": "1000000"},
+            {"cgroup.v1.read_bps": "1", "cgroup.v1.write_iops": "5", "mm.thp": "never"},
+        ),
+    ),
+    "cgroup v2": Family(
+        ((), (("/sys/fs/cgroup/cgroup.subtree_control", "+io"),)),
+        (
+            {"cgroup.v2.read_iops": "200", "cgroup.v2.weight": "500"},
+            {"cgroup.v2.read_iops": "max", "cgroup.v2.write_bps": "1000000"},
+            {"cgroup.v2.latency": "75", "cgroup.v2.write_bps": "max"},
+        ),
+    ),
+}
+
+
+def device_of(name: str) -> str:
+    return DEVICES[tunable(name).scope]
+
+
+def closure(names: Sequence[str]) -> tuple[Tunable, ...]:
+    """As ``tuning`` has it, also when a test takes it away."""
+    return cast("tuple[Tunable, ...]", vars(tuning)["closure"](names))
+
+
+def groups_of(names: Sequence[str]) -> dict[str, list[str]]:
+    """Device → tunables, with those that are moved on another layer, as a run finds them."""
+    every = {(row.rank, device_of(row.name), row.name) for row in closure(names)}
+    devices: dict[str, list[str]] = {}
+    for _, device, name in sorted(every):
+        devices.setdefault(device, []).append(name)
+    return devices
+
+
+def live(host: FakeHost, treatments: Sequence[Treatment]) -> None:
+    """One life, to its end unless the host says otherwise."""
+    header = {"boot_id": boot_id(host), "token": "life", "study": "crash"}
+    journal = open_journal(host, journal_folder(host), header)
+    bench = Bench(host, STUDY, journal)
+    names = [name for treatment in treatments for name in treatment]
+    cgroups.own(host, journal, names)
+    bench.own_groups(groups_of(names))
+    for treatment in treatments:
+        try:
+            bench.hold([Setting(device_of(n), n, value) for n, value in treatment.items()])
+        except (SettingRefused, SettingLost):
+            break
+    payment = Payment()
+    pay(host, read_session(journal.path, host.read(journal.path)), payment)
+    assert payment.owed == []
+
+
+def prepared(former: Writes) -> FakeHost:
+    host = FakeHost()
+    for path, value in former:
+        host.meddle(path, value.encode())
+    return host
+
+
+def killed(former: Writes, treatments: Sequence[Treatment], at: int, how: CrashHow) -> FakeHost:
+    """The machine as a controller leaves it that died at operation ``at``."""
+    host = prepared(former)
+    host.crash_after, host.crash_how = at, how
+    with pytest.raises(HostCrashed):
+        live(host, treatments)
+    host.reconnect()
+    return host
+
+
+def length(former: Writes, treatments: Sequence[Treatment]) -> int:
+    host = prepared(former)
+    live(host, treatments)
+    return host.operations
+
+
+def lives(family: str) -> Iterator[tuple[Writes, tuple[Treatment, Treatment]]]:
+    """From every former state, every treatment, and after it others (where many: in turn)."""
+    treatments = FAMILIES[family].treatments
+    for number, former in enumerate(FAMILIES[family].formers):
+        steps = (1, 2) if len(treatments) <= _FEW else (1 + number % 3,)
+        for index, first in enumerate(treatments):
+            for step in steps:
+                yield former, (first, treatments[(index + step) % len(treatments)])
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_crash_leaves_anything_changed(family: str) -> None:
+    crashes = again = 0
+    for former, treatments in lives(family):
+        before = prepared(former).settings()
+        for at in range(1, length(former, treatments) + 1):
+            for how in HOWS:
+                host = killed(former, treatments, at, how)
+                if at % 2:  # a restore that dies at its first or second change, then another
+                    host.crash_after = host.operations + 1 + at // 2 % 2
+                    host.crash_how = how
+                    try:
+                        restore(host, journal_folder(host))
+                    except HostCrashed:
+                        again += 1
+                    host.reconnect()
+                restore(host, journal_folder(host))
+                assert sessions(host, journal_folder(host)) == ()
+                assert host.settings() == before, (former, treatments, at, how)
+                crashes += 1
+    assert crashes > 100
+    assert again > crashes // 10
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_treatment_changes_something(family: str) -> None:
+    """Else a life that changes nothing would survive everything."""
+    for treatment in FAMILIES[family].treatments:
+        host = FakeHost()
+        before = host.settings()
+        cgroups.own(host, open_journal(host, "/tmp", {"boot_id": "", "token": "t"}), treatment)
+        for name, value in treatment.items():
+            try:
+                tuning.apply(host, [Setting(device_of(name), name, value)])
+            except SettingRefused:
+                assert name == "module.fake_hba.hba_queue_depth"
+        assert host.settings() != before, treatment
+
+
+def test_journalling_only_what_is_written_would_leave_the_machine_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The enumeration can fail: boost moves limits, and what is not in the group stays moved."""
+    monkeypatch.setattr(
+        tuning, "closure", lambda names: tuple(tunable(name) for name in dict.fromkeys(names))
+    )
+    changed = 0
+    for former, treatments in itertools.islice(lives("cpu"), 0, None, 5):
+        before = prepared(former).settings()
+        for at in range(1, length(former, treatments) + 1, 2):
+            host = killed(former, treatments, at, "after")
+            restore(host, journal_folder(host))
+            changed += host.settings() != before
+    assert changed > 0
+
+
+def test_a_group_that_is_not_owed_would_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iotrial.execute.journal.Journal.owe_made", lambda _self, _debt: None)
+    host = prepared(())
+    live(host, [{"cgroup.v1.read_iops": "200"}])
+    assert host.settings() != prepared(()).settings()
