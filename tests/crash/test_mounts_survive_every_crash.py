@@ -13,6 +13,7 @@ from contextlib import suppress
 
 import pytest
 
+from iotrial import tunables
 from iotrial.errors import OwedError, SettingLost, SettingRefused
 from iotrial.execute import tuning
 from iotrial.execute.bench import Bench
@@ -150,7 +151,7 @@ def test_without_what_is_mounted_in_the_journal_a_file_system_would_be_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The enumeration can fail: a journal of options alone leaves a mount that nobody can make."""
-    closure = tuning.closure
+    closure = tunables.group
     monkeypatch.setattr(
         tuning,
         "closure",
