@@ -154,7 +154,7 @@ class Tunable:
         form = _NAMES.get(self.scope)
         if form is None or form.fullmatch(device):
             return ""
-        return f"{device!r} is not the name of a {self.scope}"
+        return f"{device!r} names no {self.scope}"
 
     def _named(self, device: str) -> str:
         problem = self.device_problem(device)

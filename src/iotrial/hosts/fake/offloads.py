@@ -49,13 +49,12 @@ OFF = frozenset({"rx-lro", "rx-ntuple-filter", "tx-tcp-mangleid-segmentation", "
 
 _TSO = WORDS["tcp-segmentation-offload"]
 _NEEDS = {
-    **dict.fromkeys(_TSO, ("tx-scatter-gather", "tx-checksum-ip-generic")),
-    "tx-tcp-accecn-segmentation": ("tx-scatter-gather",),
+    **dict.fromkeys(_TSO[:-1], ("tx-scatter-gather", "tx-checksum-ip-generic")),
     "tx-udp-segmentation": ("tx-checksum-ip-generic",),
     "tx-generic-segmentation": ("tx-scatter-gather",),
     "rx-lro": ("rx-checksum",),
 }
-_MANGLE, _PLAIN = "tx-tcp-mangleid-segmentation", "tx-tcp-segmentation"
+_PLAIN, _ECN, _MANGLE, _SIX = _TSO[:4]
 
 
 def _boot() -> dict[str, bool]:
@@ -77,6 +76,7 @@ class Features:
             for name, on in self.wanted.items()
         }
         now[_MANGLE] = now[_MANGLE] and now[_PLAIN]
+        now[_ECN] = now[_ECN] and (now[_PLAIN] or now[_SIX])
         return now
 
     def change(self, word: str, on: bool) -> Said:  # noqa: FBT001 (a value, no mode)
