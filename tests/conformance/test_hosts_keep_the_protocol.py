@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,11 @@ import pytest
 from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.local import LocalHost
+from iotrial.hosts.ssh import SSHHost
+from iotrial.hosts.steps import reads
 from iotrial.model.host import Host
+from iotrial.model.step import ABSENT, Act, Answer, Hold, Look, Probe
+from lab import Lab
 
 ROUNDING = 1e-6
 
@@ -40,22 +44,46 @@ class Place:
         return self.host.run(["stat", "-L", "-c", "%F %a", path]).text.strip()
 
 
-@pytest.fixture(params=["local", "fake"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+@pytest.fixture(scope="module")
+def far(lab: Lab) -> Iterator[Host]:
+    """A machine behind a link, connected once: connecting takes longer than most tests."""
+    with SSHHost(lab.box().where, name="box") as host:
+        yield host
+
+
+def a_place(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     here = tmp_path / "here"
     here.mkdir()
-    host: Host = LocalHost() if request.param == "local" else FakeHost()
+    hosts = {"local": LocalHost, "fake": FakeHost, "ssh": lambda: request.getfixturevalue("far")}
+    host: Host = hosts[kind]()
     there = f"{tmp_path}/there"
     assert host.run(["mkdir", "-p", there]).exit == 0
-    return Place(host, there, here)
+    yield Place(host, there, here)
+    host.mark({})
+
+
+@pytest.fixture(params=["local", "fake", "ssh"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    yield from a_place(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=["local", "ssh"])
+def real(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """A place whose processes are the kernel's."""
+    yield from a_place(request.param, request, tmp_path)
 
 
 def is_a_host(host: Host) -> Host:
     return host
 
 
-def test_both_kinds_are_hosts_to_the_type_checker() -> None:
-    assert [is_a_host(LocalHost()).name, is_a_host(FakeHost()).name] == ["local", "fake"]
+def test_every_kind_is_a_host_to_the_type_checker(far: SSHHost) -> None:
+    kinds = [is_a_host(LocalHost()), is_a_host(FakeHost()), is_a_host(far)]
+    assert [(host.name, host.remote) for host in kinds] == [
+        ("local", False),
+        ("fake", FakeHost().remote),
+        ("box", True),
+    ]
 
 
 # -- commands -------------------------------------------------------------------------------------
@@ -170,6 +198,195 @@ def test_what_the_kernel_only_shows_cannot_be_written(place: Place) -> None:
     assert place.errno_of(lambda: place.host.write(path, b"1")) == errno.EACCES
 
 
+def test_a_public_file_keeps_the_mode_it_had(place: Place) -> None:
+    path = place.path("file")
+    place.host.save(path, b"1", private=False)
+    assert place.mode(path) == "regular file 644"
+    place.host.save(path, b"22")
+    place.host.save(path, b"333", private=False)
+    assert (place.mode(path), place.host.read(path)) == ("regular file 600", b"333")
+
+
+ODD_NAMES = ("a b", "it's", "$(false)", "`false`", "-x", "*", "a\\b", 'a"b', "é", "a:b")
+ODD_BYTES = (b"", b"\n", b"a\n\nb", b"%s\\n\\0", b"'$HOME'`\"", bytes(range(256)) * 40)
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_name_is_only_a_name(place: Place, name: str) -> None:
+    path = place.path(name)
+    place.host.save(path, b"1\n")
+    place.host.write(path, b"2")
+    place.host.append(path, b"3")
+    assert place.host.list(place.there) == [name]
+    assert place.host.read(path) == b"2\n3"
+    assert place.host.run(["echo", name, path]).text == f"{name} {path}\n"
+    look, lost = place.host.batch([Look(Probe(path)), Look(Probe(f"{path} lost"))])
+    assert (look.raw, lost.errno) == (b"2\n3", errno.ENOENT)
+    place.host.remove(path)
+    assert place.host.list(place.there) == []
+
+
+@pytest.mark.parametrize("data", ODD_BYTES, ids=range(len(ODD_BYTES)))
+def test_every_byte_stays_what_it_is(place: Place, data: bytes) -> None:
+    path = place.path("file")
+    place.host.save(path, data)
+    assert place.host.read(path) == data
+    place.host.append(path, data)
+    assert place.host.batch([Look(Probe(path))])[0] == Answer(data * 2)
+    place.host.write(path, data[::-1])
+    assert place.host.read(path) == data[::-1] + data
+
+
+# -- batches --------------------------------------------------------------------------------------
+
+
+def test_a_batch_of_nothing_is_nothing(place: Place) -> None:
+    assert place.host.batch([]) == ()
+
+
+def test_what_is_in_force_is_not_touched(place: Place) -> None:
+    path, note = place.path("file"), place.path("note")
+    place.host.save(path, b"none [bfq] kyber\n")
+    probe = Probe(path, pick="chosen")
+    acts = (Act("save", note, "touched"),)
+    held, other = place.host.batch([Hold(probe, "bfq", acts), Look(probe)])
+    assert (held.errno, reads(probe, held), other.raw) == (0, "bfq", b"none [bfq] kyber\n")
+    assert place.host.list(place.there) == ["file"]
+    assert place.host.batch([Hold(probe, "none", acts)])[0].errno == 0
+    assert place.host.read(note) == b"touched"
+
+
+def test_every_kind_of_act_is_done_in_order(place: Place) -> None:
+    file, made, gone = place.path("file"), place.path("made/new"), place.path("gone")
+    place.host.save(file, b"old")
+    place.host.save(gone, b"1")
+    acts = (
+        Act("write", file, "new"),
+        Act("save", made, "whole\n"),
+        Act("remove", gone),
+        Act("run", argv=("mkdir", "-p", place.path("by command"))),
+    )
+    before, after = place.host.batch([Hold(Probe(file), "new", acts), Look(Probe(file))])
+    assert (before.raw, before.errno, after.raw) == (b"old", 0, b"new")
+    assert place.host.read(made) == b"whole\n"
+    assert place.mode(made) == "regular file 644"
+    assert place.host.list(place.there) == ["by command", "file", "made"]
+
+
+def test_what_is_refused_is_named_and_ends_nothing_but_itself(place: Place) -> None:
+    disk = place.host.list("/sys/block")[0]
+    size, lost, file = f"/sys/block/{disk}/size", place.path("lost"), place.path("file")
+    place.host.save(file, b"1")
+    other = Probe(file)
+    answers = place.host.batch(
+        [
+            Look(Probe(lost)),
+            Hold(Probe(size), "x", (Act("write", size, "1"), Act("save", lost, "never"))),
+            Hold(other, "x", (Act("write", lost, "1"),)),
+            Hold(other, "x", (Act("save", place.there, "1"),)),
+            Hold(other, "x", (Act("remove", place.there),)),
+            Hold(other, "x", (Act("run", argv=("rmdir", lost)),)),
+            Look(Probe(argv=("rmdir", lost))),
+            Look(Probe(place.there)),
+            Hold(other, "2", (Act("write", file, "2"),)),
+            Look(other),
+        ]
+    )
+    codes = [errno.ENOENT, errno.EACCES, errno.ENOENT, errno.EISDIR, errno.EISDIR]
+    codes += [errno.ENOENT, errno.ENOENT, errno.EISDIR, 0, 0]
+    assert [answer.errno for answer in answers] == codes
+    name = place.host.name
+    assert answers[0].complaint == f"{name}: read {lost}: No such file or directory"
+    assert answers[1].complaint == f"{name}: write {size}: Permission denied"
+    assert answers[5].complaint.startswith(f"`rmdir {lost}`: ")
+    assert answers[6].complaint == answers[5].complaint
+    assert answers[-1].raw == b"2"
+    assert place.host.list(place.there) == ["file"]
+
+
+def test_a_program_that_is_missing_is_refused_in_a_batch(place: Place) -> None:
+    probe = Probe(argv=("iotrial-no-such-program",))
+    (answer,) = place.host.batch([Look(probe)])
+    assert answer.errno
+    assert answer.complaint
+
+
+def test_what_a_command_prints_is_read(place: Place) -> None:
+    probe = Probe(argv=("echo", "RX:", "7"), pick="field", key="RX:")
+    note = place.path("note")
+    seen, held, differs = place.host.batch(
+        [
+            Look(probe),
+            Hold(probe, "7", (Act("save", place.path("never"), ""),)),
+            Hold(probe, "8", (Act("save", note, ""),)),
+        ]
+    )
+    assert (seen.raw, reads(probe, seen)) == (b"RX: 7\n", "7")
+    assert (held.errno, differs.errno) == (0, 0)
+    assert place.host.list(place.there) == ["note"]
+
+
+def test_what_is_absent_can_be_made_and_taken_away(place: Place) -> None:
+    path = place.path("drop-in")
+    probe = Probe(path, pick="whole", absent=ABSENT)
+    text = "one = 1\n\n"
+    away, make = (Act("remove", path),), (Act("save", path, text),)
+    steps = [Hold(probe, ABSENT, make), Look(probe), Hold(probe, text, make), Look(probe)]
+    first, absent, _, there = place.host.batch(steps)
+    assert (first.raw, reads(probe, absent), reads(probe, there)) == (b"", ABSENT, text)
+    assert place.host.batch([Hold(probe, text, (Act("save", path, "other"),))])[0].errno == 0
+    assert place.host.read(path) == text.encode(), "it was in force"
+    last = place.host.batch([Hold(probe, ABSENT, away), Look(probe)])[1]
+    assert reads(probe, last) == ABSENT
+    assert place.host.list(place.there) == []
+
+
+def test_a_nul_is_no_end_of_a_file(place: Place) -> None:
+    path = place.path("file")
+    place.host.save(path, b"a\0b")
+    probe = Probe(path, pick="whole")
+    seen, _ = place.host.batch([Look(probe), Hold(probe, "ab", (Act("save", path, "ab"),))])
+    assert seen.raw == b"a\0b"
+    assert place.host.read(path) == b"ab"
+
+
+# -- the guard ------------------------------------------------------------------------------------
+
+
+def guarding(note: str) -> list[str]:
+    """A guard that writes down every line it hears."""
+    script = 'echo ready; while read -r line; do echo "$line" >>"$0"; done; echo end >>"$0"'
+    return ["sh", "-c", script, note]
+
+
+def test_a_guard_hears_that_we_live_and_that_we_leave(real: Place) -> None:
+    note = real.path("note")
+    with real.host.guard(guarding(note), every=0.05):
+        while real.host.run(["grep", "-c", "^[.]$", note]).text.strip() in ("", "0", "1"):
+            real.host.sleep(0.02)
+    heard = real.host.read(note).decode().split()
+    assert set(heard[:-2]) == {"."}
+    assert heard[-2:] == ["done", "end"]
+
+
+def test_a_guard_has_a_session_of_its_own_and_no_mark(real: Place) -> None:
+    real.host.mark({"IOTRIAL_TOKEN": "t1"})
+    script = 'cat /proc/$$/stat /proc/$$/environ >"$0"; echo ready; cat >/dev/null'
+    with real.host.guard(["sh", "-c", script, real.path("note")], every=60):
+        said = real.host.read(real.path("note"))
+    stat, _, environment = said.partition(b"\n")
+    pid, *_ = stat.split()
+    assert stat.rpartition(b")")[2].split()[3] == pid, "it leads a session"
+    assert b"IOTRIAL_TOKEN" not in environment
+    assert b"LC_ALL=C" in environment.split(b"\0")
+
+
+def test_a_guard_that_does_not_get_ready_says_why(real: Place) -> None:
+    guard = real.host.guard(["sh", "-c", "echo no flock >&2; exit 1"], every=60)
+    with pytest.raises(HostError, match="no flock"):
+        enter(guard)
+
+
 # -- the lock -------------------------------------------------------------------------------------
 
 
@@ -259,6 +476,19 @@ def environment_of(host: Host, pid: int) -> list[bytes]:
 def test_a_load_that_is_not_installed_is_named(place: Place) -> None:
     with pytest.raises(ToolMissing, match="iotrial-no-such-tool"):
         place.host.start(["iotrial-no-such-tool"], folder=place.here, environment={})
+
+
+def test_what_is_started_after_a_mark_carries_it_until_it_is_another(real: Place) -> None:
+    value = 'it\'s "$HOME"\nand more'
+    real.host.mark({"IOTRIAL_TOKEN": value, "IOTRIAL_OTHER": "1"})
+    assert real.host.run(["printenv", "IOTRIAL_TOKEN"]).text == f"{value}\n"
+    process = real.host.start(["sleep", "30"], folder=real.here, environment={})
+    assert f"IOTRIAL_TOKEN={value}".encode() in environment_of(real.host, process.pid)
+    process.kill(gently=False)
+    process.wait(30)
+    real.host.mark({"IOTRIAL_OTHER": "2"})
+    assert real.host.run(["printenv", "IOTRIAL_TOKEN"]).exit == 1
+    assert real.host.run(["printenv", "IOTRIAL_OTHER"]).text == "2\n"
 
 
 # -- time -----------------------------------------------------------------------------------------

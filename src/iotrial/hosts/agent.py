@@ -115,9 +115,8 @@ def exit_of(status: int) -> int:
 
 def read(host: str, path: str) -> Request[bytes]:
     def parse(answers: Answers) -> bytes:
-        found, status = answers.line(), answers.line()
-        if status != b"0":
-            raise FileRefused(host, "read", path, code_of(os.fsdecode(found)))
+        found = answers.line()
+        _check(host, "read", path, answers)
         return base64.b64decode(found)
 
     return Request(said("show", path), parse)
@@ -125,9 +124,7 @@ def read(host: str, path: str) -> Request[bytes]:
 
 def names(host: str, path: str) -> Request[list[str]]:
     def parse(answers: Answers) -> list[str]:
-        status, words = text_of(answers)
-        if status:
-            raise FileRefused(host, "list", path, code_of(os.fsdecode(words)))
+        _check(host, "list", path, answers)
         found = answers.until(b"//\n").removeprefix(b"/")
         return sorted(map(os.fsdecode, found.split(b"/"))) if found else []
 
@@ -138,11 +135,15 @@ def change(host: str, act: str, path: str, call: str) -> Request[None]:
     """``call`` (:func:`written`, :func:`saved` …) as a request of its own."""
 
     def parse(answers: Answers) -> None:
-        status, words = text_of(answers)
-        if status:
-            raise FileRefused(host, act, path, code_of(os.fsdecode(words)))
+        _check(host, act, path, answers)
 
     return Request(f"did {call}", parse)
+
+
+def _check(host: str, act: str, path: str, answers: Answers) -> None:
+    status, words = text_of(answers)
+    if status:
+        raise FileRefused(host, act, path, code_of(os.fsdecode(words)))
 
 
 def written(path: str, data: bytes) -> str:

@@ -215,8 +215,11 @@ tell() {
 }
 
 show() {
-    base64 -w0 -- "$1" 2>&1
-    printf '\n%s\n' "$?"
+    WHY=
+    base64 -w0 -- "$1" 2>"$SCRATCH/why" || because
+    STATUS=$?
+    printf '\n'
+    text "$STATUS" "$WHY"
 }
 
 # names FOLDER: each with a slash behind it, which no name holds.
