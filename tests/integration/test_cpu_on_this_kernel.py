@@ -18,10 +18,13 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import FileRefused, SettingRefused
+from iotrial.execute.journal import SettingsDebt, open_journal
 from iotrial.execute.load import TOKEN, end_loads
+from iotrial.execute.restore import boot_id, restore
 from iotrial.execute.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake.parts.cpu import ROOT, Cpus
 from iotrial.hosts.local import LocalHost
+from iotrial.hosts.places import journal_folder
 from iotrial.model.step import Look
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
@@ -93,6 +96,20 @@ def test_a_latency_limit_ends_with_the_load_of_its_run(host: LocalHost) -> None:
     assert end_loads(host, token) == [f"ended process {holder} of the load"]
     assert in_force() == before
     assert observe(host, LATENCY, "") == "unset"
+
+
+@pytest.mark.skipif(not DEVICE.exists(), reason=f"this kernel has no {DEVICE}")
+def test_a_latency_limit_is_given_back_from_the_journal_alone(host: LocalHost, state: Path) -> None:
+    """The scripts have many lines, quotes and backslashes: the journal must keep them all."""
+    before, folder = in_force(), journal_folder(host)
+    assert str(state) in folder
+    journal = open_journal(host, folder, {"boot_id": boot_id(host), "token": "no such token"})
+    owed = snapshot(host, [LATENCY.name], "").owed
+    journal.owe_settings(SettingsDebt("", None, owed))
+    apply(host, [Setting("", LATENCY.name, "5")])
+    assert in_force() == min(5, before)
+    assert restore(host, folder).done == ["restored cpu.dma_latency=unset"]
+    assert in_force() == before
 
 
 @pytest.mark.skipif(not DEVICE.exists(), reason=f"this kernel has no {DEVICE}")
