@@ -95,3 +95,21 @@ def test_no_crash_leaves_the_file_or_the_daemon_changed() -> None:
             assert sessions(host, journal_folder(host)) == ()
             crashes += 1
     assert crashes > 500
+
+
+@pytest.mark.parametrize("former", FORMERS)
+def test_what_outlives_a_reboot_is_given_back_after_one(former: tuple[bytes, int] | None) -> None:
+    host = prepared(former)
+    before = seen(host)
+    journal = open_journal(host, journal_folder(host), {"boot_id": boot_id(host), "token": "t"})
+    bench = Bench(host, STUDY, journal)
+    bench.own_group(["file.rsize"], "")
+    bench.own_group(["sysctl.vm.swappiness"], "")
+    bench.hold([Setting("", "file.rsize", "8192"), Setting("", "sysctl.vm.swappiness", "1")])
+    host.reboot()
+    swappiness = host.read("/proc/sys/vm/swappiness")
+    host.meddle("/proc/sys/vm/swappiness", b"7")
+    payment = restore(host, journal_folder(host))
+    assert seen(host) == before
+    assert any("rebooted" in note for note in payment.notes)
+    assert host.read("/proc/sys/vm/swappiness") == b"7\n" != swappiness

@@ -37,6 +37,7 @@ OWED = st.builds(
         Probe, WORDS, st.lists(WORDS, max_size=3).map(tuple), st.sampled_from(PICKS), WORDS, WORDS
     ),
     st.lists(ACTS, max_size=3).map(tuple),
+    st.booleans(),
 )
 
 

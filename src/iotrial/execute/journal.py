@@ -7,6 +7,7 @@ octal digits, as printf(1) ``%b`` reads them; every line ends with the field ``.
     open|2|TOKEN|BOOT_ID|AT|RESULTS|STUDY|.
     device|sda|IDENTITY|PATH|CONTENT|…|.
     value|DEVICE|TUNABLE|VALUE|PATH|PICK|KEY|ABSENT|N|ARGV…|N|KIND|PATH|DATA|N|ARGV…|…|.
+    durable|… as value …|.
     made|WHAT|NAME=VALUE|…|.
 
 It is read in two languages: here, and in ``guard.sh``, which must restore without Python.  So
@@ -14,6 +15,8 @@ everything that restoring needs is in it, as data: a *value* says how it is read
 N words of a command, pick, key) and what gives it back (N acts); a *device* line which files must
 read the same (``PATH`` as ``CONTENT``, blanks normalised) for the disk of that name to be the one
 that was changed; IDENTITY is the same for people and for the finer comparison made here (JSON).
+
+A *durable* value is one that a reboot does not forget.
 
 The values hold the whole group: what will be written and everything those writes move.  Only the
 first line that names a value counts, since later ones saw our own changes.  A torn last line is a
@@ -190,7 +193,7 @@ def _checked(entry: list[str]) -> list[str]:
             _ = entry[6]
         case "device":
             _device_in(entry)
-        case "value":
+        case "value" | "durable":
             _owed_in(entry)
         case "made":
             _made_in(entry)
@@ -206,7 +209,7 @@ def _settings(entries: list[list[str]]) -> tuple[SettingsDebt, ...]:
     for entry in entries:
         if entry[0] == "device":
             devices.setdefault(entry[1], _device_in(entry))
-        elif entry[0] == "value":
+        elif entry[0] in ("value", "durable"):
             owed = _owed_in(entry)
             values.setdefault(entry[1], {}).setdefault(owed.setting.tunable, owed)
     return tuple(
@@ -252,7 +255,7 @@ def _owed_out(owed: Owed) -> bytes:
     for act in owed.acts:
         acts += [act.kind, act.path, act.data, *_counted(act.argv)]
     return line(
-        "value",
+        "durable" if owed.durable else "value",
         setting.device,
         setting.tunable,
         setting.value,
@@ -278,7 +281,7 @@ def _owed_in(entry: list[str]) -> Owed:
     acts = tuple(_act_in(rest) for _ in range(int(next(rest))))
     if list(rest):
         raise ValueError(entry)
-    return Owed(setting, probe, acts)
+    return Owed(setting, probe, acts, entry[0] == "durable")
 
 
 def _act_in(rest: Iterator[str]) -> Act:

@@ -6,6 +6,7 @@ journal file goes.  Every step may be done twice; a crash in the middle is paid 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from iotrial.errors import IotrialError, OwedError, TargetRefused
@@ -14,9 +15,10 @@ from iotrial.execute.identity import identify
 from iotrial.execute.journal import Session, SettingsDebt, made_name, sessions
 from iotrial.execute.load import end_loads
 from iotrial.execute.tuning import put_back
-from iotrial.hosts.steps import reads
+from iotrial.hosts.steps import beside, reads
 from iotrial.model.host import Host
 from iotrial.model.step import Look
+from iotrial.model.tunable import Owed
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -55,12 +57,11 @@ def pay(host: Host, session: Session, payment: Payment) -> None:
     if rebooted:
         payment.notes.append(
             f"{host.name} has rebooted since {session.study or 'the study'}: its settings went"
-            " back to the boot's own values, and nothing is written"
+            " back to the boot's own values, and only what outlives a reboot is written"
         )
     else:
         payment.done += end_loads(host, session.token)
-        for debt in session.settings:
-            _pay_settings(host, debt, payment)
+    _pay_settings(host, session.settings, payment, rebooted=rebooted)
     for made in reversed(session.made):
         try:
             payment.done += unmake(host, made)
@@ -75,23 +76,32 @@ def boot_id(host: Host) -> str:
     return host.read(BOOT_ID).decode().strip()
 
 
-def _pay_settings(host: Host, debt: SettingsDebt, payment: Payment) -> None:
-    stranger = _stranger(host, debt)
-    if stranger:
-        payment.owed += [f"{each.setting} ({stranger})" for each in debt.values]
-        return
-    if debt.identity and _gone(host, debt.device):
-        payment.notes.append(f"{debt.device} is gone, and its settings went with it")
-        return
-    seen = host.batch([Look(each.probe) for each in debt.values])
+def _pay_settings(
+    host: Host, debts: Iterable[SettingsDebt], payment: Payment, *, rebooted: bool
+) -> None:
+    """All devices together, in the order of the journal: what moves others goes back first, also
+    across layers."""
+    due: list[Owed] = []
+    for debt in debts:
+        values = tuple(each for each in debt.values if each.durable or not rebooted)
+        stranger = _stranger(host, debt) if values else ""
+        if stranger:
+            payment.owed += [f"{each.setting} ({stranger})" for each in values]
+        elif values and debt.identity and _gone(host, debt.device):
+            payment.notes.append(f"{debt.device} is gone, and its settings went with it")
+        else:
+            due += values
+    seen = host.batch([Look(each.probe) for each in due])
     differing = [
         each.setting
-        for each, answer in zip(debt.values, seen, strict=True)
+        for each, answer in zip(due, seen, strict=True)
         if reads(each.probe, answer) != each.setting.value
     ]
-    owed = put_back(host, debt.values)
+    owed = put_back(host, due)
     payment.owed += owed
     payment.done += [f"restored {s}" for s in differing if not any(str(s) in o for o in owed)]
+    for path in {act.path for each in due for act in each.acts if act.kind in ("save", "remove")}:
+        host.remove(beside(path))  # what a death in the middle of a save leaves
 
 
 def _gone(host: Host, device: str) -> bool:

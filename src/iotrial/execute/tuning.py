@@ -83,7 +83,7 @@ def snapshots(host: Host, wanted: Mapping[str, Iterable[str]]) -> tuple[Group, .
         value = _value(host, probe, answer)
         if value is not None:
             former = Setting(device, knob.name, value)
-            owed[device].append(Owed(former, probe, knob.undo(device, value)))
+            owed[device].append(Owed(former, probe, knob.undo(device, value), knob.durable))
     return tuple(Group(device, tuple(knobs[device]), tuple(owed[device])) for device in knobs)
 
 

@@ -51,6 +51,12 @@ def reads(probe: Probe, answer: Answer) -> str | None:
     return None
 
 
+def beside(path: str) -> str:
+    """Where the new content of a file lies until it takes the file's place."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.new"
+
+
 def code_of(complaint: str) -> int:
     """The errno that a program's last words name, EIO where they name none.
 

@@ -121,6 +121,7 @@ class Tunable:
     what it moves has a higher rank.  ``moves`` are patterns (fnmatch) of tunable names whose value
     a write to this one may change.  ``domain`` gets what was read.  ``reload`` says why a value
     cannot be changed while the machine runs ('': it can): such a tunable is no factor of a trial.
+    ``durable``: it outlives a reboot, so that it is owed after one too.
     ``means`` says in words what an errno means that the kernel refuses a change with.
     """
 
@@ -145,6 +146,7 @@ class Tunable:
     how: Callable[[str, str], tuple[Act, ...]] | None = None
     back: Callable[[str, str], tuple[Act, ...]] | None = None
     reload: str = ""
+    durable: bool = False
     means: tuple[tuple[int, str], ...] = ()
 
     def device_problem(self, device: str) -> str:
@@ -224,8 +226,10 @@ class Setting:
 @dataclass(frozen=True, slots=True)
 class Owed:
     """A former value, and all that is needed to see whether it is in force and to give it back:
-    as data, so that whoever pays it need not know the tunable."""
+    as data, so that whoever pays it need not know the tunable.  ``durable``: a reboot does not
+    forget it."""
 
     setting: Setting
     probe: Probe
     acts: tuple[Act, ...]
+    durable: bool = False

@@ -64,6 +64,7 @@ def _row(
         layer="lvm",
         scope="volume",
         lasts=_LASTS,
+        durable=True,
         domain=domain,
         read=(*shown, "{device}"),
         pick="field",

@@ -206,6 +206,7 @@ TUNABLES: tuple[Tunable, ...] = (
         rank=20,
         moves=("md.time_base", "md.consistency_policy"),
         lasts=_METADATA,
+        durable=True,
         domain=bitmaps,
         read=(
             "sed",
@@ -232,6 +233,7 @@ TUNABLES: tuple[Tunable, ...] = (
         unit="s",
         rank=40,
         lasts=_METADATA,
+        durable=True,
         risk="Made anew with the bitmap. Rounded to the kernel's tick.",
         moot="No bitmap, or few writes.",
         source=f"{_RST}; drivers/md/md-bitmap.c timeout_store(); {_UNMEASURED}",
@@ -242,6 +244,7 @@ TUNABLES: tuple[Tunable, ...] = (
         policies,
         rank=40,
         lasts=_METADATA,
+        durable=True,
         how=_policy,
         risk=(
             "ppl costs writes and needs room in the metadata of every member; only RAID 5, and"

@@ -149,6 +149,7 @@ def _key(  # noqa: PLR0913 (a row of a table)
         unit=unit,
         layer="multipath",
         lasts=_LASTS,
+        durable=True,
         risk=f"{risk} {_EVERY}".strip(),
         moot=moot,
         source=f"{_CONF}; {_UNMEASURED}",
