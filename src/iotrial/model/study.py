@@ -30,10 +30,10 @@ class Level:
 class Factor:
     """What is varied.  ``subject`` is the tunable's name, or the option's, or what a person is
     asked to do (``{level}`` in it is the level), ``verify`` the command that prints the level.
-    ``workload`` limits an option factor to one workload (empty: all).  ``target`` says whose device a tunable factor
-    means (empty: the target under test); ``on`` names the very thing it is set on (``eth0``), where
-    that does not follow from a target.  ``baseline`` is a level's label (empty: the level in
-    force at the start, else the first)."""
+    ``workload`` limits an option factor to one workload (empty: all).  ``target`` says whose
+    device a tunable factor means (empty: the target under test); ``on`` names the very thing it
+    is set on (``eth0``), where that does not follow from a target.  ``baseline`` is a level's
+    label (empty: the level in force at the start, else the first)."""
 
     name: str
     kind: FactorKind
