@@ -1,4 +1,4 @@
-"""Kernel parameters for real: what a study of 2007 called tuned, held and given back.
+"""Kernel parameters for real: what studies of 2007 and 2013 called tuned, held and given back.
 
 The whole machine's parameters are changed for moments and put back by iotrial itself; each test
 looks for itself that they are.
@@ -11,7 +11,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from iotrial.hosts.fake.sysctl import START, Sysctls
 
 pytestmark = pytest.mark.root
 
-TUNED = {
+STUDY_OF_2007 = {
     "net.ipv4.ipfrag_low_thresh": "262144",
     "net.ipv4.ipfrag_high_thresh": "393216",
     "net.ipv4.tcp_rmem": "4096 87380 16777216",
@@ -30,13 +30,40 @@ TUNED = {
     "net.core.rmem_default": "262144",
     "net.core.wmem_default": "262144",
     "net.ipv4.ip_local_port_range": "1024 65000",
+    "fs.file-max": "327679",
     "fs.aio-max-nr": "3145728",
+    "sunrpc.tcp_slot_table_entries": "128",
+    "vm.page-cluster": "40",
+    "vm.lower_zone_protection": "1024",
+    "vm.min_free_kbytes": "200000",
     "vm.swappiness": "0",
     "vm.dirty_background_ratio": "10",
+    "vm.dirty_expire_centiseecs": "1000",
     "vm.dirty_ratio": "20",
+    "vm.dirty_writeback_centiseecs": "100",
     "vm.vfs_cache_pressure": "40",
 }
-"""What still exists of the tuned parameters of a study of 2007, in its values."""
+"""All tuned parameters of a study of I/O schedulers of 2007, as it printed them."""
+FOR_A_PARALLEL_FILE_SYSTEM = {
+    "vm.min_free_kbytes": "16384",
+    "kernel.shmmax": "2147483648",
+    "kernel.sem": "250 32000 100 128",
+    "net.ipv4.tcp_moderate_rcvbuf": "0",
+}
+FOR_10GB = {
+    "net.core.rmem_max": "16777216",
+    "net.core.wmem_max": "16777216",
+    "net.ipv4.tcp_wmem": "4096 65536 16777216",
+    "net.ipv4.tcp_rmem": "4096 87380 16777216",
+    "net.core.netdev_max_backlog": "30000",
+}
+"""Both groups of a study of a parallel file system's clients of 2013, each switched as one."""
+NEAREST = {
+    "vm.dirty_expire_centiseecs": "Did you mean dirty_expire_centisecs",
+    "vm.dirty_writeback_centiseecs": "Did you mean dirty_writeback_centisecs",
+    "vm.lower_zone_protection": "The nearest here is lowmem_reserve_ratio",
+}
+"""Two were misspelt then; lowmem_reserve_ratio came for the third one (Linux 2.6.12)."""
 PAIRS = ("vm/dirty_bytes", "vm/dirty_background_bytes")
 
 STUDY = """
@@ -46,17 +73,11 @@ loop = {{ size = "16MiB", directory = "{folder}" }}
 [workloads.reads]
 tool = "fio"
 options = {{ rw = "randread", bs = "4k", iodepth = 4, runtime = "1s" }}
-[factors.kernel]
-levels = {{ stock = {{}}, tuned = {{ {tuned} }} }}
-baseline = "stock"
+{factors}
 [design]
 blocks = 2
 settle = "0s"
 """
-
-
-def there(key: str) -> bool:
-    return path(key).exists()
 
 
 def path(key: str) -> Path:
@@ -64,16 +85,24 @@ def path(key: str) -> Path:
 
 
 def now() -> dict[str, str]:
-    keys = [*TUNED, *(pair.replace("/", ".") for pair in PAIRS)]
-    return {key: path(key).read_text() for key in keys if there(key)}
+    """What every parameter of both studies, and what they move, reads."""
+    pairs = (pair.replace("/", ".") for pair in PAIRS)
+    keys = {*STUDY_OF_2007, *FOR_A_PARALLEL_FILE_SYSTEM, *FOR_10GB, *pairs}
+    return {key: path(key).read_text() for key in sorted(keys) if path(key).exists()}
 
 
-def run(
-    tmp_path: Path, tuned: dict[str, str], verb: str = "run"
-) -> subprocess.CompletedProcess[str]:
+def factor(name: str, group: Mapping[str, str]) -> str:
+    """A factor that switches a group as one, against the parameters as they are."""
+    lines = "".join(f'"sysctl.{key}" = {json.dumps(value)}\n' for key, value in group.items())
+    return (
+        f'[factors.{name}]\nbaseline = "stock"\n[factors.{name}.levels.stock]\n'
+        f"[factors.{name}.levels.tuned]\n{lines}"
+    )
+
+
+def run(tmp_path: Path, *factors: str, verb: str = "run") -> subprocess.CompletedProcess[str]:
     study = tmp_path / "study.toml"
-    group = ", ".join(f'"sysctl.{key}" = "{value}"' for key, value in tuned.items())
-    study.write_text(STUDY.format(folder=tmp_path, tuned=group))
+    study.write_text(STUDY.format(folder=tmp_path, factors="".join(factors)))
     out = ["--out", str(tmp_path / "results")] if verb == "run" else []
     return subprocess.run(
         [sys.executable, "-m", "iotrial.cli.main", verb, str(study), *out, "--json"],
@@ -84,37 +113,94 @@ def run(
     )
 
 
-def test_a_group_of_parameters_is_in_force_under_its_level_only(
+def trials(tmp_path: Path) -> Iterator[tuple[dict[str, str], dict[str, str], dict[str, str]]]:
+    """Treatment, and what the parameters read before and after the load, of every trial."""
+    for folder in sorted((tmp_path / "results" / "trials").iterdir()):
+        planned = json.loads((folder / "trial.json").read_text())
+        assert planned["state"] == "valid", planned
+        before, after = (
+            {
+                tunable.removeprefix("sysctl."): value
+                for _, tunable, value in json.loads((folder / f"{when}.json").read_text())
+            }
+            for when in ("before", "after")
+        )
+        yield planned["trial"]["treatment"], before, after
+
+
+def values(group: Mapping[str, str], former: Mapping[str, str]) -> dict[str, str]:
+    """The group's values where its keys exist here."""
+    return {key: value for key, value in group.items() if key in former}
+
+
+def plain(former: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
+    return {key: " ".join(former[key].split()) for key in keys}
+
+
+def test_a_value_that_this_kernel_does_not_take_is_named_before_anything_is_written(
     tmp_path: Path, state: Path
 ) -> None:
     before = now()
-    tuned = {key: value for key, value in TUNED.items() if there(key)}
-    assert len(tuned) > 8
-    done = run(tmp_path, tuned)
+    for verb in ("plan", "run"):
+        done = run(tmp_path, factor("kernel", STUDY_OF_2007), verb=verb)
+        assert done.returncode == 2, done.stderr
+        assert "sysctl.vm.page-cluster: 40 is above 31" in done.stderr
+    assert now() == before
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_tuned_parameters_of_2007_are_in_force_under_their_level_only(
+    tmp_path: Path, state: Path
+) -> None:
+    """All of them as printed, but for one value that 2.6 took and this kernel does not."""
+    before = now()
+    written = factor("kernel", STUDY_OF_2007).replace('= "40"\n', '= ["40", "5"]\n', 1)
+    done = run(tmp_path, written)
     assert now() == before
     assert done.returncode == 0, done.stderr
-    for line in (tmp_path / "results" / "measurements.jsonl").read_text().splitlines():
-        row = json.loads(line)
-        held = {name: value for _, name, value in json.loads(row["before"])}
-        if row["trial"]["treatment"]["kernel"] == "tuned":
-            assert {key: held[f"sysctl.{key}"] for key in tuned} == tuned
-        else:
-            assert {key: held[f"sysctl.{key}"] for key in tuned} == {
-                key: " ".join(before[key].split()) for key in tuned
-            }
+    tuned = values(STUDY_OF_2007, before) | {"vm.page-cluster": "5"}
+    assert len(tuned) >= 17
+    seen = []
+    for treatment, at_first, at_last in trials(tmp_path):
+        wanted = tuned if treatment["kernel"] == "tuned" else plain(before, tuned)
+        assert {key: at_first[key] for key in tuned} == wanted
+        assert {key: at_last[key] for key in tuned} == wanted
+        seen.append(treatment["kernel"])
+    assert sorted(seen) == ["stock", "stock", "tuned", "tuned"]
+    said = json.loads(run(tmp_path, written, verb="plan").stdout)["notes"]
+    for key in set(STUDY_OF_2007) - set(tuned):
+        (note,) = (note for note in said if f"sysctl.{key} " in note)
+        assert "is not applicable here and left out" in note
+        assert NEAREST.get(key, "") in note
+    assert not set(NEAREST) & set(before)
 
 
-def test_names_that_do_not_exist_are_reported_with_the_nearest(tmp_path: Path, state: Path) -> None:
+def test_both_groups_of_2013_are_switched_independently(tmp_path: Path, state: Path) -> None:
     before = now()
+    groups = {"client": FOR_A_PARALLEL_FILE_SYSTEM, "nic": FOR_10GB}
+    done = run(tmp_path, *(factor(name, group) for name, group in groups.items()))
+    assert now() == before
+    assert done.returncode == 0, done.stderr
+    seen = []
+    for treatment, at_first, at_last in trials(tmp_path):
+        for name, group in groups.items():
+            wanted = group if treatment[name] == "tuned" else plain(before, group)
+            assert {key: at_first[key] for key in group} == wanted, treatment
+            assert {key: at_last[key] for key in group} == wanted, treatment
+        seen.append((treatment["client"], treatment["nic"]))
+    levels = ("stock", "tuned")
+    assert sorted(seen) == sorted(2 * [(one, other) for one in levels for other in levels])
+
+
+def test_a_level_of_which_nothing_exists_is_refused(tmp_path: Path, state: Path) -> None:
+    before = now()
+    gone = {key: STUDY_OF_2007[key] for key in NEAREST}
     for verb in ("plan", "run"):
-        done = run(
-            tmp_path,
-            {"vm.dirty_expire_centiseecs": "1000", "vm.lower_zone_protection": "1024"},
-            verb,
-        )
+        done = run(tmp_path, factor("kernel", gone), verb=verb)
         assert done.returncode == 2, done.stderr
-        assert "Did you mean dirty_expire_centisecs" in done.stderr
-        assert "vm.lower_zone_protection" in done.stderr
+        for key, words in NEAREST.items():
+            assert f"sysctl.{key}" in done.stderr
+            assert words in done.stderr
     assert now() == before
     assert not (tmp_path / "results").exists()
 
@@ -123,7 +209,7 @@ def test_names_that_do_not_exist_are_reported_with_the_nearest(tmp_path: Path, s
     "key", ["kernel.core_pattern", "kernel.modules_disabled", "vm.drop_caches"]
 )
 def test_what_is_no_setting_to_try_is_refused(key: str, tmp_path: Path, state: Path) -> None:
-    done = run(tmp_path, {key: "1"}, "plan")
+    done = run(tmp_path, factor("kernel", {key: "1"}), verb="plan")
     assert done.returncode == 2, done.stderr
     assert key in done.stderr
 

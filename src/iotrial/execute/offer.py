@@ -63,13 +63,19 @@ class Domains:
         return answer.complaint or f"{find(name).file(device)} does not show it"
 
     def instead(self, name: str, device: str) -> str:
-        """The nearest names in the folder of a control file that is not there, if any are near."""
+        """The nearest names in the folder of a control file that is not there; where none is
+        near, the nearest all the same."""
         folder, _, last = find(name).probe(device).path.rpartition("/")
         try:
-            near = get_close_matches(last, self.host.list(folder), n=3) if folder else []
+            there = self.host.list(folder) if folder else []
         except FileRefused:
             return ""
-        return f"Did you mean {' or '.join(near)}?" if near and last not in near else ""
+        near = get_close_matches(last, there, n=3)
+        if last in near:
+            return ""
+        if not near and (far := get_close_matches(last, there, n=1, cutoff=0.3)):
+            return f"The nearest here is {far[0]}"
+        return f"Did you mean {' or '.join(near)}?" if near else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +185,7 @@ def _missing(wanted: list[Wanted], domains: Domains) -> Iterator[tuple[tuple[str
             device = each.devices[0] if each.devices else ""
             why = domains.why(each.name, device) if each.devices else "the target has none"
             near = domains.instead(each.name, device) if each.devices else ""
-            yield each.where, f"{why}. {near}".rstrip(". ") + ("?" if near.endswith("?") else "")
+            yield each.where, f"{why}. {near}".rstrip(". ")
 
 
 def _absent(each: Wanted, domains: Domains) -> bool:
