@@ -1,0 +1,519 @@
+# shellcheck shell=sh disable=SC2154 # pick_* are in picks.sh
+# Guard: restores the host it runs on when the controller dies or goes out of reach.
+#
+# A text, not a program: behind hosts/picks.sh and debris.sh it is what `sh -c TEXT iotrial-guard
+# JOURNAL LOCK LEASE` runs (execute/guard.py).  It says `ready`, then reads lines: `.` is a sign of
+# life, `done` ends it.  At the end of its input, or when LEASE seconds pass without a line (0: no
+# lease), it pays what JOURNAL says is owed, as execute/restore.py would, and leaves beside it a
+# report for whoever comes next.  What it reads is data: nothing of it is ever evaluated.
+#
+# Asks for POSIX sh, coreutils (8.24: sync FILE), flock, and for loop devices losetup with perl or
+# python3.  In the environment IOTRIAL_FENCE may name a process (PID and start time) that must be
+# dead before anything is put back: the controller's shell on this host.
+
+journal=$1
+lock=$2
+lease=$3
+folder=${journal%/*}
+token=${journal##*/}
+token=${token%.journal}
+nl=$pick_nl
+blanks=$pick_blanks
+
+within=60 # seconds that a command may take, and that the lock is waited for
+tries='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30'
+told=     # lines of the report: KIND: WORDS
+owed=     # not empty: something is still owed
+
+umask 077
+set -f
+IFS=$blanks
+LC_ALL=C
+for each in /usr/local/sbin /usr/sbin /sbin; do
+    case :$PATH: in *:"$each":*) ;; *) PATH=$PATH:$each ;; esac
+done
+export LC_ALL PATH
+
+# --- watching -----------------------------------------------------------------------------------
+
+# Signs of life come as USR1.  Whole seconds are counted, and no clock is asked: a clock that jumps,
+# or a machine that stands still, counts for one second.
+watch() {
+    missed=0
+    trap 'missed=0' USR1
+    while [ "$missed" -lt "$lease" ]; do
+        sleep 1 && missed=$((missed + 1))
+    done
+    trap '' USR1 USR2
+    fire "no sign of life from the controller in $lease s"
+    kill -s USR2 "$$"
+}
+
+guard() {
+    for each in cat chmod chown date dd flock head mkdir mv rm rmdir sleep sync timeout tr; do
+        command -v "$each" >/dev/null || {
+            echo "$each is not installed" >&2
+            exit 1
+        }
+    done
+    cd /                          # keeps no file system busy
+    trap '' HUP INT TERM PIPE USR1 # a host that goes down takes the controller first, not us
+    if [ "$lease" -gt 0 ]; then
+        watch </dev/null >/dev/null 2>&1 &
+        watcher=$!
+    fi
+    echo ready
+    exec >/dev/null 2>&1
+    while read -r each; do
+        if [ "$each" = 'done' ]; then
+            [ "$lease" -eq 0 ] || kill -s USR2 "$watcher"
+            exit 0
+        fi
+        [ "$lease" -eq 0 ] || kill -s USR1 "$watcher"
+    done
+    exec </dev/null
+    [ "$lease" -eq 0 ] || kill -s USR2 "$watcher" # which ignores it where it fires already
+    fire 'the controller died'
+}
+
+fire() {
+    # Caught, not ignored: what is run from here has the signals that any program has.
+    trap : HUP INT TERM PIPE
+    fence
+    end_loads
+    if ! take_lock; then
+        [ -f "$journal" ] || return
+        tell owed "everything: another iotrial holds $lock"
+        report "$1"
+    elif [ -f "$journal" ]; then # else somebody has paid
+        pay
+        report "$1"
+        [ -n "$owed" ] || drop "$journal"
+        printf '' >"$lock"
+    fi
+}
+
+# --- before anything is put back ----------------------------------------------------------------
+
+# No late command of the controller may come through.
+fence() {
+    # shellcheck disable=SC2086 # two words, or none
+    set -- ${IOTRIAL_FENCE-}
+    [ $# -eq 2 ] || return
+    read -r line <"/proc/$1/stat" || return
+    pid=$1
+    start=$2
+    # shellcheck disable=SC2086 # words from the third field of proc_pid_stat(5) on
+    set -- ${line##*') '}
+    [ "${20}" != "$start" ] || kill -s KILL "$pid"
+}
+
+# The processes that carry the token in their environment.
+loads() {
+    mark=IOTRIAL_LOAD=$token
+    set +f
+    run head -v -c 4194304 /proc/[0-9]*/environ | tr '\0' '\n' | while IFS= read -r line; do
+        case $line in
+            '==> /proc/'*'/environ <==')
+                pid=${line#'==> /proc/'}
+                pid=${pid%%/*}
+                ;;
+            "$mark") ! carries "$pid" || echo "$pid" ;;
+        esac
+    done
+    set -f
+}
+
+carries() {
+    case $nl$(run tr '\0' '\n' <"/proc/$1/environ")$nl in *"$nl$mark$nl"*) ;; *) false ;; esac
+}
+
+end_loads() {
+    ended=' '
+    for _ in $tries; do
+        left=$(loads)
+        [ -n "$left" ] || return
+        for pid in $left; do
+            kill -s KILL "$pid"
+            case $ended in *" $pid "*) continue ;; esac
+            ended="$ended$pid "
+            tell process "$pid of the load"
+        done
+        nap
+    done
+    tell owed "processes of the load do not end: $left"
+}
+
+# Until the end of this process, which is how it is given back.
+take_lock() {
+    { command exec 9>>"$lock"; } 2>/dev/null || return
+    timeout -s KILL "$within" flock 9 || return
+    printf '%s guard\n' "$$" >"$lock"
+}
+
+# --- running, reading, changing -----------------------------------------------------------------
+
+# run ARGV: without the lock, which it might keep.
+run() {
+    timeout -s KILL "$within" "$@" 9>&-
+}
+
+nap() {
+    sleep 0.1 || sleep 1
+}
+
+# take PATH ARGV…: RAW is what the command prints or, without one, what the file holds.
+# 1: it cannot be read.  2: not there, or not now (NOT_HERE in model/step.py).
+take() {
+    if [ $# -gt 1 ]; then
+        shift
+        RAW=$(run "$@" 2>/dev/null && echo .) && RAW=${RAW%.} && return
+        RAW=$(run "$@" 2>&1 >/dev/null)
+    else
+        RAW=$(run cat -- "$1" 2>&1 && echo .) && RAW=${RAW%.} && return
+    fi
+    case ${RAW##*: } in
+        'No such file or directory' | 'No such device' | 'No such device or address') return 2 ;;
+        'Operation not supported' | 'Invalid argument' | 'Not a directory') return 2 ;;
+    esac
+    return 1
+}
+
+# put PATH DATA: one write(2) into a file that is there.
+put() {
+    length=${#2}
+    [ "$length" -gt 0 ] || length=1
+    printf '%s' "$2" |
+        run dd of="$1" bs="$length" count=1 iflag=fullblock conv=notrunc,nocreat status=none
+}
+
+# keep PATH DATA: the file has this content from now on, whole or not at all; owner and mode of one
+# that is there stay.
+keep() {
+    new=${1%/*}/.${1##*/}.new
+    mkdir -p -- "${1%/*}/" && rm -f -- "$new" || return
+    if printf '%s' "$2" | run dd of="$new" bs=65536 iflag=fullblock conv=fsync status=none &&
+        alike "$1" "$new" && run mv -fT -- "$new" "$1"; then
+        run sync -- "${1%/*}/"
+    else
+        rm -f -- "$new"
+        return 1
+    fi
+}
+
+alike() {
+    [ -e "$1" ] || {
+        chmod 644 -- "$2"
+        return
+    }
+    chown --reference="$1" -- "$2" && chmod --reference="$1" -- "$2"
+}
+
+drop() {
+    run rm -f -- "$1" || return
+    run sync -- "${1%/*}/" || :
+}
+
+# --- paying -------------------------------------------------------------------------------------
+
+pay() {
+    survey
+    case $format in
+        '' | 2) ;;
+        *)
+            tell owed "everything: a journal of format $format, which this guard does not know"
+            return
+            ;;
+    esac
+    read -r now </proc/sys/kernel/random/boot_id
+    if [ -n "$boot" ] && [ "$boot" != "$now" ]; then
+        tell note 'rebooted since: its settings went back to its own values, and none is written'
+    else
+        each_of "$devices" settle
+    fi
+    each_of "$made" unmake
+}
+
+# each_of LINES VERB
+each_of() {
+    IFS=$nl
+    for entry in $1; do
+        IFS=$blanks
+        apart "$2" "$entry"
+    done
+    IFS=$blanks
+}
+
+# apart VERB LINE: the verb gets the fields of the line, decoded, but for the `.` at its end.
+apart() {
+    verb=$1
+    line=$2
+    IFS='|'
+    # shellcheck disable=SC2086 # this is the splitting
+    set -- $line
+    IFS=$blanks
+    count=$#
+    for word; do
+        shift
+        count=$((count - 1))
+        [ "$count" -gt 0 ] || break
+        case $word in
+            *\\*)
+                word=$(printf '%b.' "$word")
+                word=${word%.}
+                ;;
+        esac
+        set -- "$@" "$word"
+    done
+    "$verb" "$@"
+}
+
+# Sorts the lines of the journal: devices and values at their first mention, what was made from the
+# last to the first.  A torn last line is a change that never happened.
+survey() {
+    format=
+    boot=
+    devices=
+    values=
+    made=
+    known=$nl
+    number=0
+    while IFS= read -r text; do
+        number=$((number + 1))
+        case $text in
+            '') continue ;;
+            *'|.') apart sort_in "$text" && continue ;;
+        esac
+        tell owed "line $number of the journal cannot be read; something may still be owed"
+    done <"$journal"
+}
+
+sort_in() {
+    rest=${line#*|}
+    case $1 in
+        open)
+            [ $# -ge 7 ] || return
+            [ "$number" -gt 1 ] || {
+                format=$2
+                boot=$4
+            }
+            ;;
+        device)
+            [ $# -ge 3 ] && [ $(($# % 2)) -eq 1 ] || return
+            ! first "device|${rest%%|*}" || devices=$devices$line$nl
+            ;;
+        value)
+            shift
+            counted "$@" || return
+            name=${rest%%|*}
+            rest=${rest#*|}
+            ! first "value|$name|${rest%%|*}" || values=$values$line$nl
+            ;;
+        made)
+            [ $# -ge 2 ] || return
+            made=$line$nl$made
+            ;;
+        *) return 1 ;;
+    esac
+}
+
+first() {
+    case $known in *"$nl$1$nl"*) return 1 ;; esac
+    known=$known$1$nl
+}
+
+# counted DEVICE TUNABLE VALUE PATH PICK KEY ABSENT N ARGV… N KIND PATH DATA N ARGV… …: as many
+# fields as their numbers say.
+counted() {
+    [ $# -ge 9 ] && shift 7 && number "$@" && shift $(($1 + 1)) && number "$@" || return
+    acts=$1
+    shift
+    while [ "$acts" -gt 0 ]; do
+        case $1 in write | save | remove | run) ;; *) return 1 ;; esac
+        [ $# -ge 4 ] && shift 3 && number "$@" && shift $(($1 + 1)) || return
+        acts=$((acts - 1))
+    done
+    [ $# -eq 0 ]
+}
+
+# number N WORDS…: there are that many words, at least.
+number() {
+    case ${1-} in '' | *[!0-9]* | ?????*) return 1 ;; esac
+    [ "$1" -lt $# ]
+}
+
+# --- settings -----------------------------------------------------------------------------------
+
+# settle device NAME IDENTITY PATH CONTENT PATH CONTENT …
+settle() {
+    rest=${line#*|}
+    owner=${rest%%|*}
+    mine=
+    IFS=$nl
+    for entry in $values; do
+        case $entry in "value|$owner|"*) mine=$mine$entry$nl ;; esac
+    done
+    IFS=$blanks
+    name=$2
+    if [ -n "$3" ] && [ ! -e "/sys/block/$name" ]; then
+        tell note "$name is gone, and its settings went with it"
+        return
+    fi
+    shift 3
+    while [ $# -gt 1 ]; do
+        RAW=
+        take "$1" || RAW=
+        pick text ''
+        [ "$VALUE" = "$2" ] || {
+            shown "$VALUE"
+            stranger="$name is another one now: ${1##*/} was $2, and is $SHOWN"
+            each_of "$mine" refuse
+            return
+        }
+        shift 2
+    done
+    changed=
+    refused=$nl
+    for _ in 1 2 3; do # PASSES in execute/tuning.py
+        each_of "$mine" hold
+        left=
+        each_of "$mine" check
+        [ -n "$left" ] || break
+    done
+    conclude
+}
+
+refuse() {
+    called "$3" "$4" "$2"
+    tell owed "$setting ($stranger)"
+}
+
+# called TUNABLE VALUE DEVICE: what a setting is called in the report.
+called() {
+    shown "$2"
+    setting="$1=$SHOWN${3:+ on $3}"
+}
+
+shown() {
+    SHOWN=$1
+    case $1 in *"$nl"*) SHOWN=… ;; esac
+    [ "${#1}" -le 60 ] || SHOWN=…
+}
+
+# only N VERB WORDS…: the verb gets the first N words.
+only() {
+    some=$1
+    verb=$2
+    shift 2
+    for word; do
+        shift
+        [ "$some" -le 0 ] || set -- "$@" "$word"
+        some=$((some - 1))
+    done
+    "$verb" "$@"
+}
+
+# as_was value DEVICE TUNABLE VALUE PATH PICK KEY ABSENT N ARGV… …: does it read so?  VALUE is what
+# it reads.
+as_was() {
+    called "$3" "$4" "$2"
+    wanted=$4
+    path=$5
+    kind=$6
+    key=$7
+    absent=$8
+    words=$9
+    shift 9
+    only "$words" observe "$@" && [ "$VALUE" = "$wanted" ]
+}
+
+# observe ARGV…
+observe() {
+    VALUE=
+    take "$path" "$@"
+    case $? in
+        0) ! pick "$kind" "$key" || return 0 ;;
+        1) return 1 ;;
+    esac
+    VALUE=$absent
+    [ -n "$absent" ]
+}
+
+# hold value …: unless it reads as wanted, do its acts, up to the first that is refused.
+hold() {
+    as_was "$@" && return
+    case $nl$changed in *"$nl$setting$nl"*) ;; *) changed=$changed$setting$nl ;; esac
+    shift 9
+    shift "$words"
+    acts=$1
+    shift
+    while [ "$acts" -gt 0 ]; do
+        why=
+        act "$@" || {
+            refused="$refused$setting: ${why##*: }$nl"
+            return
+        }
+        words=$4
+        shift 4
+        shift "$words"
+        acts=$((acts - 1))
+    done
+}
+
+# act KIND PATH DATA N ARGV… …
+act() {
+    case $1 in
+        write) why=$(put "$2" "$3" 2>&1) ;;
+        save) why=$(keep "$2" "$3" 2>&1) ;;
+        remove) why=$(drop "$2" 2>&1) ;;
+        run)
+            words=$4
+            shift 4
+            only "$words" run "$@" >/dev/null 2>&1 || {
+                why="$1 ends with exit status $?"
+                return 1
+            }
+            ;;
+    esac
+}
+
+check() {
+    as_was "$@" && return
+    left=$left$setting$nl
+    shown "$VALUE"
+    case $refused in *"$nl$setting: "*) ;; *) refused="$refused$setting: it reads $SHOWN$nl" ;; esac
+}
+
+conclude() {
+    IFS=$nl
+    for setting in $changed; do
+        IFS=$blanks
+        case $nl$left in *"$nl$setting$nl"*) ;; *) tell value "$setting" ;; esac
+    done
+    IFS=$nl
+    for setting in $left; do
+        IFS=$blanks
+        why=${refused##*"$nl$setting: "}
+        tell owed "$setting (${why%%"$nl"*})"
+    done
+    IFS=$blanks
+}
+
+# --- telling ------------------------------------------------------------------------------------
+
+# tell KIND WORDS…
+tell() {
+    [ "$1" != owed ] || owed=1
+    told="$told$1:"
+    shift
+    # shellcheck disable=SC2048,SC2086 # on one line, without its blanks
+    for word in $*; do told="$told $word"; done
+    told=$told$nl
+}
+
+# report WHY: on a full disk there is none, and what was put back is put back all the same.
+report() {
+    printf '%s, %s\n%s' "$(date '+%Y-%m-%d %H:%M:%S')" "$1" "$told" >"$folder/$token.restored"
+}
+
+guard
