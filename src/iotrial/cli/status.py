@@ -57,7 +57,7 @@ def command(output: Output, what: str | None, *, pretend: bool) -> int:
     if blind:
         output.note(blind)
     if owing and not running:
-        there = f" '{place.ssh}'" if place.ssh else ""
+        there = f" -- '{place.ssh}'" if place.ssh else ""
         output.note(f"Give it back with: iotrial restore{there}")
     return 4 if owing and not running else 0
 

@@ -19,6 +19,7 @@ from iotrial.execute.identity import BLOCK, identify, witnesses
 from iotrial.execute.journal import Journal, MadeDebt, SettingsDebt, open_journal, read_session
 from iotrial.execute.load import TOKEN
 from iotrial.execute.loops import LoopTaken, make_loop, plan_loop
+from iotrial.execute.making import Site, make, on_filesystem
 from iotrial.execute.restore import Payment, boot_id, pay
 from iotrial.execute.targets import doubts, lay_out, ready
 from iotrial.execute.topology import topology
@@ -40,7 +41,8 @@ TRIES = 5
 @dataclass
 class Bench:
     """A host with its targets ready.  ``aims`` and ``topologies`` are by target, ``groups``
-    by device name; ``held`` are the settings in force now beyond the former state."""
+    by device name; ``held`` are the settings in force now beyond the former state; ``gone_with``
+    names the devices and mount points that exist only as long as this bench."""
 
     host: Host
     study: Study
@@ -50,6 +52,7 @@ class Bench:
     groups: dict[str, Group] = field(default_factory=dict)
     doubts: list[Doubt] = field(default_factory=list)
     held: tuple[Setting, ...] = ()
+    gone_with: set[str] = field(default_factory=set)
 
     def in_force(self) -> dict[tuple[str, str], str]:
         """(device, tunable) → value, as it was before iotrial changed anything."""
@@ -67,7 +70,7 @@ class Bench:
         owed, they would be looked for on a device that a half-done removal has emptied.
         """
         groups = snapshots(self.host, wanted)
-        mine = [group for group in groups if group.device not in self.made]
+        mine = [group for group in groups if group.device not in self.gone_with]
         identities = {g.device: self._identity(g) for g in mine}
         seen = witnesses(self.host, {g.device: scope_of(g) for g in mine})
         self.journal.owe_all(
@@ -88,9 +91,9 @@ class Bench:
         return next(filter(None, known), None) or identify(self.host, f"/dev/{group.device}")
 
     @property
-    def made(self) -> set[str]:
-        """Kernel names of the devices that exist only as long as this bench."""
-        return {aim.device for aim in self.aims.values() if aim.target.kind == "loop"}
+    def token(self) -> str:
+        """Names the target that is made now, in this session."""
+        return f"{self.journal.token}-{len(self.aims)}"
 
     def hold(self, settings: Sequence[Setting]) -> None:
         """Make a treatment's settings be in force, starting from the former state, so that what
@@ -158,11 +161,12 @@ def _within_reach(bench: Bench) -> Iterator[None]:
         yield
     except HostUnreachable as error:
         place = bench.study.place
+        there = f"{'-- ' if place.ssh.startswith('-') else ''}'{place.ssh}'"
         raise OwedError(
             f"{error.message}; what was changed there is not given back by us:",
             owed=[str(setting) for group in bench.groups.values() for setting in group.values],
             advice=f"Its guard puts everything back within {place.lease:.0f} s of the loss. Ask:"
-            f" iotrial status '{place.ssh}'; or pay: iotrial restore '{place.ssh}'",
+            f" iotrial status {there}; or pay: iotrial restore {there}",
         ) from error
 
 
@@ -179,9 +183,11 @@ def _header(host: Host, study: Study, results: Path, token: str) -> Mapping[str,
 def _make_ready(bench: Bench, target: Target) -> Aim:
     """A target's aim; what has to be made for it is owed first."""
     reach = reach_of(bench.study)
+    site = Site(bench.host, bench.journal.owe_made, bench.token, bench.gone_with)
     if target.kind == "loop":
-        return _have_loop(bench, target)
-    aim = ready(bench.host, target, reach)
+        aim = _have_loop(bench, target)
+        return on_filesystem(site, aim, reach) if target.filesystem else aim
+    aim = make(site, target, reach) if target.made else ready(bench.host, target, reach)
     if target.kind == "file":
         _have_file(bench, aim.path, target.size)
     bench.doubts += doubts(bench.host, aim)
@@ -190,8 +196,7 @@ def _make_ready(bench: Bench, target: Target) -> Aim:
 
 def _have_loop(bench: Bench, target: Target, tries: int = TRIES) -> Aim:
     """Make a loop device; where another program takes its number first, the next one."""
-    token = f"{bench.journal.token}-{len(bench.aims)}"
-    plan = plan_loop(bench.host, target, token)
+    plan = plan_loop(bench.host, target, bench.token)
     bench.journal.owe_made(MadeDebt("loop", plan.as_dict()))
     try:
         aim, seen = make_loop(bench.host, plan, target)
@@ -200,6 +205,7 @@ def _have_loop(bench: Bench, target: Target, tries: int = TRIES) -> Aim:
             raise
         return _have_loop(bench, target, tries - 1)
     bench.doubts += seen
+    bench.gone_with |= {aim.device, aim.identity.devno if aim.identity else aim.device}
     return aim
 
 

@@ -20,6 +20,8 @@ from iotrial.errors import (
 from iotrial.execute.bench import Bench
 from iotrial.execute.machine import runs
 from iotrial.execute.offer import Domains, Wanted, wants
+from iotrial.execute.restore import boot_id
+from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import STATE
 from iotrial.model.host import Host
 from iotrial.model.study import Study
@@ -37,9 +39,9 @@ def check_machine(host: Host, study: Study) -> None:
     check_alone(host)
     check_tools(host, study)
     changes = any(level.settings for factor in study.factors for level in factor.levels)
-    makes = any(target.kind == "loop" for target in study.targets)
+    makes = any(target.kind == "loop" or target.made for target in study.targets)
     if (changes or makes) and host.run(["id", "-u"]).text.strip() != "0":
-        what = "changes settings" if changes else "makes a loop device"
+        what = "changes settings" if changes else "makes its target"
         raise RefusedError(
             f"{host.name}: this study {what}, which needs root",
             advice="Run it with sudo, or use a file target and option factors (iotrial init file).",
@@ -52,11 +54,19 @@ def check_alone(host: Host) -> None:
     Raises LockedError.  Not asked where ``IOTRIAL_STATE`` keeps several hosts apart on one kernel.
     """
     others = () if not host.remote and os.environ.get(STATE) else runs(host)
+    if same_kernel(host):
+        others = tuple(each for each in others if each != f"pid {os.getpid()}")
     if others:
         raise LockedError(
             f"{host.name}: another iotrial run is at work here: {', '.join(others)}",
             advice="Two loads would measure each other. Wait until it has ended.",
         )
+
+
+def same_kernel(host: Host) -> bool:
+    """Whether a host that is reached over a link is in truth this machine: another mount or
+    network namespace of it, or itself by another name."""
+    return host.remote and boot_id(host) == boot_id(LocalHost())
 
 
 def check_tools(host: Host, study: Study) -> None:

@@ -24,6 +24,7 @@ from iotrial.execute.preflight import (
     check_options,
     check_resume,
     rehearse,
+    same_kernel,
 )
 from iotrial.execute.restore import Payment, restore
 from iotrial.execute.trial import Limits, execute_trial
@@ -120,6 +121,10 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
         Doubt("not-as-written", what, "The rest of the level was applied. Compare with care.")
         for what in offered.notes(written)
     ]
+    if same_kernel(bench.host):
+        what = f"{bench.host.name} is this very machine, or a namespace of it: one kernel, one CPU"
+        advice = "The controller takes a share of it; measure without [hosts] instead."
+        bench.doubts.append(Doubt("same-kernel", what, advice))
     programs = sorted({tool(w.tool).program for w in bench.study.workloads})
     facts: dict[str, Any] = gather(bench.host, tuple(bench.aims.values()), programs)
     check_options(bench.study, numbers(facts))
