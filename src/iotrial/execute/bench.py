@@ -40,9 +40,10 @@ TRIES = 5
 
 @dataclass
 class Bench:
-    """A host with its targets ready.  ``aims`` and ``topologies`` are by target, ``groups``
-    by device name; ``held`` are the settings in force now beyond the former state; ``gone_with``
-    names the devices and mount points that exist only as long as this bench."""
+    """A host with its targets ready.  ``aims`` and ``topologies`` are by target, ``groups`` by
+    device name; ``group`` is the control group that the load runs in ('': none); ``held`` are the
+    settings in force now beyond the former state; ``gone_with`` names the devices and mount
+    points that exist only as long as this bench."""
 
     host: Host
     study: Study
@@ -50,6 +51,7 @@ class Bench:
     aims: dict[str, Aim] = field(default_factory=dict)
     topologies: dict[str, Topology] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
+    group: str = ""
     doubts: list[Doubt] = field(default_factory=list)
     held: tuple[Setting, ...] = ()
     gone_with: set[str] = field(default_factory=set)

@@ -21,6 +21,7 @@ from iotrial.execute.bench import Bench
 from iotrial.execute.machine import runs
 from iotrial.execute.offer import Domains, Wanted, wants
 from iotrial.execute.restore import boot_id
+from iotrial.execute.writable import control_file, modes, obstacle
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import STATE
 from iotrial.model.host import Host
@@ -88,12 +89,14 @@ def refusals(host: Host, study: Study, topologies: Mapping[str, Topology]) -> It
     domains = Domains(host)
     wanted = list(wants(study, topologies))
     domains.ask([(each.name, device) for each in wanted for device in each.devices])
+    files = [control_file(find(each.name), d) for each in wanted for d in each.devices]
+    known = modes(host, files)
     for each in wanted:
         if not each.devices and not each.coming:
             scope = find(each.name).scope
             yield f"{_level(each)}: {each.name} belongs to a {scope}, and the target has none"
         for device in each.devices:
-            problem = _refusal(domains, each, device)
+            problem = obstacle(find(each.name), device, known) or _refusal(domains, each, device)
             if problem:
                 yield f"{_level(each)}: {each.name}: {problem}"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from iotrial import store as stores
+from iotrial.execute import cgroups
 from iotrial.execute.bench import Bench, open_bench
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.hands import Hands
@@ -116,7 +117,9 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
     written = bench.study
     bench.study = with_available(written, offered)
     check_levels(bench)
-    bench.own_groups(_tuned(bench))
+    tuned = _tuned(bench)
+    bench.group = cgroups.own(bench.host, bench.journal, [n for ns in tuned.values() for n in ns])
+    bench.own_groups(tuned)
     bench.doubts += [
         Doubt("not-as-written", what, "The rest of the level was applied. Compare with care.")
         for what in offered.notes(written)

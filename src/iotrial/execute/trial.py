@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iotrial.errors import FormatError
-from iotrial.execute import machine
+from iotrial.execute import cgroups, machine
 from iotrial.execute.bench import Bench
 from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
@@ -108,7 +108,7 @@ def _load(
 
         ended = execute_load(
             bench.host,
-            load.argv,
+            cgroups.join(load.argv, bench.group),
             folder=partial,
             token=bench.journal.token,
             watch=Watch(2 * driver.seconds(workload, aimed) + SLACK, tick, limits.interruption),
@@ -120,8 +120,9 @@ def _load(
 
 def aimed_at(aim: Aim) -> Aimed:
     """What a tool is told of a target."""
-    kind = aim.target.kind
-    return Aimed(aim.path, "device" if kind == "loop" else kind, aim.target.size)
+    if aim.target.filesystem:
+        return Aimed(aim.path, "directory")
+    return Aimed(aim.path, aim.target.under_load, aim.target.size)
 
 
 def _read(driver: Tool, folder: Path, ended: Ended) -> tuple[TrialState, str, Parsed]:
