@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from iotrial.errors import IotrialError
 from iotrial.execute.bench import reach_of
 from iotrial.execute.facts import gather, numbers
+from iotrial.execute.making import expected, planned
 from iotrial.execute.offer import offer
 from iotrial.execute.preflight import refusals
 from iotrial.execute.targets import ready
@@ -14,7 +15,7 @@ from iotrial.execute.topology import topology
 from iotrial.execute.trial import aimed_at
 from iotrial.model.host import Host
 from iotrial.model.study import Study
-from iotrial.model.target import Aim, Target
+from iotrial.model.target import MOUNT_POINT, Aim, Target
 from iotrial.model.tool import Aimed
 from iotrial.model.topology import Topology
 from iotrial.model.trial import Treatment, Trial
@@ -78,6 +79,8 @@ def _below(host: Host, aim: Aim) -> Topology:
     """What lies below a target; of a loop device that is not made yet, its stand-in, which is
     asked as if it were a loop device whatever it is."""
     found = topology(host, aim)
+    if aim.target.made:
+        return planned(aim, found)
     if aim.target.kind != "loop":
         return found
     plain = Topology.of_disk(aim.device).nodes
@@ -89,6 +92,8 @@ def _named(aim: Aim, below: Topology) -> Topology:
     """The same with the name that the loop device has not got yet."""
     if aim.target.kind != "loop":
         return below
+    if aim.target.made:
+        return planned(replace(aim, device="loopN"), below)
     kept = (node for node in below.nodes if node.scope in ("cpu", "cgroup"))
     return Topology((*Topology.of_disk("loopN").nodes, *kept))
 
@@ -97,6 +102,9 @@ def _aim(host: Host, study: Study, target: Target, notes: list[str]) -> Aim:
     """A target's aim.  A loop device is not made: another one stands in to be asked what its
     queue takes."""
     if target.kind != "loop":
+        if target.made:
+            notes.append(f"target {target.name} is made by the study: it could not be looked at")
+            return expected(host, target)
         return ready(host, target, reach_of(study))
     try:
         names = host.list("/sys/block")
@@ -108,7 +116,8 @@ def _aim(host: Host, study: Study, target: Target, notes: list[str]) -> Aim:
         notes.append(
             f"target {target.name} does not exist yet: what its queue takes was asked of {stand_in}"
         )
-    return Aim(target, "/dev/loopN", stand_in, None)
+    node = MOUNT_POINT if target.filesystem else "/dev/loopN"
+    return Aim(target, node, stand_in, None)
 
 
 def _commands(
@@ -125,12 +134,17 @@ def _commands(
 
 
 def _aimed(aim: Aim) -> Aimed:
+    if aim.target.filesystem:
+        return aimed_at(aim)
     whole = aim.identity.size if aim.identity and aim.target.kind == "device" else 0
     return replace(aimed_at(aim), size=aim.target.size or whole)
 
 
 def _words(aim: Aim) -> str:
+    made = f" with {aim.target.filesystem} on it" if aim.target.filesystem else ""
     if aim.target.kind == "loop":
-        return "a loop device that iotrial makes and removes"
+        return f"a loop device that iotrial makes{made} and removes"
+    if aim.target.made:
+        return f"{aim.target.path}{made}, made and removed"
     device = f" on {aim.device}" if aim.device and aim.device not in aim.path else ""
     return f"{aim.path}{device}"

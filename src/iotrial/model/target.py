@@ -6,6 +6,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 TargetKind = Literal["device", "file", "directory", "loop"]
+FILESYSTEMS = ("ext2", "ext3", "ext4", "xfs", "btrfs")
+"""Those that iotrial makes."""
+MOUNT_POINT = "/iotrial-mount-point"
+"""Stands for the one that a file system made by iotrial has not got yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mounting:
+    """What is mounted at a target's directory: what mount(8) is given."""
+
+    source: str
+    type: str
+    options: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +27,9 @@ class Target:
 
     ``path`` is the device, file or directory; for ``loop`` the folder that will hold the backing
     file (empty: iotrial's own).  ``size`` in bytes (file, loop; 0 otherwise).  ``destroy`` is the
-    serial or WWN that arms writing to a device.
+    serial or WWN that arms writing to a device.  What is made for it: ``create`` are commands
+    that make it and ``remove`` those that remove it again, ``filesystem`` is made on the device
+    and mounted, ``mount`` is mounted at the directory.
     """
 
     name: str
@@ -23,6 +38,22 @@ class Target:
     size: int = 0
     destroy: str = ""
     host: str = ""
+    create: tuple[tuple[str, ...], ...] = ()
+    remove: tuple[tuple[str, ...], ...] = ()
+    filesystem: str = ""
+    mount: Mounting | None = None
+
+    @property
+    def made(self) -> bool:
+        """Whether something is made for it, beside a loop device."""
+        return bool(self.create or self.filesystem or self.mount)
+
+    @property
+    def under_load(self) -> Literal["device", "file", "directory"]:
+        """What a load is aimed at."""
+        if self.filesystem:
+            return "directory"
+        return "device" if self.kind == "loop" else self.kind
 
 
 @dataclass(frozen=True, slots=True)

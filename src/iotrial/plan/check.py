@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from iotrial.errors import UsageError
 from iotrial.plan import convert
 from iotrial.plan.locate import KeyPath
+from iotrial.plan.making import making
 from iotrial.plan.problem import Problem, choices, nearest
 from iotrial.plan.schema import FactorTable, StudyFile, TargetTable
 from iotrial.tunables import families, tunable
@@ -86,6 +87,7 @@ def _target(path: KeyPath, table: TargetTable, spec: StudyFile) -> Iterator[Prob
         yield Problem((*path, "loop", "size"), "an empty loop device cannot be loaded")
     if table.destroy and not (table.device or table.devices or table.file):
         yield Problem((*path, "destroy"), "only a device or a file needs arming", "Leave it out.")
+    yield from making(path, table)
     if table.host and table.host not in spec.hosts:
         yield _unknown((*path, "host"), table.host, list(spec.hosts), "hosts")
     yield from _absolute(path, table)

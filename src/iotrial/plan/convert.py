@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from iotrial.model.study import Design, Factor, FactorKind, Level, Place
-from iotrial.model.target import Target, TargetKind
+from iotrial.model.target import Mounting, Target, TargetKind
 from iotrial.model.tunable import Tunable
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.schema import (
@@ -160,7 +160,26 @@ def place(name: str, table: HostTable) -> Place:
 def target(name: str, table: TargetTable) -> Target:
     kind, path = target_place(table)
     size = table.loop.size if table.loop else table.size or 0
-    return Target(name, kind, path=path, size=size, destroy=table.destroy, host=table.host)
+    what = table.mount
+    return Target(
+        name,
+        kind,
+        path=path,
+        size=size,
+        destroy=table.destroy,
+        host=table.host,
+        create=tuple(map(tuple, table.create)),
+        remove=commands(table.remove),
+        filesystem=table.filesystem,
+        mount=Mounting(what.source, what.type, what.options) if what else None,
+    )
+
+
+def commands(given: Sequence[str] | Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """One command or several."""
+    several = [each for each in given if not isinstance(each, str)]
+    one = tuple(each for each in given if isinstance(each, str))
+    return (one,) if one else tuple(map(tuple, several))
 
 
 def target_place(table: TargetTable) -> tuple[TargetKind, str]:

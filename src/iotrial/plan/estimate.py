@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from iotrial.model.study import Study
-from iotrial.model.target import Target
+from iotrial.model.target import MOUNT_POINT, Target
 from iotrial.model.tool import Aimed
 from iotrial.model.workload import Workload
 from iotrial.plan.design import cells, next_trials, workload_of
@@ -71,7 +71,9 @@ def estimate(
 
 def assumed_aim(target: Target) -> Aimed:
     """What a load will be aimed at as far as the study alone says: a loop device has no number
-    yet, so ``/dev/loopN`` stands for it."""
+    yet, so ``/dev/loopN`` stands for it, and a file system no mount point."""
+    if target.filesystem:
+        return Aimed(MOUNT_POINT, "directory")
     match target.kind:
         case "loop":
             return Aimed("/dev/loopN", "device", target.size)

@@ -11,10 +11,6 @@ from iotrial.plan.schema import StudyFile
 _TARGET = {
     "devices": "Name one `device`",
     "hosts": "Name one `host`, or none for this machine",
-    "mount": "Mount it beforehand and give the `directory`",
-    "create": "Make it beforehand and give its `device`",
-    "remove": "Remove it yourself afterwards",
-    "filesystem": "Make the file system beforehand and give a `directory` on it",
 }
 _FACTOR = {
     "count": "Make one study for each number",
