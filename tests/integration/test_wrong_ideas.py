@@ -247,15 +247,15 @@ def test_a_torn_journal_is_paid_and_a_damaged_one_is_named(
 ) -> None:
     folder = state / "journal.d"
     folder.mkdir()
-    torn = folder / "20200101T000000-aaaa.jsonl"
-    torn.write_text('{"kind":"open","format":1,"boot_id":"x","token":"20200101T0')
+    torn = folder / "20200101T000000-aaaa.journal"
+    torn.write_text("open|2|20200101T0")
     restore = [sys.executable, "-m", "iotrial.cli.main", "restore"]
     done = subprocess.run(restore, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     assert not torn.exists()
-    damaged = folder / "20200101T000000-bbbb.jsonl"
+    damaged = folder / "20200101T000000-bbbb.journal"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    damaged.write_text(f'{{"kind":"open","format":1,"boot_id":"{boot}","token":"t"}}\nrot\n')
+    damaged.write_text(f"open|2|t|{boot}|1|||.\nrot\n")
     done = run(study_text(f'device = "/dev/{loop_device}"'))
     assert done.returncode == 4, done.stderr
     assert f"{damaged}:2" in done.stderr
