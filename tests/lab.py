@@ -45,13 +45,21 @@ def _do(*argv: str, stdin: str = "") -> str:
 
 class Box:
     """One host.  ``name`` is its Host in the lab's client configuration, ``address`` where it
-    listens.  ``into`` is mounted over files there before sshd starts: source, target."""
+    listens.  ``into`` is mounted over files there before sshd starts: source, target.  It is
+    linked to this machine, or to the box that it is ``behind``."""
 
     def __init__(
-        self, lab: Lab, name: str, number: int, into: Sequence[tuple[Path, str]] = ()
+        self,
+        lab: Lab,
+        name: str,
+        number: int,
+        *,
+        into: Sequence[tuple[Path, str]] = (),
+        behind: Box | None = None,
     ) -> None:
         self.name = name
         self._lab = lab
+        self._outside = ("ip",) if behind is None else ("ip", "-n", behind._space)
         self._space = f"iotrial-{lab.mark}-{number}"
         self._veth = f"it{lab.mark}{number}"
         third, fourth = divmod(4 * (lab.base + number), 256)
@@ -77,10 +85,10 @@ class Box:
 
     def cut(self) -> None:
         """From now on no packet reaches it, and nobody is told."""
-        _do("ip", "link", "set", self._veth, "down")
+        _do(*self._outside, "link", "set", self._veth, "down")
 
     def mend(self) -> None:
-        _do("ip", "link", "set", self._veth, "up")
+        _do(*self._outside, "link", "set", self._veth, "up")
 
     def run(self, *argv: str) -> str:
         """What a command there says."""
@@ -106,10 +114,11 @@ class Box:
         _do("ip", "netns", "del", self._space)
 
     def _connect(self) -> None:
-        inside = ("ip", "-n", self._space)
-        _do("ip", "link", "add", self._veth, "type", "veth", "peer", "eth0", "netns", self._space)
-        _do("ip", "address", "add", f"{self._here}/30", "dev", self._veth)
-        _do("ip", "link", "set", self._veth, "up")
+        inside, outside = ("ip", "-n", self._space), self._outside
+        peer = ("peer", "name", "eth0", "netns", self._space)
+        _do(*outside, "link", "add", self._veth, "type", "veth", *peer)
+        _do(*outside, "address", "add", f"{self._here}/30", "dev", self._veth)
+        _do(*outside, "link", "set", self._veth, "up")
         _do(*inside, "address", "add", f"{self.address}/30", "dev", "eth0")
         _do(*inside, "link", "set", "eth0", "up")
         _do(*inside, "link", "set", "lo", "up")
@@ -122,12 +131,13 @@ class Box:
         script = (
             "set -e\nmount -t tmpfs -o mode=755 run /run\nmount -t tmpfs -o mode=755 lib /var/lib\n"
             f"mkdir -m 755 /run/sshd\n{mounts}"
+            f"install -m 644 {self._lab.folder}/client.pub /run/authorized\n"
             f'exec {SSHD} -D -e -f "$1"'
         )
         config = self._lab.folder / f"sshd-{self.name}"
         config.write_text(
             f"ListenAddress {self.address}\nHostKey {self._lab.host_key(self.name)}\n"
-            f"AuthorizedKeysFile {self._lab.folder}/client.pub\nStrictModes no\nUsePAM no\n"
+            "AuthorizedKeysFile /run/authorized\nStrictModes no\nUsePAM no\n"
             "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
             "PermitRootLogin prohibit-password\nPidFile none\nUseDNS no\n",
             encoding="ascii",
@@ -167,13 +177,18 @@ class Lab:
         self._key("client")
 
     def box(
-        self, name: str = "box", *, into: Sequence[tuple[Path, str]] = (), options: str = ""
+        self,
+        name: str = "box",
+        *,
+        into: Sequence[tuple[Path, str]] = (),
+        options: str = "",
+        behind: Box | None = None,
     ) -> Box:
         """A new host.  ``options`` are lines for its part of the client configuration, which
         come before the lab's own, so that they win."""
         number = len(self.boxes)
         self._options = options
-        box = Box(self, name, number, into)
+        box = Box(self, name, number, into=into, behind=behind)
         self.boxes.append(box)
         return box
 

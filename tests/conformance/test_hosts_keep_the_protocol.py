@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import functools
+import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,30 +47,44 @@ class Place:
         return self.host.run(["stat", "-L", "-c", "%F %a", path]).text.strip()
 
 
+SHELLS = ("dash", "bash", "busybox")
+"""What /bin/sh is on Debian, on Red Hat and SUSE, and on small machines."""
+
+
 @pytest.fixture(scope="module")
-def far(lab: Lab) -> Iterator[Host]:
-    """A machine behind a link, connected once: connecting takes longer than most tests."""
-    with SSHHost(lab.box().where, name="box") as host:
-        yield host
+def far(lab: Lab) -> Iterator[Callable[[str], Host]]:
+    """Machines behind a link, by what their shell is; connected once, which takes longer than
+    most tests do."""
+    with ExitStack() as stack:
+
+        @functools.cache
+        def connected(shell: str) -> Host:
+            program = shutil.which(shell)
+            if program is None:
+                pytest.skip(f"needs {shell}")
+            box = lab.box(shell, into=[(Path(program), os.path.realpath("/bin/sh"))])
+            return stack.enter_context(SSHHost(box.where, name=shell))
+
+        yield connected
 
 
 def a_place(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     here = tmp_path / "here"
     here.mkdir()
-    hosts = {"local": LocalHost, "fake": FakeHost, "ssh": lambda: request.getfixturevalue("far")}
-    host: Host = hosts[kind]()
+    kinds = {"local": LocalHost, "fake": FakeHost}
+    host: Host = kinds[kind]() if kind in kinds else request.getfixturevalue("far")(kind)
     there = f"{tmp_path}/there"
     assert host.run(["mkdir", "-p", there]).exit == 0
     yield Place(host, there, here)
     host.mark({})
 
 
-@pytest.fixture(params=["local", "fake", "ssh"])
+@pytest.fixture(params=["local", "fake", *SHELLS])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     yield from a_place(request.param, request, tmp_path)
 
 
-@pytest.fixture(params=["local", "ssh"])
+@pytest.fixture(params=["local", *SHELLS])
 def real(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """A place whose processes are the kernel's."""
     yield from a_place(request.param, request, tmp_path)
@@ -77,12 +94,12 @@ def is_a_host(host: Host) -> Host:
     return host
 
 
-def test_every_kind_is_a_host_to_the_type_checker(far: SSHHost) -> None:
-    kinds = [is_a_host(LocalHost()), is_a_host(FakeHost()), is_a_host(far)]
+def test_every_kind_is_a_host_to_the_type_checker(far: Callable[[str], Host]) -> None:
+    kinds = [is_a_host(LocalHost()), is_a_host(FakeHost()), far("dash")]
     assert [(host.name, host.remote) for host in kinds] == [
         ("local", False),
         ("fake", FakeHost().remote),
-        ("box", True),
+        ("dash", True),
     ]
 
 

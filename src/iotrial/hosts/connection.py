@@ -146,8 +146,7 @@ class Connection:
     def ask(self, request: Request[T]) -> T:
         """One round trip.  Raises what its parser raises, and HostUnreachable when there is no
         agent any more; then there never will be one on this connection."""
-        if self._lost:
-            raise self._unreachable()
+        self.check()
         self.rounds += 1
         sign = f"answered {self.rounds}"
         self._send(encoded(f"{request.text}\necho {sign!r}"), request.within)
@@ -244,6 +243,11 @@ class Connection:
     def lost(self) -> bool:
         return bool(self._lost)
 
+    def check(self) -> None:
+        """Raise HostUnreachable where the connection is known to be lost."""
+        if self._lost:
+            raise self._unreachable()
+
     def close(self) -> None:
         """End the agent, and the connection with every session over it."""
         for pipe in (self._in, self._out):
@@ -291,6 +295,8 @@ class Connection:
 
     def _last_words(self) -> str:
         text = (self._folder / "errors").read_text("utf-8", "replace").strip()
+        if not text and not self._greeted:  # nologin(8) says why on stdout
+            text = self._buffer.decode("utf-8", "replace").strip()
         return text.splitlines()[-1].strip() if text else ""
 
     def _unreachable(self) -> HostUnreachable:

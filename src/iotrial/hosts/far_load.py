@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from iotrial.errors import FileRefused, HostError, HostUnreachable
-from iotrial.hosts.agent import encoded, load, prelude, results, text_of
+from iotrial.hosts.agent import encoded, load, prelude, results, said, text_of
 from iotrial.hosts.complaints import missing
-from iotrial.hosts.connection import pipes
+from iotrial.hosts.connection import Connection, pipes
 from iotrial.hosts.process import drain, milliseconds
 from iotrial.hosts.steps import code_of
 
@@ -53,21 +53,22 @@ class Told:
 
 
 class FarProcess:
-    """A load, once :meth:`start` was called.  ``session`` is the local command for a shell there.
-    What lies in ``folder``, the controller's, goes with the load; what the load left there comes
-    back when it ended.  ``signalled`` signals the group of this number, gently or not.
+    """A load, once :meth:`start` was called, in a session over ``connection``.  What lies in
+    ``folder``, the controller's, goes with the load; what the load left there comes back when it
+    ended.  ``signalled`` signals the group of this number, gently or not.
     """
 
     def __init__(
         self,
         host: str,
-        session: Sequence[str],
+        connection: Connection,
         *,
         folder: Path,
         wakeup: int | None,
         signalled: Callable[[int, bool], None],
     ) -> None:
         self._host = host
+        self._sign = connection.sign
         self._folder = folder
         self._wakeup = wakeup
         self._signalled = signalled
@@ -76,7 +77,7 @@ class FarProcess:
         self._sent = _files(folder)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed when the session ends)
         self._ssh = subprocess.Popen(
-            tuple(session),
+            connection.session("-s iotrial-load"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -90,7 +91,9 @@ class FarProcess:
 
         Raises :class:`~iotrial.errors.ToolMissing` for a program that is not installed there.
         """
-        text = prelude().encode() + encoded(load(there, self._sent, environment, argv))
+        sign = said("printf", "%s", self._sign.decode())
+        request = f"{sign}\n{load(there, self._sent, environment, argv)}"
+        text = prelude().encode() + encoded(request)
         with suppress(BrokenPipeError):
             self._in.write(text)
             self._in.close()
@@ -98,6 +101,7 @@ class FarProcess:
         while True:
             told = Told(self._data)
             try:
+                told.until(self._sign)  # behind what the login's files print
                 status, words = text_of(told)
                 break
             except EOFError:
@@ -147,9 +151,9 @@ class FarProcess:
         return self._out.fileno() in ready
 
     def _more(self) -> bool:
-        said = os.read(self._out.fileno(), 1 << 16)
-        self._data += said
-        return bool(said)
+        more = os.read(self._out.fileno(), 1 << 16)
+        self._data += more
+        return bool(more)
 
     def _finish(self) -> None:
         try:
@@ -174,11 +178,11 @@ class FarProcess:
         with suppress(subprocess.TimeoutExpired):
             self._ssh.wait(1.0)
         self._errors.seek(0)
-        said = self._errors.read().decode("utf-8", "replace").strip()
+        words = self._errors.read().decode("utf-8", "replace").strip()
         self._close()
         raise HostUnreachable(
             f"{self._host}: the session of the load ended before the load"
-            + (f": {said.splitlines()[-1].strip()}" if said else ""),
+            + (f": {words.splitlines()[-1].strip()}" if words else ""),
             advice="The guard there ends the load, or, when the host can be reached again,"
             " `iotrial restore` does.",
         )

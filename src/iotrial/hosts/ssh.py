@@ -12,7 +12,7 @@ import posixpath
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -118,11 +118,10 @@ class SSHHost:
     ) -> FarProcess:
         """As the protocol says: what lies in ``folder`` goes there with the load, and what the
         load left comes back.  Raises :class:`~iotrial.errors.ToolMissing`."""
-        if self._connection.lost:
-            self._ask(Request("", lambda _: None))
+        self._connection.check()
         process = FarProcess(
             self.name,
-            self._connection.session("-s iotrial-load"),
+            self._connection,
             folder=folder,
             wakeup=self._wakeup,
             signalled=self._signal,
@@ -158,21 +157,20 @@ class SSHHost:
 
     # -- guard and lock ---------------------------------------------------------------------------
 
-    def guard(self, argv: Sequence[str], *, every: float) -> AbstractContextManager[None]:
+    @contextmanager
+    def guard(self, argv: Sequence[str], *, every: float) -> Iterator[None]:
         """As the protocol says.  It is told who the agent is (``IOTRIAL_FENCE``), so that it can
         end that before it puts back: no late command comes through then."""
+        self._connection.check()
         fence = f"{self._connection.pid} {self._connection.ticks}"
         script = (
             "LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin\n"
             f"IOTRIAL_FENCE={shlex.quote(fence)}\n"
             f"export LC_ALL PATH IOTRIAL_FENCE\nexec {shlex.join(argv)}"
         )
-        return watching(
-            self.name,
-            self._connection.running(script),
-            every=every,
-            lost=lambda: self._connection.lost,
-        )
+        command = self._connection.running(script)
+        with watching(self.name, command, every=every, lost=lambda: self._connection.lost):
+            yield
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:

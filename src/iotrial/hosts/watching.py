@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import select
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO
@@ -56,11 +58,17 @@ def watching(
 
 
 def _await_ready(host: str, process: subprocess.Popen[bytes]) -> None:
-    said = b""
+    """Until the line ``ready``.  What a login's start-up files print before is passed over."""
     assert process.stdout is not None  # noqa: S101 (asked for above; for the type checker)
-    if select.select([process.stdout], [], [], READY_WITHIN)[0]:
-        said = process.stdout.readline()
-    if said.strip() == b"ready":
+    said, deadline = b"", time.monotonic() + READY_WITHIN
+    while b"ready" not in said.splitlines() or not said.endswith(b"\n"):
+        left = max(0.0, deadline - time.monotonic())
+        ready, _, _ = select.select([process.stdout], [], [], left)
+        more = os.read(process.stdout.fileno(), 4096) if ready else b""
+        if not more:
+            break
+        said += more
+    else:
         return
     process.kill()
     _, complaint = process.communicate()
