@@ -11,6 +11,7 @@ not kept.
 from __future__ import annotations
 
 import argparse
+import importlib
 import itertools
 import json
 import os
@@ -27,13 +28,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from _relay import relay
+
 from iotrial.execute.bench import Bench
 from iotrial.execute.identity import identify
 from iotrial.execute.journal import open_journal
 from iotrial.execute.restore import boot_id
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import journal_folder
+from iotrial.hosts.ssh import SSHHost
 from iotrial.model.host import Host
+from iotrial.model.step import Look
 from iotrial.model.study import Study
 from iotrial.model.target import Aim, Target
 from iotrial.model.tunable import Setting
@@ -97,6 +102,19 @@ SYSCTLS = {
     "fs.lease-break-time": 1,
     "fs.mount-max": 1,
     "fs.nr_open": 1024,
+    "fs.inotify.max_user_watches": 1,
+    "fs.epoll.max_user_watches": 1,
+    "fs.pipe-user-pages-soft": 1,
+    "net.ipv4.tcp_orphan_retries": 1,
+    "net.ipv4.tcp_base_mss": 1,
+    "net.ipv4.tcp_limit_output_bytes": 4096,
+    "net.ipv4.tcp_probe_interval": 1,
+    "net.ipv4.tcp_probe_threshold": 1,
+    "net.ipv4.tcp_min_tso_segs": 1,
+    "net.ipv4.tcp_pacing_ss_ratio": 1,
+    "net.ipv4.tcp_pacing_ca_ratio": 1,
+    "net.ipv4.tcp_invalid_ratelimit": 4,
+    "net.ipv4.igmp_max_memberships": 1,
     "kernel.printk_ratelimit_burst": 1,
     "kernel.keys.gc_delay": 1,
     "kernel.hung_task_warnings": 1,
@@ -136,24 +154,27 @@ def loop(folder: Path) -> Iterator[str]:
         subprocess.run(("losetup", "--detach", path), check=True)
 
 
-def fifty(device: str) -> list[Setting]:
+def fifty(host: Host, device: str) -> list[Setting]:
     """Real settings of this kernel that freeze no queue, each at a value it does not have."""
+    knobs = [tunable(name) for name in (*(f"sysctl.{key}" for key in SYSCTLS), *QUEUE)]
+    steps = [*SYSCTLS.values(), *QUEUE.values()]
+    devices = ["" if knob.scope == "host" else device for knob in knobs]
+    probes = [knob.probe(where) for knob, where in zip(knobs, devices, strict=True)]
+    paths = [probe.path for probe in probes]
+    writable = host.run(["find", *paths, "-maxdepth", "0", "-writable"]).text.split("\n")
     found = []
-    for name, step in [*((f"sysctl.{k}", s) for k, s in SYSCTLS.items()), *QUEUE.items()]:
-        knob = tunable(name)
-        where = "" if knob.scope == "host" else device
-        path = Path(knob.probe(where).path)
-        if not path.exists():
-            continue
-        raw = path.read_bytes()
-        words = str(knob.observe(raw)).split()
+    for knob, step, where, answer in zip(
+        knobs, steps, devices, host.batch([Look(probe) for probe in probes]), strict=True
+    ):
+        if answer.errno or knob.probe(where).path not in writable:
+            continue  # another kernel, or the parameters of another network namespace
+        words = str(knob.observe(answer.raw)).split()
         raised = [" ".join([*words[:-1], str(int(words[-1]) + by)]) for by in (step, -step)]
-        taken = [value for value in raised if not knob.domain(raw).refusal(value)]
-        found.append(Setting(where, name, taken[0]))
+        taken = [value for value in raised if not knob.domain(answer.raw).refusal(value)]
+        found.append(Setting(where, knob.name, taken[0]))
     if len(found) < COUNT:
         raise SystemExit(f"this kernel has only {len(found)} of the settings that are changed here")
-    # Those of the queue are last in the table, and are to be among them.
-    return found[len(QUEUE) :][-COUNT:] if len(found) - len(QUEUE) >= COUNT else found[-COUNT:]
+    return found[-COUNT:]  # those of the queue are among them
 
 
 def bench(host: Host, study: Study, device: str, number: int) -> Bench:
@@ -166,29 +187,54 @@ def bench(host: Host, study: Study, device: str, number: int) -> Bench:
     return Bench(host, study, journal, aims={"disk": aim})
 
 
-def cycle(host: Host, study: Study, wanted: Sequence[Setting], number: int) -> dict[str, float]:
-    """Seconds of each part of one treatment's settings, from the first read to the last."""
+@dataclass(frozen=True)
+class Cycle:
+    """Seconds and round trips by part, and ``all``; ``fsync`` is a part of ``own``."""
+
+    seconds: dict[str, float]
+    rounds: dict[str, float]
+
+
+PARTS = ("own", "apply", "restore")
+
+
+class Counted:
+    """The parts of one cycle in seconds and, over SSH, in round trips."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.marks = [self._now()]
+
+    def _now(self) -> tuple[float, float]:
+        return time.perf_counter(), getattr(self._host, "rounds", 0)
+
+    def mark(self) -> None:
+        self.marks.append(self._now())
+
+    def parts(self, what: int) -> dict[str, float]:
+        """What (0: seconds, 1: round trips) each part and all of it took."""
+        steps = [later[what] - former[what] for former, later in itertools.pairwise(self.marks)]
+        return {**dict(zip(PARTS, steps, strict=True)), "all": sum(steps)}
+
+
+def cycle(host: Host, study: Study, wanted: Sequence[Setting], number: int) -> Cycle:
+    """One treatment's settings, from the first read of the group to the last read-back."""
     made = bench(host, study, max(setting.device for setting in wanted), number)
     names: dict[str, list[str]] = {}
     for setting in wanted:
         names.setdefault(setting.device, []).append(setting.tunable)
-    marks = [time.perf_counter()]
+    counted = Counted(host)
     try:
         with synced() as waited:
             made.own_groups(names)
-        marks.append(time.perf_counter())
+        counted.mark()
         made.hold(wanted)
     finally:
-        marks.append(time.perf_counter())
+        counted.mark()
         made.release()
-        marks.append(time.perf_counter())
+        counted.mark()
         host.remove(made.journal.path)
-    parts = dict(zip(("own", "apply", "restore"), _steps(marks), strict=True))
-    return {**parts, "fsync": sum(waited), "all": marks[-1] - marks[0]}
-
-
-def _steps(marks: list[float]) -> list[float]:
-    return [later - earlier for earlier, later in itertools.pairwise(marks)]
+    return Cycle(counted.parts(0) | {"fsync": sum(waited)}, counted.parts(1))
 
 
 @contextmanager
@@ -209,7 +255,7 @@ def synced() -> Iterator[list[float]]:
 
 
 def local(host: Host, study: Study, wanted: list[Setting], rounds: int) -> list[Figure]:
-    seen = [cycle(host, study, wanted, number) for number in range(rounds + 2)]
+    seen = [cycle(host, study, wanted, number).seconds for number in range(rounds + 2)]
     seen = seen[2:]  # the first ones read programs and files from the disk
     middle = {part: 1000 * statistics.median(s[part] for s in seen) for part in seen[0]}
     return [
@@ -219,6 +265,44 @@ def local(host: Host, study: Study, wanted: list[Setting], rounds: int) -> list[
         Figure("  apply and read back", middle["apply"]),
         Figure("  restore and read back", middle["restore"]),
         Figure("  the slowest of them", 1000 * max(s["all"] for s in seen)),
+    ]
+
+
+def far(study: Study, device: str, folder: Path, rounds: int) -> list[Figure]:
+    """The same over SSH, to a network namespace behind a link of DELAY seconds each way."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+    labs = importlib.import_module("lab")
+
+    if missing := labs.why_not():
+        print(f"over SSH: {missing}", file=sys.stderr)
+        return [Figure("over SSH: not measured, see above", 0.0, "", kept=False)]
+    (folder / "lab").mkdir()
+    lab = labs.Lab(folder / "lab")
+    try:
+        box = lab.box()
+        with relay(box.address, 22, DELAY) as port:
+            config = folder / "far"
+            config.write_text(
+                f"Host far\nPort {port}\nHostKeyAlias {box.address}\nHostName 127.0.0.1\n"
+                + lab.config.read_text().partition("HostName")[2].partition("\n")[2]
+            )
+            with SSHHost(f"-F {config} far", name="far") as host:
+                wanted = fifty(host, device)
+                count = max(5, rounds // 4)
+                seen = [cycle(host, study, wanted, number) for number in range(count + 1)][1:]
+    finally:
+        lab.close()
+    most = {part: max(each.rounds[part] for each in seen) for part in seen[0].rounds}
+    middle = {p: statistics.median(each.seconds[p] for each in seen) for p in seen[0].rounds}
+    trip = 2 * DELAY
+    return [
+        _at_most(f"{COUNT} settings over SSH: round trips to apply", most["apply"], 3),
+        _at_most("  to restore", most["restore"], 3),
+        _at_most("  in all, with reading the group and the journal", most["all"], 6),
+        _at_most("  time in all / a round trip of 50 ms: median", middle["all"] / trip, 6.5),
+        Figure("    apply", middle["apply"] / trip),
+        Figure("    restore", middle["restore"] / trip),
+        Figure("    group and journal, once a study", middle["own"] / trip),
     ]
 
 
@@ -250,7 +334,7 @@ def freezing(host: Host, study: Study, device: str, pairs: int) -> list[Figure]:
             if each == "bare":
                 bare.append(_bare(table))
             else:
-                ours.append(cycle(host, study, wanted, 10_000 + number)["all"])
+                ours.append(cycle(host, study, wanted, 10_000 + number).seconds["all"])
     ratio = statistics.median(a / b for a, b in zip(ours, bare, strict=True))
     return [
         _at_most(f"freezing writes, ours / bare: median of {pairs} pairs", ratio, 1.2),
@@ -330,10 +414,11 @@ def main() -> int:
 
     try:
         with loop(folder) as device:
-            wanted = fifty(device)
+            wanted = fifty(host, device)
             ours = show(lambda: local(host, study, wanted, asked.rounds))[0].value
             show(lambda: freezing(host, study, device, asked.pairs))
             show(lambda: tuned(wanted, ours, folder))
+            show(lambda: far(study, device, folder, asked.rounds))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return 0 if kept else 1
