@@ -159,7 +159,7 @@ def test_nothing_is_owed_on_a_machine_that_was_left_alone(
 ) -> None:
     assert run(capsys, "restore", "--pretend") == (
         0,
-        {"format": 1, "done": [], "notes": [], "owed": []},
+        {"format": 1, "done": [], "notes": [], "owed": [], "guard": []},
     )
     assert run(capsys, "status", "--pretend")[0] == 0
 

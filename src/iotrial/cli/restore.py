@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
+from rich.text import Text
 
 from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
-from iotrial.execute.restore import Payment, forget, restore
-from iotrial.hosts.places import journal_folder, lock_path, unseen
+from iotrial.execute.guard import locked
+from iotrial.execute.restore import Payment, forget, read_reports, restore
+from iotrial.hosts.places import journal_folder, unseen
 
 
 @click.command()
@@ -32,20 +36,24 @@ def command(output: Output, host: str | None, *, forgotten: bool, pretend: bool)
     """
     with (
         machine(pretend=pretend, place=place_of(host), purpose="restore") as here,
-        here.lock(lock_path(here)),
+        locked(here),
     ):
+        told = read_reports(here, journal_folder(here))
+        for line in told:
+            output.answer(Text(line))
         if forgotten:
             payment = forget(here, journal_folder(here))
         else:
             payment = restore(here, journal_folder(here))
         blind = unseen(here)
-    _say(output, payment)
+    _say(output, payment, told)
     if blind:
         output.note(blind)
 
 
-def _say(output: Output, payment: Payment) -> None:
-    output.document({"done": payment.done, "notes": payment.notes, "owed": payment.owed})
+def _say(output: Output, payment: Payment, told: Sequence[str]) -> None:
+    said = {"done": payment.done, "notes": payment.notes, "owed": payment.owed}
+    output.document({**said, "guard": list(told)})
     for line in payment.done:
         output.answer(line)
     for line in payment.notes:

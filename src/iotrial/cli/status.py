@@ -12,6 +12,7 @@ from rich.text import Text
 from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.execute.journal import Session, sessions
+from iotrial.execute.restore import read_reports
 from iotrial.hosts.places import holder, journal_folder, unseen
 from iotrial.model.results import Results
 from iotrial.model.trial import treatment_text
@@ -40,10 +41,13 @@ def command(output: Output, what: str | None, *, pretend: bool) -> int:
     place = place_of(what)
     with machine(pretend=pretend, place=place) as here:
         owing = sessions(here, journal_folder(here))
+        told = read_reports(here, journal_folder(here))
         running = holder(here)
         blind = unseen(here)
-    document = {"host": place.name, "running": running, "unseen": blind}
+    document = {"host": place.name, "running": running, "unseen": blind, "guard": list(told)}
     output.document({**document, "sessions": [_session(each) for each in owing]})
+    for line in told:
+        output.answer(Text(line))
     if running:
         output.answer(f"iotrial is at work here: {running}. What it holds, it gives back:")
     for each in owing:

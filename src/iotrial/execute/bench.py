@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from iotrial.errors import HostUnreachable, OwedError
+from iotrial.execute.guard import guarded, lease_of
 from iotrial.execute.identity import BLOCK, identify, witnesses
 from iotrial.execute.journal import Journal, MadeDebt, SettingsDebt, open_journal, read_session
 from iotrial.execute.load import TOKEN
@@ -24,7 +25,7 @@ from iotrial.execute.restore import Payment, boot_id, pay
 from iotrial.execute.targets import doubts, lay_out, ready
 from iotrial.execute.topology import topology
 from iotrial.execute.tuning import Group, apply, put_back, read_back, scope_of, snapshots
-from iotrial.hosts.places import journal_folder
+from iotrial.hosts.places import journal_folder, lock_path
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
 from iotrial.model.study import Study
@@ -137,23 +138,24 @@ def open_bench(host: Host, study: Study, *, results: Path, payment: Payment) -> 
     folder = journal_folder(host)
     token = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
     journal = open_journal(host, folder, _header(host, study, results, token))
-    host.mark({TOKEN: token})
-    bench = Bench(host, study, journal)
-    try:
-        for target in study.targets:
-            bench.aims[target.name] = _make_ready(bench, target)
-            bench.topologies[target.name] = topology(host, bench.aims[target.name])
-        yield bench
-    finally:
-        with _within_reach(bench):
-            host.mark({})
-            pay(host, read_session(journal.path, host.read(journal.path)), payment)
-        if payment.owed:
-            raise OwedError(
-                f"{host.name}: {len(payment.owed)} things could not be put back:",
-                owed=payment.owed,
-                advice="Mend what is named above, then run: iotrial restore",
-            )
+    with guarded(host, journal, lock_path(host), lease_of(host, study.place.lease)):
+        host.mark({TOKEN: token})
+        bench = Bench(host, study, journal)
+        try:
+            for target in study.targets:
+                bench.aims[target.name] = _make_ready(bench, target)
+                bench.topologies[target.name] = topology(host, bench.aims[target.name])
+            yield bench
+        finally:
+            with _within_reach(bench):
+                host.mark({})
+                pay(host, read_session(journal.path, host.read(journal.path)), payment)
+            if payment.owed:
+                raise OwedError(
+                    f"{host.name}: {len(payment.owed)} things could not be put back:",
+                    owed=payment.owed,
+                    advice="Mend what is named above, then run: iotrial restore",
+                )
 
 
 @contextmanager

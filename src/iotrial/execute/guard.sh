@@ -227,10 +227,12 @@ pay() {
     esac
     read -r now </proc/sys/kernel/random/boot_id
     if [ -n "$boot" ] && [ "$boot" != "$now" ]; then
-        tell note 'rebooted since: its settings went back to its own values, and none is written'
-    else
-        each_of "$devices" settle
+        tell note 'rebooted since: only what outlives a reboot is written'
+        rebooted=1
     fi
+    due=
+    each_of "$devices" settle
+    put_back
     each_of "$made" unmake
 }
 
@@ -273,6 +275,7 @@ apart() {
 survey() {
     format=
     boot=
+    rebooted=
     devices=
     values=
     made=
@@ -302,7 +305,7 @@ sort_in() {
             [ $# -ge 3 ] && [ $(($# % 2)) -eq 1 ] || return
             ! first "device|${rest%%|*}" || devices=$devices$line$nl
             ;;
-        value)
+        value | durable)
             shift
             counted "$@" || return
             name=${rest%%|*}
@@ -344,16 +347,21 @@ number() {
 
 # --- settings -----------------------------------------------------------------------------------
 
-# settle device NAME IDENTITY PATH CONTENT PATH CONTENT …
+# settle device NAME IDENTITY PATH CONTENT PATH CONTENT …: `due` gets the values of this device,
+# unless it is gone, or another one.
 settle() {
     rest=${line#*|}
     owner=${rest%%|*}
     mine=
     IFS=$nl
     for entry in $values; do
-        case $entry in "value|$owner|"*) mine=$mine$entry$nl ;; esac
+        case $entry in
+            "value|$owner|"*) [ -n "$rebooted" ] || mine=$mine$entry$nl ;;
+            "durable|$owner|"*) mine=$mine$entry$nl ;;
+        esac
     done
     IFS=$blanks
+    [ -n "$mine" ] || return
     name=$2
     if [ -n "$3" ] && [ ! -e "/sys/block/$name" ]; then
         tell note "$name is gone, and its settings went with it"
@@ -361,7 +369,6 @@ settle() {
     fi
     shift 3
     while [ $# -gt 1 ]; do
-        RAW=
         take "$1" || RAW=
         pick text ''
         [ "$VALUE" = "$2" ] || {
@@ -372,14 +379,20 @@ settle() {
         }
         shift 2
     done
+    due=$due$mine
+}
+
+# All devices together, in the order of the journal: what moves others goes back first.
+put_back() {
     changed=
     refused=$nl
     for _ in 1 2 3; do # PASSES in execute/tuning.py
-        each_of "$mine" hold
+        each_of "$due" hold
         left=
-        each_of "$mine" check
+        each_of "$due" check
         [ -n "$left" ] || break
     done
+    each_of "$due" tidy
     conclude
 }
 
@@ -443,16 +456,19 @@ observe() {
 hold() {
     as_was "$@" && return
     case $nl$changed in *"$nl$setting$nl"*) ;; *) changed=$changed$setting$nl ;; esac
+    why=
+    each_act act "$@" || refused="$refused$setting: ${why##*: }$nl"
+}
+
+# each_act VERB value …: the verb gets KIND PATH DATA N ARGV… of each act, and more words behind.
+each_act() {
+    doing=$1
     shift 9
-    shift "$words"
+    shift "$(($1 + 1))"
     acts=$1
     shift
     while [ "$acts" -gt 0 ]; do
-        why=
-        act "$@" || {
-            refused="$refused$setting: ${why##*: }$nl"
-            return
-        }
+        "$doing" "$@" || return
         words=$4
         shift 4
         shift "$words"
@@ -460,7 +476,6 @@ hold() {
     done
 }
 
-# act KIND PATH DATA N ARGV… …
 act() {
     case $1 in
         write) why=$(put "$2" "$3" 2>&1) ;;
@@ -475,6 +490,15 @@ act() {
             }
             ;;
     esac
+}
+
+# What a death in the middle of a save leaves.
+tidy() {
+    each_act tidy_act "$@"
+}
+
+tidy_act() {
+    case $1 in save | remove) run rm -f -- "${2%/*}/.${2##*/}.new" ;; esac
 }
 
 check() {

@@ -6,20 +6,23 @@ journal file goes.  Every step may be done twice; a crash in the middle is paid 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from iotrial.errors import IotrialError, OwedError, TargetRefused
+from iotrial.execute import look
 from iotrial.execute.debris import unmake
 from iotrial.execute.identity import identify
-from iotrial.execute.journal import Session, SettingsDebt, made_name, sessions
+from iotrial.execute.journal import REPORT, Session, SettingsDebt, made_name, sessions
 from iotrial.execute.load import end_loads
 from iotrial.execute.tuning import put_back
 from iotrial.hosts.steps import beside, reads
 from iotrial.model.host import Host
-from iotrial.model.step import Look
+from iotrial.model.step import Look, Probe
 from iotrial.model.tunable import Owed
 
+_ASIDE = ("owed", "note")
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -110,7 +113,9 @@ def _gone(host: Host, device: str) -> bool:
 
 def _stranger(host: Host, debt: SettingsDebt) -> str:
     """Why the device that has this name now is not the one that was changed, or ''."""
-    if debt.identity is None or _gone(host, debt.device):
+    if debt.identity is None:
+        return _other(host, debt)
+    if _gone(host, debt.device):
         return ""
     try:
         now = identify(host, f"/dev/{debt.device}")
@@ -121,6 +126,57 @@ def _stranger(host: Host, debt: SettingsDebt) -> str:
     was = ", ".join(f"{kind} {value}" for kind, value in debt.identity.stable)
     found = ", ".join(f"{kind} {value}" for kind, value in now.stable)
     return f"{debt.device} is another disk now: it was {was}; it is {found}"
+
+
+def _other(host: Host, debt: SettingsDebt) -> str:
+    """The same for what has no identity but its witnesses, such as an interface."""
+    probes = [Probe(path) for path, _ in debt.witnesses]
+    answers = host.batch([Look(probe) for probe in probes])
+    for (path, was), probe, answer in zip(debt.witnesses, probes, answers, strict=True):
+        if (now := reads(probe, answer)) != was:
+            return f"{debt.device} is another one now: {path} read {was}, and reads {now}"
+    return ""
+
+
+def reports(host: Host, folder: str) -> tuple[str, ...]:
+    """What guards did there since anybody asked: for each a line in words, and below it, set in,
+    what it could not do and why."""
+    return tuple(line for path in _report_files(host, folder) for line in _report(host, path))
+
+
+def read_reports(host: Host, folder: str) -> tuple[str, ...]:
+    """The same, told once: they are gone then."""
+    lines = reports(host, folder)
+    for path in _report_files(host, folder):
+        host.remove(path)
+    return lines
+
+
+def _report_files(host: Host, folder: str) -> list[str]:
+    return [f"{folder}/{name}" for name in look.names(host, folder) if name.endswith(REPORT)]
+
+
+def _report(host: Host, path: str) -> list[str]:
+    return in_words(look.content(host, path).decode("utf-8", "replace"))
+
+
+def in_words(report: str) -> list[str]:
+    r"""A guard's report (the first line says when and why, the others are ``KIND: WORDS``).  One
+    that did not fit on the disk says less.
+
+    >>> in_words("2026-11-21 12:03:11, the controller died\nvalue: a=1\nvalue: b=2\n")
+    ['the guard restored at 2026-11-21 12:03:11, the controller died: 2 values']
+    """
+    head, *rest = report.splitlines() or [""]
+    told = [line.partition(": ")[::2] for line in rest]
+    counts = Counter(kind for kind, _ in told if kind not in _ASIDE)
+    done = [
+        f"{n} {kind}{'es' if kind == 'process' else 's'}" if n > 1 else f"1 {kind}"
+        for kind, n in counts.items()
+    ]
+    aside = [f"  {kind}: {words}" for kind, words in told if kind in _ASIDE]
+    when = f" at {head}" if head else ", and could not write down what"
+    return [f"the guard restored{when}: {', '.join(done) or 'nothing had to be done'}", *aside]
 
 
 def forget(host: Host, folder: str) -> Payment:

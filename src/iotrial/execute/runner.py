@@ -16,6 +16,7 @@ from iotrial import store as stores
 from iotrial.execute import cgroups
 from iotrial.execute.bench import Bench, open_bench
 from iotrial.execute.facts import gather, numbers
+from iotrial.execute.guard import locked
 from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.offer import offer, wants
@@ -27,9 +28,9 @@ from iotrial.execute.preflight import (
     rehearse,
     same_kernel,
 )
-from iotrial.execute.restore import Payment, restore
+from iotrial.execute.restore import Payment, read_reports, restore
 from iotrial.execute.trial import Limits, execute_trial
-from iotrial.hosts.places import journal_folder, lock_path
+from iotrial.hosts.places import journal_folder
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
 from iotrial.model.results import Results
@@ -97,7 +98,9 @@ def execute_study(
     stores.check(folder, study)
     payment = Payment()
     stopped = ""
-    with host.lock(lock_path(host)):
+    with locked(host):
+        for line in read_reports(host, journal_folder(host)):
+            watcher.said(line)
         for line in restore(host, journal_folder(host)).done:
             watcher.said(f"owed from an earlier run: {line}")
         with open_bench(host, study, results=folder, payment=payment) as bench:
