@@ -269,41 +269,50 @@ def local(host: Host, study: Study, wanted: list[Setting], rounds: int) -> list[
 
 
 def far(study: Study, device: str, folder: Path, rounds: int) -> list[Figure]:
-    """The same over SSH, to a network namespace behind a link of DELAY seconds each way."""
+    """The same over SSH, to a network namespace near by, and behind a link of DELAY seconds each
+    way: what the link adds shows how often it is crossed, whoever counts."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
     labs = importlib.import_module("lab")
-
     if missing := labs.why_not():
         print(f"over SSH: {missing}", file=sys.stderr)
         return [Figure("over SSH: not measured, see above", 0.0, "", kept=False)]
     (folder / "lab").mkdir()
     lab = labs.Lab(folder / "lab")
+    count = max(5, rounds // 4)
     try:
         box = lab.box()
-        with relay(box.address, 22, DELAY) as port:
-            config = folder / "far"
-            config.write_text(
-                f"Host far\nPort {port}\nHostKeyAlias {box.address}\nHostName 127.0.0.1\n"
-                + lab.config.read_text().partition("HostName")[2].partition("\n")[2]
-            )
-            with SSHHost(f"-F {config} far", name="far") as host:
-                wanted = fifty(host, device)
-                count = max(5, rounds // 4)
-                seen = [cycle(host, study, wanted, number) for number in range(count + 1)][1:]
+        near, late = (_over(study, device, (lab, box), delay, count) for delay in (0.0, DELAY))
     finally:
         lab.close()
-    most = {part: max(each.rounds[part] for each in seen) for part in seen[0].rounds}
-    middle = {p: statistics.median(each.seconds[p] for each in seen) for p in seen[0].rounds}
-    trip = 2 * DELAY
+    most = {part: max(each.rounds[part] for each in late) for part in late[0].rounds}
+    here, there = (
+        {p: statistics.median(each.seconds[p] for each in seen) for p in most}
+        for seen in (near, late)
+    )
+    crossed = {part: (there[part] - here[part]) / (2 * DELAY) for part in most}
     return [
         _at_most(f"{COUNT} settings over SSH: round trips to apply", most["apply"], 3),
         _at_most("  to restore", most["restore"], 3),
         _at_most("  in all, with reading the group and the journal", most["all"], 6),
-        _at_most("  time in all / a round trip of 50 ms: median", middle["all"] / trip, 6.5),
-        Figure("    apply", middle["apply"] / trip),
-        Figure("    restore", middle["restore"] / trip),
-        Figure("    group and journal, once a study", middle["own"] / trip),
+        _at_most(f"  what {2000 * DELAY:g} ms a trip add, in trips", crossed["all"], 6.5),
+        *(Figure(f"    of it {part}", crossed[part]) for part in PARTS),
+        Figure("  time without that link (ms)", 1000 * here["all"]),
+        Figure("  time with it (ms)", 1000 * there["all"]),
     ]
+
+
+def _over(study: Study, device: str, far_side: Any, delay: float, count: int) -> list[Cycle]:  # noqa: ANN401
+    """Cycles on a box of a lab, through a relay."""
+    lab, box = far_side
+    with relay(box.address, 22, delay) as port:
+        config = lab.folder / f"through-{port}"
+        config.write_text(
+            f"Host far\nPort {port}\nHostKeyAlias {box.address}\nHostName 127.0.0.1\n"
+            + lab.config.read_text().partition("HostName")[2].partition("\n")[2]
+        )
+        with SSHHost(f"-F {config} far", name="far") as host:
+            wanted = fifty(host, device)
+            return [cycle(host, study, wanted, number) for number in range(count + 1)][1:]
 
 
 def four(device: str) -> dict[str, tuple[str, str, str]]:
