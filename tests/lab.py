@@ -99,6 +99,9 @@ class Box:
         return [int(pid) for pid in _do("ip", "netns", "pids", self._space).split()]
 
     def close(self) -> None:
+        # Orphaned connections keep a namespace alive for minutes, but not a link that is deleted.
+        with suppress(AssertionError):
+            _do(*self._outside, "link", "delete", self._veth)
         for _ in range(100):
             left = self.processes()
             for pid in left:
@@ -209,7 +212,7 @@ class Lab:
             )
 
     def close(self) -> None:
-        for box in self.boxes:
+        for box in reversed(self.boxes):
             box.close()
         self.boxes.clear()
 

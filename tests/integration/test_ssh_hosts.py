@@ -197,8 +197,9 @@ def user_box(lab: Lab, folder: Path, name: str, rule: str, login: str = "/bin/ba
         (folder / file).chmod(0o440 if file == "sudoers" else 0o644)
         into.append((folder / file, str(real)))
     box = lab.box(name, into=into, options="User ana")
+    talkative = "echo welcome; echo hello >&2; export XDG_RUNTIME_DIR=/run/ana"
     box.run("install", "-d", "-o", "4242", "-m", "700", "/run/ana")
-    box.run("sh", "-c", "echo 'echo welcome; echo hello >&2' >/run/ana/.bashrc")
+    box.run("sh", "-c", f"echo '{talkative}' >/run/ana/.bashrc")
     return box
 
 
@@ -237,6 +238,7 @@ def test_a_user_who_may_not_stays_who_he_is(lab: Lab, tmp_path: Path) -> None:
         assert "user 4242" in host.unprivileged
         assert host.run(["id", "-u"]).text == "4242\n"
         assert state_places(host).files == "/run/ana/.local/state/iotrial/files"
+        assert state_places(host).lock == "/run/ana/iotrial/lock"
         with host.lock(state_places(host).lock):
             pass
         with pytest.raises(FileRefused) as caught:
@@ -318,9 +320,10 @@ def test_an_agent_that_is_killed_frees_the_lock_and_its_guard_fires(
         ], "what the killed one left is gone"
 
 
-def test_a_controller_that_is_killed_frees_the_lock(box: Box, host: SSHHost) -> None:
+def test_a_controller_that_is_killed_frees_the_lock(lab: Lab, box: Box, host: SSHHost) -> None:
     command = [sys.executable, "-c", FAR_HOLDER, LOCK, box.where]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as controller:
+    environment = {**os.environ, "TMPDIR": str(lab.folder)}  # what it leaves goes with the lab
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as controller:
         assert controller.stdout is not None
         assert controller.stdout.readline() == b"held\n"
         with pytest.raises(LockedError, match=r"pid \d+ \(night\) holds"):
