@@ -214,3 +214,22 @@ def test_what_could_not_be_mounted_again_is_never_unmounted(tmp_path: Path) -> N
     finally:
         for place in (bound, memory):
             subprocess.run(["umount", str(place)], check=False)
+
+
+@pytest.mark.usefixtures("state")
+def test_a_copy_in_another_mount_namespace_is_told_of(point: str) -> None:
+    """It would keep the file system alive with its options, as a container does."""
+    name, value = ("data", "journal") if kind(point) == "ext4" else ("logbufs", "4")
+    before = options(point)
+    bench = owning([f"mount.{name}"], point)
+    other = subprocess.Popen(["unshare", "-m", "sh", "-c", "echo; exec sleep 60"], stdout=-1)
+    try:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(SettingRefused, match=rf"elsewhere too.* {other.pid}:"):
+            bench.hold([Setting(point, f"mount.{name}", value)])
+    finally:
+        other.kill()
+        other.communicate()
+    assert options(point) == before
+    pay()

@@ -102,8 +102,9 @@ def _aim(host: Host, study: Study, target: Target, notes: list[str]) -> Aim:
     """A target's aim.  A loop device is not made: another one stands in to be asked what its
     queue takes."""
     if target.kind != "loop":
-        if target.made:
+        if target.create or target.mount:
             notes.append(f"target {target.name} is made by the study: it could not be looked at")
+        if target.made:
             return expected(host, target)
         return ready(host, target, reach_of(study))
     try:

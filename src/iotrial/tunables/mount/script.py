@@ -56,11 +56,22 @@ again() {{ # may it be unmounted?
     esac
 }}
 leave() {{
-    said=$(umount "$point" 2>&1) && return
+    number=$(findmnt -n -o MAJ:MIN --mountpoint "$point" | tr -d ' ')
+    if said=$(umount "$point" 2>&1); then
+        alone
+        return
+    fi
     case $said in
         *busy*) no "$point is in use, see fuser -vm $point: Device or resource busy" ;;
         *) no "$(printf '%s' "$said" | tr '\\n' ' '): Input/output error" ;;
     esac
+}}
+alone() {{ # mounted anywhere else, as in a container, a file system lives on with its options
+    case $type in nfs | nfs4) return ;; esac
+    other=$(grep -ls " $number " /proc/[0-9]*/mountinfo | tr -dc '0-9\\n' | head -n 1)
+    [ -n "$other" ] || return 0
+    enter "$options"
+    no "$source is mounted elsewhere too, seen by process $other: Device or resource busy"
 }}
 full() {{ # LIST: strictatime is never shown, and without a word for it relatime is meant
     case ,$1, in

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from iotrial.hosts.fake.commands import COMMANDS
+from iotrial.hosts.fake.commands import COMMANDS, program_of
 from iotrial.hosts.fake.machine import Machine
 from iotrial.hosts.fake.part import Control, Program, Said
 
@@ -138,6 +138,7 @@ class Mounts:
             "mount": Program(self._mount, changes=True),
             "umount": Program(self._umount, changes=True),
             "mkfs.ext4": Program(self._mkfs, changes=True),
+            "iotrial-remove": Program(self._remove, changes=True),
             "iotrial-wipe": Program(self._wipe, changes=True),
             "iotrial-mounted": Program(self._look, changes=False),
             "iotrial-mount": Program(self._set, changes=True, torn=self._unmounted),
@@ -234,6 +235,12 @@ class Mounts:
             return COMMANDS["blkid"].command(machine, words, stdin)
         told = f"DEVNAME={words[-1]}\nUUID={found.uuid}\nTYPE={found.kind}\nUSAGE=filesystem\n"
         return Said(0, told)
+
+    def _remove(self, machine: Machine, words: Sequence[str], stdin: bytes) -> Said:
+        at, *argv = _arguments(words)
+        program = program_of(machine, argv)
+        said = program.command(machine, argv[1:], stdin) if program else Said(127)
+        return said if said.exit and machine.kind(at) else Said()
 
     def _wipe(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
         node, uuid = _arguments(words)
