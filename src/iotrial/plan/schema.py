@@ -180,12 +180,14 @@ class TargetTable(_Table):
         examples=["S4X1N0K123456", "/data/old.dat"],
     )
     mount: MountTable | None = Field(
-        None, description="Mounted before the study, unmounted after it.", examples=[{
+        None, description="Mounted at the directory (made if missing) before the study, unmounted after "
+        "it.", examples=[{
             "source": "srv:/export", "type": "nfs"}],
     )  # fmt: skip
     create: list[Argv] = Field(
         default_factory=list,
-        description="Commands that make the target; owed until `remove` ran.",
+        description="Commands that make the target, which must not be there before; owed until "
+        "`remove` ran.  A device made so may be armed by its path.",
         examples=[[["mdadm", "--create", "/dev/md0", "--level=1"]]],
     )
     remove: Argv | list[Argv] = Field(
@@ -193,7 +195,13 @@ class TargetTable(_Table):
         description="Command or commands that remove it again.",
         examples=[["mdadm", "--stop", "/dev/md0"]],
     )
-    filesystem: str = Field("", description="File system made on the device.", examples=["ext4"])
+    filesystem: str = Field(
+        "",
+        description="File system made on the device (which must be armed) or the loop device, "
+        "mounted in a folder that the load then works in, and wiped afterwards: ext2, ext3, ext4, "
+        "xfs, btrfs.",
+        examples=["ext4"],
+    )
 
 
 class WorkloadTable(_Table):

@@ -1,0 +1,148 @@
+"""Making targets on the fake machine: what is owed before what, what is refused before anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from iotrial.errors import IotrialError, TargetRefused, TrialError
+from iotrial.execute.making import MKFS, Site, make
+from iotrial.execute.outline import outline
+from iotrial.hosts.fake import FakeHost
+from iotrial.hosts.fake.parts.mount import EXT4
+from iotrial.model.target import FILESYSTEMS, MOUNT_POINT, Mounting, Target
+from iotrial.model.tool import Reach
+from iotrial.plan.load import parse_study
+
+READS, WRITES = Reach(reads=True, writes=False), Reach(reads=True, writes=True)
+FAKE0 = Target("disk", "device", "FAKE0000", destroy="FAKE0000", filesystem="ext4")
+NAS = Target("nas", "directory", "/mnt/new/deep", mount=Mounting("srv:/x/", "nfs", "soft"))
+
+
+def site(host: FakeHost) -> Site:
+    """The journal is the host's own log, so that it stands between the acts."""
+    return Site(
+        host, lambda debt: host.log.append(f"owe {debt.what} {sorted(debt.plan.values())}"), "t"
+    )
+
+
+def acts(host: FakeHost) -> list[str]:
+    """What was owed and done, a word or two of each."""
+    return [" ".join(line.split()[:2]) for line in host.log]
+
+
+def test_everything_is_owed_before_it_is_made() -> None:
+    host = FakeHost()
+    host.machine.make_folder("/var/lib/iotrial", 0o700)
+    make(site(host), FAKE0, WRITES)
+    assert acts(host) == [
+        "owe command", "mkfs.ext4 -q",
+        "owe folder", "mkdir /var/lib/iotrial/files",
+        "owe folder", "mkdir /var/lib/iotrial/files/iotrial-t",
+        "owe mount", "mount -t",
+    ]  # fmt: skip
+
+
+def test_a_mount_is_owed_by_each_name_the_kernel_may_give_it() -> None:
+    host = FakeHost()
+    here = site(host)
+    aim = make(here, NAS, READS)
+    assert (aim.path, aim.device) == ("/mnt/new/deep", "")
+    assert acts(host)[:4] == ["owe folder", "mkdir /mnt/new", "owe folder", "mkdir /mnt/new/deep"]
+    assert [line for line in host.log if "owe mount" in line] == [
+        "owe mount ['/mnt/new/deep', 'srv:/x/']",
+        "owe mount ['/mnt/new/deep', 'srv:/x']",
+    ]
+    own = {name for name in here.gone_with if name.startswith("0:")}
+    assert here.gone_with - own == {"/mnt/new/deep"}
+    assert own, "its backing device goes with it"
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (Target("d", "device", "FAKE0000", filesystem="ext4"), "does not say so"),
+        (Target("d", "device", "FAKEFS", destroy="FAKEFS", filesystem="ext4"), "in use"),
+        (Target("d", "device", "FAKESYS", destroy="FAKESYS", filesystem="ext4"), "in use"),
+        (Target("d", "directory", EXT4, mount=Mounting("x", "nfs")), "mounted on .* already"),
+        (Target("d", "directory", "/var", mount=Mounting("x", "nfs")), "not empty"),
+        (Target("d", "directory", "/mnt/a", mount=Mounting("/dev/fake1", "ext4")), "can move"),
+        (
+            Target("d", "directory", "/home", create=(("true",),), remove=(("true",),)),
+            "exists already",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_refused_is_refused_before_anything_is_owed(target: Target, words: str) -> None:
+    host = FakeHost()
+    with pytest.raises(TargetRefused, match=words):
+        make(site(host), target, READS)
+    assert host.log == []
+
+
+def failing(command: str) -> Callable[[FakeHost], Target]:
+    def prepare(host: FakeHost) -> Target:
+        del host
+        argv = (command, "/mnt/made")
+        return Target(
+            "d", "directory", "/mnt/made", create=(argv,), remove=(("rmdir", "/mnt/made"),)
+        )
+
+    return prepare
+
+
+@pytest.mark.parametrize(
+    ("command", "words"), [("false", "could not create"), ("true", "has made no /mnt/made")]
+)
+def test_a_create_that_makes_nothing_is_told(command: str, words: str) -> None:
+    host = FakeHost()
+    with pytest.raises(TrialError, match=words):
+        make(site(host), failing(command)(host), READS)
+    assert acts(host)[0] == "owe command"
+
+
+def test_what_is_created_may_be_armed_by_the_path_it_was_created_at() -> None:
+    """Nobody knows the UUID of an array that is not made yet; of what is there it is asked."""
+    host = FakeHost()
+    with pytest.raises(IotrialError, match="is not the disk"):
+        make(site(host), Target("d", "device", "/dev/fake0", destroy="/dev/fake0"), WRITES)
+
+
+def test_every_file_system_of_a_study_can_be_made() -> None:
+    assert tuple(MKFS) == FILESYSTEMS
+    for argv in MKFS.values():
+        assert argv[-1] == "{node}"
+        assert any("{uuid}" in word for word in argv)
+
+
+STUDY = """
+[targets.disk]
+loop = { size = "64MiB" }
+filesystem = "ext4"
+[targets.nas]
+directory = "/mnt/new"
+mount = { source = "srv:/x", type = "nfs" }
+[workloads.reads]
+tool = "fio"
+options = { rw = "randread", bs = "4k", size = "1m", runtime = "1s" }
+[factors.storage]
+targets = ["disk", "nas"]
+[factors.atime]
+tunable = "mount.atime"
+levels = ["relatime", "noatime"]
+"""
+
+
+def test_a_plan_says_what_would_be_made_and_makes_nothing() -> None:
+    host = FakeHost()
+    seen = outline(host, parse_study(STUDY, "made.toml", lambda _name: ""))
+    assert host.log == []
+    assert "with ext4 on it" in seen.targets[0]
+    places = {setting.device for _, settings in seen.settings for setting in settings}
+    assert places == {MOUNT_POINT, "/mnt/new"}
+    assert f"--directory={MOUNT_POINT}" in {*seen.commands[0][1]} or "--directory=/mnt/new" in {
+        *seen.commands[0][1]
+    }
+    assert seen.refused == ()
