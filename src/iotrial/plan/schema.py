@@ -180,10 +180,11 @@ class TargetTable(_Table):
         examples=["S4X1N0K123456", "/data/old.dat"],
     )
     mount: MountTable | None = Field(
-        None, description="Mounted at the directory (made if missing) before the study, unmounted after "
-        "it.", examples=[{
-            "source": "srv:/export", "type": "nfs"}],
-    )  # fmt: skip
+        None,
+        description="Mounted at the directory (made if missing) before the study, unmounted after "
+        "it.",
+        examples=[{"source": "srv:/export", "type": "nfs"}],
+    )
     create: list[Argv] = Field(
         default_factory=list,
         description="Commands that make the target, which must not be there before; owed until "
