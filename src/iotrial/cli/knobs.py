@@ -9,12 +9,15 @@ from rich.text import Text
 from iotrial.cli.machine import machine
 from iotrial.cli.output import Output, common, pretend
 from iotrial.model.tunable import Tunable
-from iotrial.tunables import all_tunables, tunable
+from iotrial.plan.knobs import about, changed, takes
+from iotrial.tunables import Family, catalogue, tunable
 
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--device", help="Show the values in force on this block device (kernel name).")
+@click.option(
+    "--device", help="Show the values in force on this device, interface, CPU … (kernel name)."
+)
 @click.option(
     "--measure-moves",
     is_flag=True,
@@ -25,75 +28,98 @@ from iotrial.tunables import all_tunables, tunable
 def command(
     output: Output, name: str | None, device: str | None, *, measure_moves: bool, pretend: bool
 ) -> None:
-    """List the tunables, or say everything about NAME.
+    """List the tunables by family, or one family, or say everything about one tunable: NAME.
 
     \b
     Example:
       iotrial knobs
+      iotrial knobs net
       iotrial knobs queue.scheduler --device sda
       sudo iotrial knobs --measure-moves
     """
     if measure_moves:
         _moves(output, pretend=pretend)
         return
-    knobs = [tunable(name)] if name else list(all_tunables())
-    values = _values(knobs, device, pretend=pretend) if device or name else {}
+    shown = [family for family in catalogue() if name in (None, family.name)]
+    one = None if shown else tunable(str(name))
+    knobs = [one] if one else [knob for family in shown for knob in family.rows]
+    values = _values(knobs, device, pretend=pretend) if device or one else {}
     output.document({"tunables": [_row(knob, values) for knob in knobs]})
-    if name:
-        for title, words in _about(knobs[0], values).items():
-            output.answer(Text.assemble((f"{title:12}", "bold"), words))
+    if one:
+        for title, words in _about(one, values).items():
+            output.answer(Text.assemble((f"{title:15}", "bold"), words))
         return
-    table = Table(box=None, pad_edge=False, show_header=bool(device), header_style="bold")
+    for family in shown:
+        _list(output, family, values, device)
+
+
+def _list(
+    output: Output, family: Family, values: dict[str, tuple[str, str]], device: str | None
+) -> None:
+    """A family's heading, and its rows; with a device, those that it has."""
+    rows = [knob for knob in family.rows if not device or knob.name in values]
+    if device and not rows:
+        return
+    output.answer(Text.assemble((family.name, "bold underline"), f"  {family.title}"))
+    table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column("tunable", no_wrap=True, style="bold")
-    if device:
-        table.add_column(device)
-    table.add_column("what it does")
-    for knob in knobs:
-        now = [Text(values.get(knob.name, "–"))] if device else []
-        table.add_row(knob.name, *now, Text(knob.summary))
+    for _ in range(2 if device else 1):
+        table.add_column()
+    for knob in rows:
+        now = [Text(values[knob.name][0])] if device else []
+        table.add_row(f"  {knob.name}", *now, Text(knob.summary))
     output.answer(table)
 
 
-def _values(knobs: list[Tunable], device: str | None, *, pretend: bool) -> dict[str, str]:
-    """What is in force: of the device's knobs, if there is one, and of the host's."""
-    from iotrial.execute.tuning import observe
+def _values(
+    knobs: list[Tunable], device: str | None, *, pretend: bool
+) -> dict[str, tuple[str, str]]:
+    """What is in force, and what is taken: of the device's knobs, if there is one, and of the
+    host's.  One batch."""
+    from iotrial.hosts.steps import reads
+    from iotrial.model.step import Look
 
+    def where(knob: Tunable) -> str | None:
+        if knob.scope == "host":
+            return ""
+        return device if device and not knob.device_problem(device) else None
+
+    asked = [(knob, knob.probe(at)) for knob in knobs if (at := where(knob)) is not None]
     with machine(pretend=pretend) as here:
-        known = [knob for knob in knobs if device or knob.scope == "host"]
-        seen = [(knob.name, observe(here, knob, device or "")) for knob in known]
-    return {name: value for name, value in seen if value is not None}
-
-
-def _about(knob: Tunable, values: dict[str, str]) -> dict[str, str]:
-    parts = {
-        "name": knob.name,
-        "does": knob.summary,
-        "file": knob.path,
-        "unit": knob.unit,
-        "layer": knob.layer,
-        "lasts": knob.lasts,
-        "moves": ", ".join(knob.moves),
-        "risk": knob.risk,
-        "moot when": knob.moot,
-        "source": knob.source,
-        "in force": values.get(knob.name, ""),
+        answers = here.batch([Look(probe) for _, probe in asked])
+    return {
+        knob.name: (value, takes(knob.domain(answer.raw)))
+        for (knob, probe), answer in zip(asked, answers, strict=True)
+        if (value := reads(probe, answer)) is not None
     }
-    return {title: words for title, words in parts.items() if words}
 
 
-def _row(knob: Tunable, values: dict[str, str]) -> dict[str, object]:
+def _about(knob: Tunable, values: dict[str, tuple[str, str]]) -> dict[str, str]:
+    now, taken = values.get(knob.name, ("", ""))
+    here = {"in force": now, "taken here": taken}
+    named = {"name": knob.name, "does": knob.summary, **about(knob)}
+    return named | {title: words for title, words in here.items() if words}
+
+
+def _row(knob: Tunable, values: dict[str, tuple[str, str]]) -> dict[str, object]:
+    now, taken = values.get(knob.name, (None, None))
     return {
         "name": knob.name,
         "summary": knob.summary,
+        "scope": knob.scope,
         "file": knob.path,
+        "command": list(knob.read),
+        "changed": changed(knob),
         "unit": knob.unit,
         "layer": knob.layer,
         "lasts": knob.lasts,
         "moves": list(knob.moves),
+        "reload": knob.reload,
         "risk": knob.risk,
         "moot": knob.moot,
         "source": knob.source,
-        "value": values.get(knob.name),
+        "value": now,
+        "takes": taken,
     }
 
 

@@ -13,8 +13,9 @@ import importlib
 import pkgutil
 from collections.abc import Iterable
 from functools import cache
+from inspect import getdoc
 from types import ModuleType
-from typing import cast
+from typing import NamedTuple, cast
 
 from iotrial.errors import UsageError
 from iotrial.model.tunable import Tunable
@@ -24,6 +25,23 @@ from iotrial.model.tunable import Tunable
 def _modules() -> tuple[ModuleType, ...]:
     names = (entry.name for entry in pkgutil.iter_modules(__path__))
     return tuple(importlib.import_module(f"{__name__}.{name}") for name in names)
+
+
+class Family(NamedTuple):
+    """A family, its docstring, and its rows in rank order."""
+
+    name: str
+    title: str
+    about: str
+    rows: tuple[Tunable, ...]
+
+
+def catalogue() -> tuple[Family, ...]:
+    """Every family, by name."""
+    return tuple(
+        Family(str(each.FAMILY), str(each.TITLE), getdoc(each) or "", families()[each.FAMILY])
+        for each in sorted(_modules(), key=lambda module: str(module.FAMILY))
+    )
 
 
 @cache
