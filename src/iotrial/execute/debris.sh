@@ -88,19 +88,16 @@ unmake_by_hand() {
 
 unmake_process() {
     given word "$@"
-    word=$VALUE
+    meant=$VALUE
     given pidfile "$@" || return
     file=$VALUE
+    if [ -z "$meant" ]; then
+        tell owed "process of $file: no word says which one is meant"
+        return
+    fi
     pid=
     read -r pid <"$file"
-    case $word:$pid in
-        :*)
-            tell owed "process of $file: no word says which one is meant"
-            return
-            ;;
-        *: | *:*[!0-9]*) ;;
-        *) end_process ;;
-    esac
+    case $pid in '' | *[!0-9]*) ;; *) end_process ;; esac
     drop "$file"
 }
 
@@ -108,19 +105,19 @@ end_process() {
     is_meant || return
     for sign in TERM KILL; do
         kill -s "$sign" "$pid"
-        for _ in $tries; do
+        for _ in $tries $tries; do
             is_meant || {
-                tell process "$pid ($word)"
+                tell process "$pid ($meant)"
                 return
             }
             nap
         done
     done
-    tell owed "process $pid ($word): it does not end"
+    tell owed "process $pid ($meant): it does not end"
 }
 
 is_meant() {
-    case $(run tr '\0' ' ' <"/proc/$pid/cmdline") in *"$word"*) ;; *) false ;; esac
+    case $(run tr '\0' ' ' <"/proc/$pid/cmdline") in *"$meant"*) ;; *) false ;; esac
 }
 
 unmake_mount() {
