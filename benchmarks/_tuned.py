@@ -90,8 +90,8 @@ def profiles(settings: dict[str, list[str]]) -> None:
 
 def start() -> list[subprocess.Popen[bytes]]:
     """A bus and a tuned, which is waited for."""
-    Path("/run/dbus").mkdir()
-    Path("/run/tuned").mkdir()
+    for folder in ("/run/dbus", "/run/tuned"):
+        Path(folder).mkdir(exist_ok=True)
     Path("/run/bus.conf").write_text(BUS)
     output = OUTPUT.open("wb")
     bus = ("dbus-daemon", "--config-file=/run/bus.conf", "--nofork", "--nopidfile", "--nosyslog")

@@ -17,6 +17,7 @@ from iotrial.tunables import queue
 pytestmark = pytest.mark.root
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "adding-a-knob.md"
+ROW = re.compile(r"<!-- row: queue -->\n```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 CACHES = ("_modules", "families", "_catalogue", "_made")
 
 
