@@ -657,7 +657,7 @@ def journal_here(state: Path) -> Path:
 
 def test_a_run_is_watched_and_its_end_is_told_to_the_guard(journal_here: Path) -> None:
     journal = open_journal(HERE, str(journal_here), {"token": "T0"})
-    with guarded(HERE, journal, lock_path(HERE), 0.0):
+    with guarded(HERE, journal.path, lock_path(HERE), 0.0):
         watching = _guards_of(journal.path)
         assert len(watching) == 1
     until(lambda: not _guards_of(journal.path), 2)
@@ -674,21 +674,20 @@ def _guards_of(path: str) -> list[str]:
     return found
 
 
-def test_where_no_guard_can_start_nothing_is_owed(
+def test_where_no_guard_can_start_nothing_is_begun(
     journal_here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    journal = open_journal(HERE, str(journal_here), {"token": "T0"})
     lone = journal_here.parent / "bin"
-    lone.mkdir()
+    lone.mkdir(parents=True)
     (lone / "sh").symlink_to("/bin/false")
     lock = lock_path(HERE)
     monkeypatch.setenv("PATH", str(lone))
     with (
         pytest.raises(HostError, match="guard that would restore it does not start"),
-        guarded(HERE, journal, lock, 0.0),
+        guarded(HERE, f"{journal_here}/T0.journal", lock, 0.0),
     ):
         pass
-    assert not list(journal_here.iterdir())
+    assert not journal_here.exists()
 
 
 def test_a_lock_that_a_guard_holds_is_waited_for(state: Path) -> None:

@@ -17,7 +17,14 @@ from typing import Any
 from iotrial.errors import HostUnreachable, OwedError
 from iotrial.execute.guard import guarded, lease_of
 from iotrial.execute.identity import BLOCK, identify, witnesses
-from iotrial.execute.journal import Journal, MadeDebt, SettingsDebt, open_journal, read_session
+from iotrial.execute.journal import (
+    Journal,
+    MadeDebt,
+    SettingsDebt,
+    journal_path,
+    open_journal,
+    read_session,
+)
 from iotrial.execute.load import TOKEN
 from iotrial.execute.loops import LoopTaken, make_loop, plan_loop
 from iotrial.execute.making import Site, make, on_filesystem
@@ -137,8 +144,9 @@ def open_bench(host: Host, study: Study, *, results: Path, payment: Payment) -> 
     """
     folder = journal_folder(host)
     token = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
-    journal = open_journal(host, folder, _header(host, study, results, token))
-    with guarded(host, journal, lock_path(host), lease_of(host, study.place.lease)):
+    lease = lease_of(host, study.place.lease)
+    with guarded(host, journal_path(folder, token), lock_path(host), lease):
+        journal = open_journal(host, folder, _header(host, study, results, token))
         host.mark({TOKEN: token})
         bench = Bench(host, study, journal)
         try:

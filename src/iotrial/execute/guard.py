@@ -12,8 +12,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib.resources import files
 
-from iotrial.errors import IotrialError, LockedError
-from iotrial.execute.journal import Journal
+from iotrial.errors import LockedError
 from iotrial.hosts.places import holder, lock_path
 from iotrial.model.host import Host
 
@@ -51,22 +50,16 @@ def lease_of(host: Host, lease: float) -> float:
 
 @contextmanager
 def guarded(
-    host: Host, journal: Journal, lock: str, lease: float, *, every: float | None = None
+    host: Host, journal_path: str, lock: str, lease: float, *, every: float | None = None
 ) -> Iterator[None]:
-    """Have the host restore itself from ``journal`` if we die in here or, with a ``lease`` in
+    """Have the host restore itself from this journal if we die in here or, with a ``lease`` in
     seconds, go out of reach for so long; we say every ``every`` seconds that we live.
 
-    Raises HostError where the guard does not start; then the journal, which owes nothing yet, is
-    gone again.
+    The journal is opened inside: one that nobody watches would stay.  Raises HostError where the
+    guard does not start.
     """
-    argv = guard_argv(journal.path, lock, lease)
-    beat = every or (lease / BEATS if lease else SELDOM)
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(host.guard(argv, every=beat))
-        except IotrialError:
-            host.remove(journal.path)
-            raise
+    argv = guard_argv(journal_path, lock, lease)
+    with host.guard(argv, every=every or (lease / BEATS if lease else SELDOM)):
         yield
 
 

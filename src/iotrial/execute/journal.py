@@ -133,10 +133,15 @@ class Journal:
         self.host.append(self.path, line("made", debt.what, *fields))
 
 
+def journal_path(folder: str, token: str) -> str:
+    """Where the journal of the session ``token`` lies."""
+    return f"{folder}/{token}{SUFFIX}"
+
+
 def open_journal(host: Host, folder: str, header: Mapping[str, Any]) -> Journal:
     """Start a session's journal in ``folder``.  ``header`` needs ``boot_id`` and ``token``."""
     token = str(header["token"])
-    path = f"{folder}/{token}{SUFFIX}"
+    path = journal_path(folder, token)
     said = [str(header.get(name, "")) for name in ("boot_id", "at", "results", "study")]
     host.append(path, line("open", FORMAT, token, *said))
     return Journal(host, path, token)
