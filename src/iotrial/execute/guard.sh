@@ -81,6 +81,7 @@ fire() {
     trap : HUP INT TERM PIPE
     fence
     end_loads
+    sweep
     if ! take_lock; then
         [ -f "$journal" ] || return
         tell owed "everything: another iotrial holds $lock"
@@ -106,6 +107,16 @@ fence() {
     # shellcheck disable=SC2086 # words from the third field of proc_pid_stat(5) on
     set -- ${line##*') '}
     [ "${20}" != "$start" ] || kill -s KILL "$pid"
+}
+
+# The folders of shells and loads of controllers that are dead, as the shell itself sweeps them when
+# it starts (settle in hosts/agent.sh).
+sweep() {
+    set +f
+    for each in "${lock%/*}"/agent-*[0-9] "${folder%/*}"/files/load-*[0-9]; do
+        [ -d "/proc/${each##*-}" ] || [ ! -d "$each" ] || rm -rf -- "$each" "$each.pid"
+    done
+    set -f
 }
 
 # The processes that carry the token in their environment.
