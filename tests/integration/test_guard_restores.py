@@ -20,6 +20,7 @@ from test_killed_at_any_moment import (
     FORMER,
     LATEST,
     STUDY,
+    guards_of,
     iotrial,
     loads_of,
     loops_of,
@@ -31,19 +32,6 @@ pytestmark = pytest.mark.root
 KILLS = 25
 WITHIN = 15.0
 """Seconds from the kill until everything must read as before; a busy machine takes longer."""
-
-
-def guards_of(state: Path) -> list[int]:
-    """Guards (with their watchers) whose journal lies below ``state``."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[3:4] == [b"iotrial-guard"] and words[4].decode().startswith(f"{state}/"):
-            found.append(int(process.name))
-    return found
 
 
 def until(true: Callable[[], bool], seconds: float = WITHIN) -> bool:

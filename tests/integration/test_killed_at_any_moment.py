@@ -1,4 +1,5 @@
-"""kill -9 of iotrial at random moments, then ``iotrial restore``: the machine is as it was.
+"""kill -9 of iotrial and of its guard at random moments, then ``iotrial restore``: the machine is
+as it was.  (What the guard does when it lives: test_guard_restores.py.)
 
 Everything is real: a loop device with unusual settings of its own as one target, a loop device
 that iotrial makes as the other, fio as the load.
@@ -6,6 +7,7 @@ that iotrial makes as the other, fio as the load.
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -86,6 +88,28 @@ def loads_of(folder: Path) -> list[str]:
     return found
 
 
+def guards_of(state: Path) -> list[int]:
+    """Guards whose journal lies below ``state``."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[3:4] == [b"iotrial-guard"] and words[4].decode().startswith(f"{state}/"):
+            found.append(int(process.name))
+    return found
+
+
+def kill_with_guard(process: subprocess.Popen[bytes], state: Path) -> None:
+    """End a run and whoever would restore after it; the guard first, which acts at once."""
+    process.send_signal(signal.SIGSTOP)
+    for guard in guards_of(state):
+        os.kill(guard, signal.SIGKILL)
+    process.kill()
+    process.wait(timeout=30)
+
+
 def loops_of(folder: Path) -> list[str]:
     """Loop devices whose backing file lies in ``folder``."""
     return [
@@ -116,8 +140,7 @@ def test_after_any_of_fifty_kills_and_a_restore_everything_reads_as_before(
             cwd=tmp_path,
         )
         time.sleep(moments.uniform(0.2, LATEST))
-        process.send_signal(signal.SIGKILL)
-        process.wait(timeout=30)
+        kill_with_guard(process, state)
         changed += queue_files(loop_device) != before
         restored = subprocess.run(
             iotrial("restore"), capture_output=True, text=True, timeout=60, check=False
@@ -154,7 +177,7 @@ def test_interrupted_by_ctrl_c_it_restores_and_exits_130(
     assert "SIGINT" in errors
     assert queue_files(loop_device) == before
     assert loads_of(tmp_path) == []
-    assert not list((state / "journal.d").glob("*.jsonl"))
+    assert not list((state / "journal.d").glob("*"))
 
 
 def test_two_runs_at_once_the_second_is_told_who_holds_the_lock(
