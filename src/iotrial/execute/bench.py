@@ -16,7 +16,7 @@ from typing import Any
 
 from iotrial.errors import HostUnreachable, OwedError
 from iotrial.execute.guard import guarded, lease_of
-from iotrial.execute.identity import BLOCK, identify, witnesses
+from iotrial.execute.identity import BLOCK, identify
 from iotrial.execute.journal import (
     Journal,
     MadeDebt,
@@ -31,7 +31,7 @@ from iotrial.execute.making import Site, make, on_filesystem
 from iotrial.execute.restore import Payment, boot_id, pay
 from iotrial.execute.targets import doubts, lay_out, ready
 from iotrial.execute.topology import topology
-from iotrial.execute.tuning import Group, apply, put_back, read_back, scope_of, snapshots
+from iotrial.execute.tuning import Group, hold, put_back, read_back, scope_of, snapshots
 from iotrial.hosts.places import journal_folder, lock_path
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
@@ -82,10 +82,8 @@ class Bench:
         groups = snapshots(self.host, wanted)
         mine = [group for group in groups if group.device not in self.gone_with]
         identities = {g.device: self._identity(g) for g in mine}
-        seen = witnesses(self.host, {g.device: scope_of(g) for g in mine})
         self.journal.owe_all(
-            SettingsDebt(g.device, identities[g.device], g.owed, seen.get(g.device, ()))
-            for g in mine
+            SettingsDebt(g.device, identities[g.device], g.owed, g.witnesses) for g in mine
         )
         self.groups |= {group.device: group for group in groups}
 
@@ -111,10 +109,8 @@ class Bench:
         wanted = tuple(settings)
         if wanted == self.held and self.observed() == self._observed_held:
             return
-        self.release()
         self.held = wanted
-        apply(self.host, wanted)
-        self._observed_held = self.observed()
+        self._observed_held = hold(self.host, tuple(self.groups.values()), wanted)
 
     _observed_held: tuple[Setting, ...] = ()
 

@@ -39,8 +39,11 @@ _FOLDERS: Mapping[Scope, str] = {
     **dict.fromkeys(BLOCK, "/sys/block/{}"),
     "nic": "/sys/class/net/{}",
 }
-_WITNESSES = ("size", *(p for _, ps in SOURCES for p in ps if "vpd" not in p))
-"""Text only: the shell cannot hold the NULs of a VPD page."""
+_WITNESSES = (
+    ("address",),
+    ("size", *(place for _, places in SOURCES for place in places if "vpd" not in place)),
+)
+"""Of an interface; of a block device.  Text only: the shell cannot hold the NULs of a VPD page."""
 ATTRIBUTES = tuple(place for _, places in SOURCES for place in places)
 
 
@@ -157,23 +160,13 @@ def _in_block(host: Host, name: str) -> BlockDevice:
     return BlockDevice(name, look.text(host, f"{folder}/dev"), folder, folder, 0, read_only=False)
 
 
-def witnesses(host: Host, devices: Mapping[str, Scope]) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Files, and what they read now (blanks normalised), by which the guard can tell that the
-    thing of this name is still the same one; without Python it cannot do what :func:`identify`
-    does.  One batch.  Only for kinds of things that have such files."""
-    asked = [
-        (name, Probe(f"{_FOLDERS[scope].format(name.replace('/', '!'))}/{attribute}"))
-        for name, scope in devices.items()
-        if scope in _FOLDERS
-        for attribute in (_WITNESSES if scope in BLOCK else ("address",))
-    ]
-    answers = host.batch([Look(probe) for _, probe in asked])
-    found: dict[str, list[tuple[str, str]]] = {name: [] for name in devices}
-    for (name, probe), answer in zip(asked, answers, strict=True):
-        said = probe.value(answer.raw) if not answer.errno else None
-        if said:
-            found[name].append((probe.path, said))
-    return {name: tuple(pairs) for name, pairs in found.items()}
+def witness_probes(scope: Scope, device: str) -> tuple[Probe, ...]:
+    """Files by whose text the guard can tell that the thing of this name is still the same one:
+    without Python it cannot do what :func:`identify` does.  None for kinds without such files."""
+    if scope not in _FOLDERS:
+        return ()
+    folder = _FOLDERS[scope].format(device.replace("/", "!"))
+    return tuple(Probe(f"{folder}/{name}") for name in _WITNESSES[scope in BLOCK])
 
 
 def ids_from(said: Mapping[str, bytes]) -> tuple[tuple[str, str], ...]:

@@ -14,10 +14,11 @@ import errno
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from iotrial.errors import FileRefused, SettingLost, SettingRefused
+from iotrial.errors import FileRefused, OwedError, SettingLost, SettingRefused
+from iotrial.execute.identity import witness_probes
 from iotrial.hosts.steps import reads
 from iotrial.model.host import Host
-from iotrial.model.step import NOT_HERE, Answer, Hold, Look, Probe
+from iotrial.model.step import NOT_HERE, Answer, Hold, Look, Probe, Step
 from iotrial.model.tunable import Owed, Scope, Setting, Tunable
 from iotrial.tunables import group as closure
 from iotrial.tunables import tunable as find
@@ -29,12 +30,13 @@ again this often before calling a value owed."""
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Tunables held together on one device, in rank order, and what is owed of them: their
-    values at the start."""
+    """Tunables held together on one device, in rank order, what is owed of them (their values at
+    the start), and by which files the device is known again (path, text)."""
 
     device: str
     tunables: tuple[Tunable, ...]
     owed: tuple[Owed, ...]
+    witnesses: tuple[tuple[str, str], ...] = ()
 
     @property
     def values(self) -> tuple[Setting, ...]:
@@ -42,9 +44,14 @@ class Group:
 
 
 def scope_of(group: Group) -> Scope:
-    """What the device of a group is: that of its first tunable (``queue`` families of a disk and
-    of what lies on it are all block devices)."""
-    return next((knob.scope for knob in group.tunables), "host")
+    """What the device of a group is."""
+    return _scope(group.tunables)
+
+
+def _scope(rows: Iterable[Tunable]) -> Scope:
+    """That of the first tunable (what is set on a disk and on what lies on it are all settings of
+    block devices)."""
+    return next((knob.scope for knob in rows), "host")
 
 
 def observe(host: Host, knob: Tunable, device: str) -> str | None:
@@ -77,27 +84,46 @@ def snapshots(host: Host, wanted: Mapping[str, Iterable[str]]) -> tuple[Group, .
         for device, names in wanted.items()
     }
     asked = [(device, knob, knob.probe(device)) for device in knobs for knob in knobs[device]]
-    answers = _look(host, [probe for _, _, probe in asked])
+    known_by = [
+        (device, probe)
+        for device, rows in knobs.items()
+        for probe in witness_probes(_scope(rows), device)
+    ]
+    answers = _look(host, [*(probe for _, _, probe in asked), *(probe for _, probe in known_by)])
     owed: dict[str, list[Owed]] = {device: [] for device in knobs}
-    for (device, knob, probe), answer in zip(asked, answers, strict=True):
+    for (device, knob, probe), answer in zip(asked, answers, strict=False):
         value = _value(host, probe, answer)
         if value is not None:
             former = Setting(device, knob.name, value)
             owed[device].append(Owed(former, probe, knob.undo(device, value), knob.durable))
-    return tuple(Group(device, tuple(knobs[device]), tuple(owed[device])) for device in knobs)
+    seen = [
+        (device, (probe.path, text))
+        for (device, probe), answer in zip(known_by, answers[len(asked) :], strict=True)
+        if (text := reads(probe, answer))
+    ]
+    return tuple(
+        Group(device, rows, tuple(owed[device]), tuple(pair for on, pair in seen if on == device))
+        for device, rows in knobs.items()
+    )
 
 
 def read_back(host: Host, groups: Iterable[Group]) -> tuple[Setting, ...]:
     """Every value of the groups that can be read now, in rank order."""
-    asked = [
-        (group.device, knob, knob.probe(group.device))
-        for group in groups
-        for knob in group.tunables
-    ]
-    answers = _look(host, [probe for _, _, probe in asked])
+    asked = _probes(groups)
+    return _observed(host, asked, _look(host, [probe for _, _, probe in asked]))
+
+
+def _probes(groups: Iterable[Group]) -> list[tuple[str, str, Probe]]:
+    """(device, tunable, where it is read) of everything in the groups."""
+    return [(g.device, knob.name, knob.probe(g.device)) for g in groups for knob in g.tunables]
+
+
+def _observed(
+    host: Host, asked: Sequence[tuple[str, str, Probe]], answers: Sequence[Answer]
+) -> tuple[Setting, ...]:
     seen = [
-        (device, knob.name, _value(host, probe, answer))
-        for (device, knob, probe), answer in zip(asked, answers, strict=True)
+        (device, name, _value(host, probe, answer))
+        for (device, name, probe), answer in zip(asked, answers, strict=True)
     ]
     return tuple(Setting(device, name, value) for device, name, value in seen if value is not None)
 
@@ -137,6 +163,40 @@ def apply(host: Host, settings: Sequence[Setting]) -> None:
         seen = host.batch([*map(_hold, ordered), *looks])[len(ordered) :]
     for setting, answer in zip(ordered, seen, strict=True):
         _confirm(host, setting, answer)
+
+
+def hold(host: Host, groups: Sequence[Group], settings: Sequence[Setting]) -> tuple[Setting, ...]:
+    """From wherever the groups are to their values at the start, and from there to ``settings``;
+    gives back what the groups read then.  One round trip where nothing is refused.
+
+    By way of the start, so that what is in force depends on the treatment alone and not on the
+    one before it.  Raises OwedError where the start is not reached, else as :func:`apply`.
+    """
+    owed = [each for group in groups for each in group.owed]
+    ordered = in_order(settings)
+    asked = _probes(groups)
+    steps: list[Step] = [
+        *(Hold(each.probe, each.setting.value, each.acts) for each in owed),
+        *(Look(each.probe) for each in owed),
+        *map(_hold, ordered),
+        *(Look(probe) for _, _, probe in asked),
+    ]
+    rest = iter(host.batch(steps))
+    tried = [next(rest) for _ in owed]
+    at_start = [reads(each.probe, next(rest)) == each.setting.value for each in owed]
+    tried += [next(rest) for _ in ordered]
+    found = _observed(host, asked, tuple(rest))
+    if all(at_start) and not any(answer.errno for answer in tried) and set(ordered) <= set(found):
+        return found
+    # Something was refused or moved: step by step, to mend it or to say what it is.
+    if left := put_back(host, owed):
+        raise OwedError(
+            f"{host.name}: settings do not go back between trials:",
+            owed=left,
+            advice="Another program may be changing them; stop it, then: iotrial restore",
+        )
+    apply(host, settings)
+    return read_back(host, groups)
 
 
 def _in_force(setting: Setting, answer: Answer) -> bool:
