@@ -507,14 +507,20 @@ def test_the_fence_falls_on_the_very_process_and_no_other(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.owe()
-    agent = subprocess.Popen(["sleep", "60"])
-    ticks = Path(f"/proc/{agent.pid}/stat").read_text().rpartition(") ")[2].split()[19]
-    monkeypatch.setenv("IOTRIAL_FENCE", f"{agent.pid} {int(ticks) + 1}")
+    marked = {**os.environ, "IOTRIAL_AGENT": "mine"}
+    # What a shell has begun outlives it, and would still change the machine.
+    begun = "sleep 60 & echo $!; wait"
+    agent = subprocess.Popen(["sh", "-c", begun], env=marked, stdout=subprocess.PIPE, text=True)
+    assert agent.stdout is not None
+    child = int(agent.stdout.readline())
+    monkeypatch.setenv("IOTRIAL_FENCE", "another")
     place.fire()
     assert agent.poll() is None
-    monkeypatch.setenv("IOTRIAL_FENCE", f"{agent.pid} {ticks}")
+    monkeypatch.setenv("IOTRIAL_FENCE", "mine")
     place.fire()
     assert agent.wait(timeout=5) == -signal.SIGKILL
+    assert not Path(f"/proc/{child}/exe").exists()
+    agent.stdout.close()
 
 
 def test_without_its_programs_it_does_not_start(place: Place, tmp_path: Path) -> None:

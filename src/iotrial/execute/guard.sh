@@ -8,8 +8,9 @@
 # report for whoever comes next.  What it reads is data: nothing of it is ever evaluated.
 #
 # Asks for POSIX sh, coreutils (8.24: sync FILE), flock, and for loop devices losetup with perl or
-# python3.  In the environment IOTRIAL_FENCE may name a process (PID and start time) that must be
-# dead before anything is put back: the controller's shell on this host.
+# python3.  In the environment IOTRIAL_FENCE may be a word: processes that have IOTRIAL_AGENT=WORD in
+# theirs must be dead before anything is put back.  They are the controller's shell on this host and
+# whatever it forked.
 
 journal=$1
 lock=$2
@@ -96,17 +97,32 @@ fire() {
 
 # --- before anything is put back ----------------------------------------------------------------
 
-# No late command of the controller may come through.
+# Nothing that the controller asked for may come late: not its shell, and not a command that the
+# shell had just begun.
 fence() {
-    # shellcheck disable=SC2086 # two words, or none
-    set -- ${IOTRIAL_FENCE-}
-    [ $# -eq 2 ] || return
-    read -r line <"/proc/$1/stat" || return
-    pid=$1
-    start=$2
-    # shellcheck disable=SC2086 # words from the third field of proc_pid_stat(5) on
-    set -- ${line##*') '}
-    [ "${20}" != "$start" ] || kill -s KILL "$pid"
+    [ -z "${IOTRIAL_FENCE-}" ] || kill_all "IOTRIAL_AGENT=$IOTRIAL_FENCE" 'of the lost controller'
+}
+
+end_loads() {
+    kill_all "IOTRIAL_LOAD=$token" 'of the load'
+}
+
+# kill_all MARK WHOSE: the processes that carry the mark in their environment, and those they become.
+kill_all() {
+    mark=$1
+    ended=' '
+    for _ in $tries; do
+        left=$(marked)
+        [ -n "$left" ] || return
+        for pid in $left; do
+            kill -s KILL "$pid"
+            case $ended in *" $pid "*) continue ;; esac
+            ended="$ended$pid "
+            tell process "$pid $2"
+        done
+        nap
+    done
+    tell owed "processes $2 do not end: $left"
 }
 
 # The folders of shells and loads of controllers that are dead, as the shell itself sweeps them when
@@ -119,9 +135,8 @@ sweep() {
     set -f
 }
 
-# The processes that carry the token in their environment.
-loads() {
-    mark=IOTRIAL_LOAD=$token
+# The processes that carry the mark.
+marked() {
     set +f
     run head -v -c 4194304 /proc/[0-9]*/environ | tr '\0' '\n' | while IFS= read -r line; do
         case $line in
@@ -137,22 +152,6 @@ loads() {
 
 carries() {
     case $nl$(run tr '\0' '\n' <"/proc/$1/environ")$nl in *"$nl$mark$nl"*) ;; *) false ;; esac
-}
-
-end_loads() {
-    ended=' '
-    for _ in $tries; do
-        left=$(loads)
-        [ -n "$left" ] || return
-        for pid in $left; do
-            kill -s KILL "$pid"
-            case $ended in *" $pid "*) continue ;; esac
-            ended="$ended$pid "
-            tell process "$pid of the load"
-        done
-        nap
-    done
-    tell owed "processes of the load do not end: $left"
 }
 
 # Until the end of this process, which is how it is given back.

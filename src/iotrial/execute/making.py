@@ -37,6 +37,7 @@ from iotrial.model.target import MOUNT_POINT, Aim, Mounting, Target
 from iotrial.model.tool import Reach
 from iotrial.model.topology import Node, Topology
 from iotrial.model.tunable import Scope
+from iotrial.tunables.file import UNMARKED
 
 MKFS: Mapping[str, tuple[str, ...]] = {
     **{
@@ -153,7 +154,7 @@ def _create(site: Site, target: Target) -> None:
     for argv in reversed(target.remove):
         site.owe(_command(" ".join(argv), REMOVE, "iotrial-remove", target.path, *argv))
     for argv in target.create:
-        _must(site.host.run(argv, timeout=_MAKE_WITHIN), f"create {target.path}")
+        _must(site.host.run([*UNMARKED, *argv], timeout=_MAKE_WITHIN), f"create {target.path}")
     until = site.host.clock() + _APPEARS_WITHIN
     while look.status(site.host, target.path) is None:
         if site.host.clock() > until:

@@ -52,9 +52,11 @@ _LOGIN_ONLY = frozenset("46aAbBcCFiIJkKlmopvxXYyP")
 """Those that say how to reach a host.  The others make ssh do something else than we ask."""
 _BECOME = (
     'test "$(id -u)" = 0 || { IOTRIAL_SUDO=$(sudo -n /bin/sh -c : 2>&1) && '
-    "exec sudo -n /bin/sh -s iotrial-agent sudo; }; "
-    "export IOTRIAL_SUDO; exec /bin/sh -s iotrial-agent"
+    "exec sudo -n env IOTRIAL_AGENT=%s /bin/sh -s iotrial-agent sudo; }; "
+    "export IOTRIAL_SUDO; exec env IOTRIAL_AGENT=%s /bin/sh -s iotrial-agent"
 )
+"""The mark is in the environment of the agent and of everything it forks, where the guard finds
+it."""
 _PLACES = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "IOTRIAL_STATE")
 _LONGEST = 80
 """Bytes of the folder's path: the socket's name and what ssh hangs on it while it binds must fit
@@ -90,7 +92,7 @@ class Connection:
     """Connected when made.  ``pid`` and ``ticks`` are the agent's number there and when it
     started (field 22 of proc_pid_stat(5)); ``uid`` its user; ``sudo`` whether that is sudo's
     doing, ``sudo_said`` why not; ``environment`` where that user keeps files.  ``rounds`` counts
-    requests.  ``sign`` is in no file there.
+    requests.  ``nonce`` marks the agent's processes there, ``sign`` is in no file there.
 
     Raises HostUnreachable, or HostError where the far side lacks a program.
     """
@@ -100,6 +102,7 @@ class Connection:
         self.rounds = 0
         self._where = where
         self._words = destination(where)
+        self.nonce = secrets.token_hex(16)
         self.sign = f"\n{secrets.token_hex(16)}\n".encode()
         self._lost = ""
         self._greeted = False
@@ -123,7 +126,7 @@ class Connection:
             *(word for option in _OPTIONS for word in ("-o", option)),
             *("-o", "ControlMaster=yes", "-o", f"ControlPath={self._folder}/c"),
             *self._words,
-            f"exec /bin/sh -c '{_BECOME}'",
+            f"exec /bin/sh -c '{_BECOME % (self.nonce, self.nonce)}'",
         ]
         with (self._folder / "errors").open("wb") as errors:
             try:

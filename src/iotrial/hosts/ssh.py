@@ -159,13 +159,12 @@ class SSHHost:
 
     @contextmanager
     def guard(self, argv: Sequence[str], *, every: float) -> Iterator[None]:
-        """As the protocol says.  It is told who the agent is (``IOTRIAL_FENCE``), so that it can
-        end that before it puts back: no late command comes through then."""
+        """As the protocol says.  It is told by what mark to know the agent (``IOTRIAL_FENCE``), so
+        that it can end that and all it forked before it puts back: nothing comes late then."""
         self._connection.check()
-        fence = f"{self._connection.pid} {self._connection.ticks}"
         script = (
             "LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin\n"
-            f"IOTRIAL_FENCE={shlex.quote(fence)}\n"
+            f"IOTRIAL_FENCE={self._connection.nonce}\n"
             f"export LC_ALL PATH IOTRIAL_FENCE\nexec {shlex.join(argv)}"
         )
         command = self._connection.running(script)

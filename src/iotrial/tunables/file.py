@@ -28,6 +28,9 @@ from iotrial.model.tunable import Tunable
 FAMILY = "file"
 TITLE = "configuration files that a study names: written, reloaded, read back"
 TUNABLES: tuple[Tunable, ...] = ()
+UNMARKED = ("env", "-u", "IOTRIAL_LOAD", "-u", "IOTRIAL_AGENT")
+"""A daemon that ``reload`` starts again is nobody's load: without these marks a restore, which
+ends every process that has them, leaves it alone."""
 _LASTS = "until somebody writes the file again; a reboot keeps it"
 
 
@@ -50,7 +53,7 @@ def rows(  # noqa: PLR0913 (the keys of a table)
 
     def load(value: str) -> tuple[Act, ...]:
         argv = tuple(word.replace("{value}", value) for word in reload)
-        return (Act("run", argv=argv),) if argv else ()
+        return (Act("run", argv=(*UNMARKED, *argv)),) if argv else ()
 
     def put(_device: str, value: str) -> tuple[Act, ...]:
         return (Act("save", path=file, data=content.replace("{value}", value)), *load(value))

@@ -307,6 +307,16 @@ COMMANDS: dict[str, Program] = {
 }
 
 
+def meant(argv: Sequence[str]) -> tuple[str, ...]:
+    """The command that ``env -u NAME … COMMAND …`` runs; any other as it is."""
+    words = list(argv)
+    if words[0] == "env":
+        words.pop(0)
+        while words[:1] == ["-u"]:
+            del words[:2]
+    return tuple(words)
+
+
 def program_of(machine: Machine, argv: Sequence[str]) -> Program | None:
     """The program that a command names, or None where it is not installed.
 

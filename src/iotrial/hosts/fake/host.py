@@ -24,7 +24,7 @@ from typing import Literal, TypeVar
 
 from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
 from iotrial.hosts.fake import load as fake_load
-from iotrial.hosts.fake.commands import changes, program_of, send
+from iotrial.hosts.fake.commands import changes, meant, program_of, send
 from iotrial.hosts.fake.disk import DISKS, Disk, block
 from iotrial.hosts.fake.machine import Machine
 from iotrial.hosts.fake.part import Said
@@ -163,7 +163,7 @@ class FakeHost:
         """Nothing to do: a pretended command ends within the call that runs it."""
 
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
-        machine, command = self.alive(), tuple(argv)
+        machine, command = self.alive(), meant(argv)
         program = program_of(machine, command)
         if program is None:
             return Completed(command, 127, b"", f"{command[0]}: command not found\n".encode())
@@ -181,7 +181,7 @@ class FakeHost:
             said = self.change(" ".join(command), act, torn=torn)
         else:
             said = act()
-        return Completed(command, said.exit, said.stdout.encode(), said.stderr.encode())
+        return Completed(tuple(argv), said.exit, said.stdout.encode(), said.stderr.encode())
 
     def start(
         self, argv: Sequence[str], *, folder: Path, environment: Mapping[str, str]
