@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.skipif(bool(why_not()), reason=why_not() or "-"),
 ]
 
-KILLS = 150
+KILLS = 120
 CUTS = 12
 LEASE = 5
 LATEST = 4.5
