@@ -55,7 +55,9 @@ def test_what_is_moved_is_written_after_its_mover() -> None:
         for side in ("rx", "tx")
         for what in ("usecs", "frames")
     }
-    assert pairs - governed == both_ways | {("queue.iosched.slice_idle_us", "queue.iosched.slice_idle")}
+    assert pairs - governed == both_ways | {
+        ("queue.iosched.slice_idle_us", "queue.iosched.slice_idle")
+    }
 
 
 def test_a_group_is_closed_and_in_rank_order() -> None:
