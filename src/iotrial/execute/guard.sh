@@ -373,7 +373,10 @@ settle() {
     IFS=$blanks
     [ -n "$mine" ] || return
     name=$2
-    if [ -n "$3" ] && [ ! -e "/sys/block/$name" ]; then
+    gone=
+    [ -z "$3" ] || [ -e "/sys/block/$name" ] || gone=yes
+    [ -n "$3" ] || [ -z "${4-}" ] || [ -e "$4" ] || gone=yes
+    if [ -n "$gone" ]; then
         tell note "$name is gone, and its settings went with it"
         return
     fi

@@ -7,7 +7,7 @@ journal file goes.  Every step may be done twice; a crash in the middle is paid 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from iotrial.errors import IotrialError, OwedError, TargetRefused
@@ -19,7 +19,7 @@ from iotrial.execute.load import end_loads
 from iotrial.execute.tuning import put_back
 from iotrial.hosts.steps import beside, reads
 from iotrial.model.host import Host
-from iotrial.model.step import Look, Probe
+from iotrial.model.step import Answer, Look, Probe
 from iotrial.model.tunable import Owed
 
 _ASIDE = ("owed", "note")
@@ -90,7 +90,7 @@ def _pay_settings(
         stranger = _stranger(host, debt) if values else ""
         if stranger:
             payment.owed += [f"{each.setting} ({stranger})" for each in values]
-        elif values and debt.identity and _gone(host, debt.device):
+        elif values and _gone(host, debt):
             payment.notes.append(f"{debt.device} is gone, and its settings went with it")
         else:
             due += values
@@ -107,16 +107,25 @@ def _pay_settings(
         host.remove(beside(path))  # what a death in the middle of a save leaves
 
 
-def _gone(host: Host, device: str) -> bool:
-    return device not in host.list("/sys/block")
+def _gone(host: Host, debt: SettingsDebt) -> bool:
+    """Whether there is no such thing any more: a disk, or what is known by its witnesses, such as
+    an interface."""
+    if debt.identity is not None:
+        return debt.device not in host.list("/sys/block")
+    first = [Probe(path) for path, _ in debt.witnesses[:1]]
+    return any(reads(probe, answer) is None for probe, answer in _looked(host, first))
+
+
+def _looked(host: Host, probes: Sequence[Probe]) -> Iterable[tuple[Probe, Answer]]:
+    return zip(probes, host.batch([Look(probe) for probe in probes]), strict=True)
 
 
 def _stranger(host: Host, debt: SettingsDebt) -> str:
     """Why the device that has this name now is not the one that was changed, or ''."""
+    if _gone(host, debt):
+        return ""
     if debt.identity is None:
         return _other(host, debt)
-    if _gone(host, debt.device):
-        return ""
     try:
         now = identify(host, f"/dev/{debt.device}")
     except TargetRefused as refused:
@@ -130,9 +139,8 @@ def _stranger(host: Host, debt: SettingsDebt) -> str:
 
 def _other(host: Host, debt: SettingsDebt) -> str:
     """The same for what has no identity but its witnesses, such as an interface."""
-    probes = [Probe(path) for path, _ in debt.witnesses]
-    answers = host.batch([Look(probe) for probe in probes])
-    for (path, was), probe, answer in zip(debt.witnesses, probes, answers, strict=True):
+    seen = _looked(host, [Probe(path) for path, _ in debt.witnesses])
+    for (path, was), (probe, answer) in zip(debt.witnesses, seen, strict=True):
         if (now := reads(probe, answer)) != was:
             return f"{debt.device} is another one now: {path} read {was}, and reads {now}"
     return ""

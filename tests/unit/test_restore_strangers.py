@@ -1,0 +1,84 @@
+"""Whom a debt is paid to: the thing itself, nobody where it is gone, never another by its name.
+By both who pay: Python, and the guard in sh."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from iotrial.errors import OwedError
+from iotrial.execute.guard import guard_argv
+from iotrial.execute.journal import SettingsDebt, open_journal
+from iotrial.execute.restore import boot_id, read_reports, restore
+from iotrial.hosts.local import LocalHost
+from iotrial.model.step import Act, Probe
+from iotrial.model.tunable import Owed, Setting
+
+Pay = Callable[[Path], str]
+
+
+def by_python(folder: Path) -> str:
+    try:
+        return "\n".join(restore(LocalHost(), str(folder)).notes)
+    except OwedError as error:
+        return f"{error.message}\n{error.owed}"
+
+
+def by_guard(folder: Path) -> str:
+    journal = next(folder.glob("*.journal"))
+    argv = guard_argv(str(journal), str(folder / "lock"), 0)
+    subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+    return "\n".join(read_reports(LocalHost(), str(folder)))
+
+
+@pytest.fixture(params=[by_python, by_guard])
+def pay(request: pytest.FixtureRequest) -> Pay:
+    found: Pay = request.param
+    return found
+
+
+@pytest.fixture
+def card(tmp_path: Path) -> Path:
+    """An interface, as two files: its address, and a setting that a run has changed."""
+    (tmp_path / "books").mkdir(mode=0o700)
+    (tmp_path / "address").write_text("52:54:00:12:34:56\n")
+    (tmp_path / "mtu").write_text("1500")
+    host = LocalHost()
+    header = {"boot_id": boot_id(host), "token": "t"}
+    journal = open_journal(host, str(tmp_path / "books"), header)
+    mtu = str(tmp_path / "mtu")
+    owed = Owed(Setting("eth9", "net.mtu", "1500"), Probe(mtu), (Act("write", mtu, "1500"),))
+    witness = (str(tmp_path / "address"), "52:54:00:12:34:56")
+    journal.owe_settings(SettingsDebt("eth9", None, (owed,), (witness,)))
+    (tmp_path / "mtu").write_text("9000")
+    return tmp_path
+
+
+def left(card: Path) -> list[str]:
+    return [path.name for path in (card / "books").glob("*.journal")]
+
+
+def test_the_thing_itself_gets_it_back(card: Path, pay: Pay) -> None:
+    pay(card / "books")
+    assert (card / "mtu").read_text() == "1500"
+    assert left(card) == []
+
+
+def test_another_by_the_same_name_is_left_alone_and_it_is_owed(card: Path, pay: Pay) -> None:
+    (card / "address").write_text("52:54:00:99:99:99\n")
+    said = pay(card / "books")
+    assert (card / "mtu").read_text() == "9000"
+    assert left(card) == ["t.journal"]
+    assert "eth9 is another one now" in said
+    assert "net.mtu=1500 on eth9" in said
+
+
+def test_what_is_gone_owes_nothing(card: Path, pay: Pay) -> None:
+    (card / "address").unlink()
+    (card / "mtu").unlink()
+    said = pay(card / "books")
+    assert left(card) == []
+    assert "eth9 is gone, and its settings went with it" in said
