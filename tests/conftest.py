@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["lab"]
+pytest.register_assert_rewrite("deaths")  # says what stayed changed, as in a test file
 
 # A machine that is busy draws slowly; that says nothing of the code.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -3,7 +3,8 @@
 Exhaustive over what is listed here, on the pretended machine, whose devices have the couplings of
 the real ones: a timeout that must stay below another, a depth cut down without a word, a bitmap
 that takes its values along, a daemon that reads files only when it is told to.  A life owns its
-groups, holds one treatment and then another, and pays; it ends at every operation, in every way.
+groups, holds one treatment and then another, and pays; it ends at every operation, by the method of
+:mod:`deaths`, in one way after another.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ import errno
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import pytest
 
+from deaths import HOWS, Life, Moment, Moments, Tally, enumerate_deaths, killed, length
 from iotrial.errors import OwedError, SettingLost, SettingRefused
 from iotrial.execute import tuning
 from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal, read_session, sessions
+from iotrial.execute.journal import open_journal, read_session
 from iotrial.execute.restore import Payment, boot_id, pay, restore
-from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
+from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.fake.disk import Block
 from iotrial.hosts.fake.parts.lvm import Lvm
 from iotrial.hosts.fake.parts.md import ARRAY as MD_FOLDER
@@ -34,7 +37,6 @@ from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 
 STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
-HOWS: tuple[CrashHow, ...] = ("before", "torn", "after")
 STEPS = (1, 3)
 """How much later in the list the second treatment of a life is."""
 ARRAY, VOLUME, MAP = "md127", "vg/mirror", "mpatha"
@@ -183,6 +185,12 @@ FAMILIES = {
         ),
     ),
 }
+TREATED = {
+    name.partition(" ")[2]
+    for family in FAMILIES.values()
+    for treatment in family.treatments
+    for name in treatment
+}
 
 
 def wanted(treatment: Treatment) -> list[Setting]:
@@ -238,29 +246,20 @@ def lives(family: Family) -> Iterator[tuple[Callable[[FakeHost], None], Sequence
             yield former, (first, family.treatments[(index + step) % len(family.treatments)])
 
 
-def killed(
-    former: Callable[[FakeHost], None],
-    family: Family,
-    treatments: Sequence[Treatment],
-    at: int,
-    how: CrashHow,
-) -> FakeHost:
-    """The machine as a controller leaves it that died at operation ``at``."""
-    host = prepared(former)
-    host.crash_after, host.crash_how = at, how
-    with pytest.raises(HostCrashed):
-        live(host, family, treatments)
-    host.reconnect()
-    return host
-
-
-def length(
+def life(
     former: Callable[[FakeHost], None], family: Family, treatments: Sequence[Treatment]
-) -> int:
-    host = prepared(former)
-    live(host, family, treatments)
-    assert everything(host) == everything(prepared(former)), treatments
-    return host.operations
+) -> Life:
+    return partial(prepared, former), partial(live, family=family, treatments=treatments)
+
+
+def one_way_each(first: int) -> Moments:
+    """At each operation in one way, the ways taking turns; the next life begins with the next."""
+
+    def moments(operations: Sequence[str]) -> Iterator[Moment]:
+        for at in range(1, len(operations) + 1):
+            yield at, HOWS[(first + at) % len(HOWS)]
+
+    return moments
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -268,27 +267,13 @@ def test_no_crash_leaves_a_device_changed(
     name: str, record_property: Callable[[str, object], None]
 ) -> None:
     family = FAMILIES[name]
-    crashes = again = 0
+    tally = Tally()
     for index, (former, treatments) in enumerate(lives(family)):
-        before = everything(prepared(former))
-        for at in range(1, length(former, family, treatments) + 1):
-            how = HOWS[(index + at) % len(HOWS)]
-            host = killed(former, family, treatments, at, how)
-            if at % 2:  # a restore that dies at its first or second change, then another
-                host.crash_after = host.operations + 1 + at // 2 % 2
-                host.crash_how = how
-                try:
-                    restore(host, journal_folder(host))
-                except HostCrashed:
-                    again += 1
-                host.reconnect()
-            restore(host, journal_folder(host))
-            assert sessions(host, journal_folder(host)) == ()
-            assert everything(host) == before, (former, treatments, at, how)
-            crashes += 1
-    record_property("crashes", crashes)
-    assert crashes > 70
-    assert again > crashes // 20
+        mortal = life(former, family, treatments)
+        tally += enumerate_deaths(*mortal, moments=one_way_each(index), seen=everything)
+    record_property("crashes", tally.crashes)
+    assert tally.crashes > 70
+    assert tally.again > tally.crashes // 20
 
 
 @pytest.mark.parametrize("name", ["scsi", "md"])
@@ -352,8 +337,8 @@ def test_taking_the_file_away_first_would_leave_the_daemon_changed(
 def test_a_bitmap_is_not_given_back_while_the_array_resyncs_and_is_named() -> None:
     host = prepared(as_booted)
     before = everything(host)
-    at = length(as_booted, FAMILIES["md"], ({f"{ARRAY} md.bitmap": "none"},))
-    host = killed(as_booted, FAMILIES["md"], ({f"{ARRAY} md.bitmap": "none"},), at - 2, "after")
+    without = life(as_booted, FAMILIES["md"], ({f"{ARRAY} md.bitmap": "none"},))
+    host = killed(*without, length(*without) - 2, "after")
     part(host, Md).resyncing = True
     with pytest.raises(OwedError) as caught:
         restore(host, journal_folder(host))
@@ -365,7 +350,7 @@ def test_a_bitmap_is_not_given_back_while_the_array_resyncs_and_is_named() -> No
 
 def test_a_port_that_is_blocked_is_owed_until_it_comes_back() -> None:
     treatments = ({f"{PORTS[0]} scsi.dev_loss_tmo": "20"},)
-    host = killed(as_booted, FAMILIES["scsi"], treatments, 3, "after")
+    host = killed(*life(as_booted, FAMILIES["scsi"], treatments), 3, "after")
     host.refuse[f"{PORT}dev_loss_tmo"] = errno.EBUSY
     with pytest.raises(OwedError, match="could not be restored"):
         restore(host, journal_folder(host))

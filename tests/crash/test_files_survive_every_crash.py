@@ -1,17 +1,22 @@
-"""A configuration file and the daemon that reads it: every moment of death, then a restore."""
+"""A configuration file and the daemon that reads it: every moment of death, then a restore.
+
+The method is that of :mod:`deaths`.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
+from deaths import Tally, enumerate_deaths
 from iotrial.errors import SettingLost, SettingRefused
 from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal, read_session, sessions
+from iotrial.execute.journal import open_journal, read_session
 from iotrial.execute.restore import Payment, boot_id, pay, restore
-from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
+from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.client import CONFIGURATION
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
@@ -26,7 +31,8 @@ FORMERS: tuple[tuple[bytes, int] | None, ...] = (
     (b"\n  rsize\t65536", 0o640),
 )
 LEVELS = ("8192", "131072", "nonsense", "16384")
-HOWS: tuple[CrashHow, ...] = ("before", "torn", "after")
+KNOB = "file.rsize"
+TREATED = {KNOB}
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +56,6 @@ def prepared(former: tuple[bytes, int] | None) -> FakeHost:
     if former:
         host.machine.put(CONFIGURATION, former[0], mode=former[1])
         host.run(["fakeclient", "reload"])
-        host.log.clear()
     return host
 
 
@@ -62,10 +67,10 @@ def seen(host: FakeHost) -> tuple[str, object]:
 def live(host: FakeHost, levels: tuple[str, ...]) -> None:
     journal = open_journal(host, journal_folder(host), {"boot_id": boot_id(host), "token": "t"})
     bench = Bench(host, STUDY, journal)
-    bench.own_group(["file.rsize"], "")
+    bench.own_group([KNOB], "")
     for level in levels:
         try:
-            bench.hold([Setting("", "file.rsize", level)])
+            bench.hold([Setting("", KNOB, level)])
         except (SettingRefused, SettingLost):
             break
     payment = Payment()
@@ -74,27 +79,16 @@ def live(host: FakeHost, levels: tuple[str, ...]) -> None:
 
 
 def test_the_file_belongs_to_the_group_of_its_value_and_goes_back_first() -> None:
-    assert [row.name for row in group(["file.rsize"])] == ["file.rsize.content", "file.rsize"]
+    assert [row.name for row in group([KNOB])] == [f"{KNOB}.content", KNOB]
 
 
 def test_no_crash_leaves_the_file_or_the_daemon_changed() -> None:
-    crashes = 0
+    tally = Tally()
     for former, pair in itertools.product(FORMERS, itertools.permutations(LEVELS, 2)):
-        whole = prepared(former)
-        before = seen(whole)
-        live(whole, pair)
-        assert seen(whole) == before
-        for at, how in itertools.product(range(1, whole.operations + 1), HOWS):
-            host = prepared(former)
-            host.crash_after, host.crash_how = at, how
-            with pytest.raises(HostCrashed):
-                live(host, pair)
-            host.reconnect()
-            restore(host, journal_folder(host))
-            assert seen(host) == before, (former, pair, at, how)
-            assert sessions(host, journal_folder(host)) == ()
-            crashes += 1
-    assert crashes > 500
+        mortal = partial(live, levels=pair)
+        tally += enumerate_deaths(partial(prepared, former), mortal, seen=seen)
+    assert tally.crashes > 500
+    assert tally.again > tally.crashes // 10
 
 
 @pytest.mark.parametrize("former", FORMERS)
@@ -103,9 +97,9 @@ def test_what_outlives_a_reboot_is_given_back_after_one(former: tuple[bytes, int
     before = seen(host)
     journal = open_journal(host, journal_folder(host), {"boot_id": boot_id(host), "token": "t"})
     bench = Bench(host, STUDY, journal)
-    bench.own_group(["file.rsize"], "")
+    bench.own_group([KNOB], "")
     bench.own_group(["sysctl.vm.swappiness"], "")
-    bench.hold([Setting("", "file.rsize", "8192"), Setting("", "sysctl.vm.swappiness", "1")])
+    bench.hold([Setting("", KNOB, "8192"), Setting("", "sysctl.vm.swappiness", "1")])
     host.reboot()
     swappiness = host.read("/proc/sys/vm/swappiness")
     host.meddle("/proc/sys/vm/swappiness", b"7")

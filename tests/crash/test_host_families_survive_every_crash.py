@@ -1,8 +1,7 @@
 """CPUs, memory, module parameters and control groups: every moment of death, the former state.
 
-The method is that of ``test_settings_survive_every_crash``, whose functions are used; here the
-settings belong to the host, to CPUs and to the control group of the load, which is itself made and
-owed.
+The method is that of :mod:`deaths`; here the settings belong to the host, to CPUs and to the
+control group of the load, which is itself made and owed.
 """
 
 from __future__ import annotations
@@ -10,16 +9,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import pytest
 
+from deaths import Life, Tally, enumerate_deaths, killed, length
 from iotrial.errors import SettingLost, SettingRefused
 from iotrial.execute import cgroups, tuning
 from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal, read_session, sessions
+from iotrial.execute.journal import open_journal, read_session
 from iotrial.execute.restore import Payment, boot_id, pay, restore
-from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
+from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.cpu import ROOT
 from iotrial.hosts.fake.parts.module import FOLDER
 from iotrial.hosts.places import journal_folder
@@ -29,7 +30,6 @@ from iotrial.tunables import tunable
 
 STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
 _FEW = 3
-HOWS: tuple[CrashHow, ...] = ("before", "torn", "after")
 DEVICES = {"host": "", "cpu": "cpu1", "cgroup": "240:0"}
 
 Writes = tuple[tuple[str, str], ...]
@@ -102,6 +102,9 @@ FAMILIES = {
         ),
     ),
 }
+TREATED = {
+    name for family in FAMILIES.values() for treatment in family.treatments for name in treatment
+}
 
 
 def device_of(name: str) -> str:
@@ -147,55 +150,23 @@ def prepared(former: Writes) -> FakeHost:
     return host
 
 
-def killed(former: Writes, treatments: Sequence[Treatment], at: int, how: CrashHow) -> FakeHost:
-    """The machine as a controller leaves it that died at operation ``at``."""
-    host = prepared(former)
-    host.crash_after, host.crash_how = at, how
-    with pytest.raises(HostCrashed):
-        live(host, treatments)
-    host.reconnect()
-    return host
-
-
-def length(former: Writes, treatments: Sequence[Treatment]) -> int:
-    host = prepared(former)
-    live(host, treatments)
-    return host.operations
-
-
-def lives(family: str) -> Iterator[tuple[Writes, tuple[Treatment, Treatment]]]:
+def lives(family: str) -> Iterator[Life]:
     """From every former state, every treatment, and after it others (where many: in turn)."""
     treatments = FAMILIES[family].treatments
     for number, former in enumerate(FAMILIES[family].formers):
         steps = (1, 2) if len(treatments) <= _FEW else (1 + number % 3,)
         for index, first in enumerate(treatments):
             for step in steps:
-                yield former, (first, treatments[(index + step) % len(treatments)])
+                pair = (first, treatments[(index + step) % len(treatments)])
+                yield partial(prepared, former), partial(live, treatments=pair)
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_crash_leaves_anything_changed(family: str) -> None:
-    crashes = again = 0
-    for former, treatments in lives(family):
-        before = prepared(former).settings()
-        for at in range(1, length(former, treatments) + 1):
-            for how in HOWS:
-                host = killed(former, treatments, at, how)
-                if at % 2:  # a restore that dies at its first or second change, then another
-                    host.crash_after = host.operations + 1 + at // 2 % 2
-                    host.crash_how = how
-                    try:
-                        restore(host, journal_folder(host))
-                    except HostCrashed:
-                        again += 1
-                    host.reconnect()
-                restore(host, journal_folder(host))
-                assert sessions(host, journal_folder(host)) == ()
-                assert host.settings() == before, (former, treatments, at, how)
-                crashes += 1
-    assert crashes > 100
-    assert again > crashes // 10
+    tally = sum((enumerate_deaths(*life) for life in lives(family)), Tally())
+    assert tally.crashes > 100
+    assert tally.again > tally.crashes // 10
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -221,10 +192,10 @@ def test_journalling_only_what_is_written_would_leave_the_machine_changed(
         tuning, "closure", lambda names: tuple(tunable(name) for name in dict.fromkeys(names))
     )
     changed = 0
-    for former, treatments in itertools.islice(lives("cpu"), 0, None, 5):
-        before = prepared(former).settings()
-        for at in range(1, length(former, treatments) + 1, 2):
-            host = killed(former, treatments, at, "after")
+    for former, whole in itertools.islice(lives("cpu"), 0, None, 5):
+        before = former().settings()
+        for at in range(1, length(former, whole) + 1, 2):
+            host = killed(former, whole, at, "after")
             restore(host, journal_folder(host))
             changed += host.settings() != before
     assert changed > 0

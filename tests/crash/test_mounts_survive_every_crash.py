@@ -1,26 +1,28 @@
 """Options of mounts, and mounts themselves: every moment of death, and the former state comes back.
 
-As ``test_settings_survive_every_crash``, with the file systems of the fake machine.  A script that
-unmounts and mounts again may die between the two (``torn``): then nothing is mounted there, the
-options are forgotten, and only the journal knows them.
+By the method of :mod:`deaths`, with the file systems of the fake machine.  A script that unmounts
+and mounts again may die between the two (``torn``): then nothing is mounted there, the options are
+forgotten, and only the journal knows them.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from deaths import Life, Live, Tally, at_each_operation, enumerate_deaths, killed, lived
 from iotrial import tunables
 from iotrial.errors import OwedError, SettingLost, SettingRefused
 from iotrial.execute import tuning
 from iotrial.execute.bench import Bench, open_bench
-from iotrial.execute.journal import Journal, open_journal, read_session, sessions
+from iotrial.execute.journal import Journal, open_journal, read_session
 from iotrial.execute.restore import Payment, boot_id, pay, restore
-from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
+from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.fake.parts.mount import EXT4, NFS, Mounts
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
@@ -29,10 +31,9 @@ from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 
 STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
-HOWS: tuple[CrashHow, ...] = ("torn", "after")
+MOMENTS = at_each_operation("torn", "after")
 """Not done is the same machine as the operation before it done."""
 Treatment = dict[str, str]
-Life = tuple[str, str, tuple[Treatment, Treatment]]
 
 FORMERS = {
     EXT4: (
@@ -59,6 +60,7 @@ TREATMENTS: dict[str, tuple[Treatment, ...]] = {
         {"mount.nconnect": "8", "mount.vers": "4.1"},
     ),
 }
+TREATED = {name for each in TREATMENTS.values() for treatment in each for name in treatment}
 SOURCES = {EXT4: ("/dev/fakedata", "ext4"), NFS: ("srv:/export", "nfs4")}
 
 
@@ -93,60 +95,37 @@ def live(host: FakeHost, point: str, treatments: Sequence[Treatment]) -> None:
     assert payment.owed == []
 
 
-def lives() -> Iterator[Life]:
-    """From every former state every treatment, and then another one: each pair from some state."""
+def lives() -> Iterator[tuple[str, Life]]:
+    """Where, and there: from every former state every treatment, and then another one, so that each
+    pair is held from some state."""
     for point, formers in FORMERS.items():
         treatments = TREATMENTS[point]
         for (row, former), (at, first) in itertools.product(
             enumerate(formers), enumerate(treatments)
         ):
             step = 1 + row % (len(treatments) - 1)
-            yield point, former, (first, treatments[(at + step) % len(treatments)])
-
-
-def killed(life: Life, at: int, how: CrashHow) -> FakeHost:
-    """The machine as a controller leaves it that died at operation ``at``."""
-    point, former, treatments = life
-    host = prepared(point, former)
-    host.crash_after, host.crash_how = at, how
-    with pytest.raises(HostCrashed):
-        live(host, point, treatments)
-    host.reconnect()
-    return host
-
-
-def length(life: Life) -> int:
-    host = prepared(life[0], life[1])
-    live(host, life[0], life[2])
-    return host.operations
-
-
-def deaths(all_lives: Iterable[Life]) -> Iterator[tuple[Life, int, CrashHow]]:
-    for life in all_lives:
-        for at in range(1, length(life) + 1):
-            yield from ((life, at, how) for how in HOWS)
+            pair = (first, treatments[(at + step) % len(treatments)])
+            life = partial(live, point=point, treatments=pair)
+            yield point, (partial(prepared, point, former), life)
 
 
 def test_no_crash_leaves_a_mount_changed_or_gone() -> None:
-    crashes = again = unmounted = 0
-    for life, at, how in deaths(lives()):
-        before = prepared(life[0], life[1]).settings()
-        host = killed(life, at, how)
-        unmounted += life[0] not in mounts(host).mounted
-        if at % 2:  # a restore that dies at its first or second change, then another
-            host.crash_after = host.operations + 1 + at // 2 % 2
-            host.crash_how = how
-            try:
-                restore(host, journal_folder(host))
-            except HostCrashed:
-                again += 1
-            host.reconnect()
-        restore(host, journal_folder(host))
-        assert sessions(host, journal_folder(host)) == ()
-        assert host.settings() == before, (life, at, how)
-        crashes += 1
-    assert crashes > 700
-    assert again > crashes // 10
+    tally, unmounted = Tally(), 0
+
+    # Counted where the controller dies: afterwards the restore has mounted it again.
+    def watched(host: FakeHost, whole: Live, point: str) -> None:
+        nonlocal unmounted
+        try:
+            whole(host)
+        except HostCrashed:
+            unmounted += point not in mounts(host).mounted
+            raise
+
+    for point, (former, whole) in lives():
+        mortal = partial(watched, whole=whole, point=point)
+        tally += enumerate_deaths(former, mortal, moments=MOMENTS)
+    assert tally.crashes > 700
+    assert tally.again > tally.crashes // 10
     assert unmounted > 50
 
 
@@ -160,12 +139,15 @@ def test_without_what_is_mounted_in_the_journal_a_file_system_would_be_gone(
         "closure",
         lambda names: tuple(row for row in closure(names) if row.name != "mount.mounted"),
     )
+    deaths = (
+        (point, life, moment) for point, life in lives() for moment in MOMENTS(lived(*life).log)
+    )
     gone = 0
-    for life, at, how in itertools.islice(deaths(lives()), 0, None, 9):
-        host = killed(life, at, how)
+    for point, life, moment in itertools.islice(deaths, 0, None, 9):
+        host = killed(*life, *moment)
         with suppress(OwedError):
             restore(host, journal_folder(host))
-        gone += life[0] not in mounts(host).mounted
+        gone += point not in mounts(host).mounted
     assert gone > 10
 
 
@@ -219,25 +201,8 @@ def everything(host: FakeHost) -> tuple[object, ...]:
 
 
 def test_no_crash_leaves_anything_that_was_made_for_a_target() -> None:
-    host = FakeHost()
-    before = everything(host)
-    made(host)
-    assert everything(host) == before
-    crashes = 0
-    for at, how in itertools.product(range(1, host.operations + 1), HOWS):
-        host = FakeHost(crash_after=at, crash_how=how)
-        with pytest.raises(HostCrashed):
-            made(host)
-        host.reconnect()
-        if at % 2:  # a restore that dies too
-            host.crash_after, host.crash_how = host.operations + 1 + at // 2 % 3, how
-            with suppress(HostCrashed):
-                restore(host, journal_folder(host))
-            host.reconnect()
-        restore(host, journal_folder(host))
-        assert everything(host) == before, (at, how, host.log[at - 1 :][:1])
-        crashes += 1
-    assert crashes > 80
+    tally = enumerate_deaths(FakeHost, made, moments=MOMENTS, seen=everything, changes=3)
+    assert tally.crashes > 80
 
 
 def test_a_mount_that_is_not_owed_would_stay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,25 +1,25 @@
 """Every state of a network interface and its interrupts, every change, every moment of death.
 
-As ``test_settings_survive_every_crash``: a life opens the journal, owns the groups, holds one
-treatment, holds another and pays; it is ended at every operation, before, within or after it, and
-restored, by a restore that dies too in half of the cases.  What must be the same afterwards
-includes what no listing shows: the requests behind the offloads.
+By the method of :mod:`deaths`: a life opens the journal, owns the groups, holds one treatment,
+holds another and pays; it is ended in every state that a death can leave.  What must be the same
+afterwards includes what no listing shows: the requests behind the offloads.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import pytest
 
+from deaths import Life, Moment, Tally, enumerate_deaths
 from iotrial.errors import SettingLost, SettingRefused
 from iotrial.execute import tuning
 from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal, read_session, sessions
-from iotrial.execute.restore import Payment, boot_id, pay, restore
-from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
+from iotrial.execute.journal import open_journal, read_session
+from iotrial.execute.restore import Payment, boot_id, pay
+from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.tunable import Setting, Tunable
@@ -78,18 +78,16 @@ HARDWARE_TREATMENTS: tuple[Treatment, ...] = (
     {"net.qdisc": "pfifo", "net.rx_usecs": "11"},
     {"rps.cpus": "5", "rps.flow_cnt": "256", "xps.cpus": "8", "irq.affinity": "0,2-3"},
 )
+TREATED = {name for each in (*OFFLOAD_TREATMENTS, *HARDWARE_TREATMENTS) for name in each}
 
 
-def prepared(former: Former, **options: object) -> FakeHost:
+def prepared(former: Former) -> FakeHost:
     host = FakeHost()
     for words in former:
         if words[0].startswith("/"):
             host.meddle(words[0], words[1].encode())
         else:
             host.run(words)
-    host.log.clear()
-    for name, value in options.items():
-        setattr(host, name, value)
     return host
 
 
@@ -126,23 +124,7 @@ def live(host: FakeHost, treatments: Sequence[Treatment]) -> None:
     assert payment.owed == []
 
 
-def killed(former: Former, treatments: Sequence[Treatment], at: int, how: CrashHow) -> FakeHost:
-    host = prepared(former, crash_after=at, crash_how=how)
-    with pytest.raises(HostCrashed):
-        live(host, treatments)
-    host.reconnect()
-    return host
-
-
-def operations(former: Former, treatments: Sequence[Treatment]) -> list[str]:
-    host = prepared(former)
-    before = host.settings()
-    live(host, treatments)
-    assert host.settings() == before, (former, treatments)
-    return host.log
-
-
-def moments(operations: Sequence[str]) -> Iterator[tuple[int, CrashHow]]:
+def moments(operations: Sequence[str]) -> Iterator[Moment]:
     """Every state that a death can leave, once: dead after an operation is dead before the next;
     half of a command is one that was not begun, and only the journal can be torn."""
     for at, operation in enumerate(operations, start=1):
@@ -152,43 +134,27 @@ def moments(operations: Sequence[str]) -> Iterator[tuple[int, CrashHow]]:
     yield len(operations), "after"
 
 
-def lives(
-    formers: Sequence[Former], treatments: Sequence[Treatment]
-) -> Iterator[tuple[Former, tuple[Treatment, Treatment]]]:
+def lives(formers: Sequence[Former], treatments: Sequence[Treatment]) -> Iterator[Life]:
     """Every former state, every treatment, and after it one of the others in turn."""
     count = itertools.count()
     for former in formers:
         for index, first in enumerate(treatments):
             step = 1 + next(count) % (len(treatments) - 1)
-            yield former, (first, treatments[(index + step) % len(treatments)])
+            pair = (first, treatments[(index + step) % len(treatments)])
+            yield partial(prepared, former), partial(live, treatments=pair)
 
 
-def enumerate_crashes(formers: Sequence[Former], treatments: Sequence[Treatment]) -> int:
-    """How many crashes there were; fails where anything stays changed."""
-    crashes = 0
-    for former, pair in lives(formers, treatments):
-        before = prepared(former).settings()
-        for at, how in moments(operations(former, pair)):
-            host = killed(former, pair, at, how)
-            if at % 2:
-                host.crash_after = host.operations + 1 + at // 2 % 2
-                host.crash_how = how
-                with contextlib.suppress(HostCrashed):
-                    restore(host, journal_folder(host))
-                host.reconnect()
-            restore(host, journal_folder(host))
-            assert sessions(host, journal_folder(host)) == ()
-            assert host.settings() == before, (former, pair, at, how)
-            crashes += 1
-    return crashes
+def crashes(formers: Sequence[Former], treatments: Sequence[Treatment]) -> int:
+    every = (enumerate_deaths(*life, moments=moments) for life in lives(formers, treatments))
+    return sum(every, Tally()).crashes
 
 
 def test_no_crash_leaves_an_offload_changed() -> None:
-    assert enumerate_crashes(OFFLOADS, OFFLOAD_TREATMENTS) > 500
+    assert crashes(OFFLOADS, OFFLOAD_TREATMENTS) > 500
 
 
 def test_no_crash_leaves_flow_control_coalescing_steering_or_affinity_changed() -> None:
-    assert enumerate_crashes(HARDWARE, HARDWARE_TREATMENTS) > 500
+    assert crashes(HARDWARE, HARDWARE_TREATMENTS) > 500
 
 
 def in_rank_order(names: Sequence[str]) -> tuple[Tunable, ...]:
@@ -208,9 +174,9 @@ def test_without_the_declared_moves_the_interface_would_stay_changed(
     """The enumeration can fail: journalling only what is written loses what it moves."""
     monkeypatch.setattr(tuning, "closure", in_rank_order)
     changed = 0
-    for former, pair in lives(formers, treatments):
-        host = prepared(former)
+    for former, whole in lives(formers, treatments):
+        host = former()
         before = host.settings()
-        live(host, pair)
+        whole(host)
         changed += host.settings() != before
     assert changed > 0

@@ -1,9 +1,8 @@
 """Every state of a queue, every change of it, every moment of death: the former state comes back.
 
-Exhaustive over what is listed here.  A *life* is what a run does to settings: open the journal,
-own the group, hold one treatment, hold another, pay.  It is ended at every operation in turn, in
-every way an operation can be cut (not done, torn, done), and then restored, in half of the cases
-by a restore that dies too.  Afterwards every file of every queue must read as before.
+Exhaustive over what is listed here, by the method of :mod:`deaths`.  A life opens the journal,
+owns the group, holds one treatment, holds another, and pays.  However it ends, every file of every
+queue and every kernel parameter must read as before.
 """
 
 from __future__ import annotations
@@ -11,16 +10,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import pytest
 
+from deaths import Life, Tally, enumerate_deaths, killed, length
 from iotrial.errors import SettingLost, SettingRefused
 from iotrial.execute import tuning
 from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal, read_session, sessions
+from iotrial.execute.journal import open_journal, read_session
 from iotrial.execute.restore import Payment, boot_id, pay, restore
-from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
+from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.tunable import Setting
@@ -29,7 +29,6 @@ from iotrial.tunables import tunable
 DEVICE = "fake0"
 QUEUE = f"/sys/block/{DEVICE}/queue/"
 STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
-HOWS: tuple[CrashHow, ...] = ("before", "torn", "after")
 
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 OWN = {
@@ -96,6 +95,7 @@ KERNEL_TREATMENTS: tuple[dict[str, str], ...] = (
     {"sysctl.net.ipv4.ipfrag_low_thresh": "10", "sysctl.net.ipv4.ipfrag_high_thresh": "20"},
     {"sysctl.net.ipv4.tcp_rmem": "4096 87380 16777216", "queue.scheduler": "bfq"},
 )
+TREATED = {name for treatment in (*TREATMENTS, *KERNEL_TREATMENTS) for name in treatment}
 
 
 def live(host: FakeHost, treatments: Sequence[dict[str, str]]) -> None:
@@ -121,78 +121,31 @@ def device_of(name: str) -> str:
     return "" if tunable(name).scope == "host" else DEVICE
 
 
-def prepared(former: Former, **options: object) -> FakeHost:
+def prepared(former: Former) -> FakeHost:
     host = FakeHost()
     for name, value in former.writes:
         host.meddle(name if name.startswith("/") else QUEUE + name, value.encode())
-    for name, value in options.items():
-        setattr(host, name, value)
     return host
 
 
-def killed(
-    former: Former, treatments: Sequence[dict[str, str]], at: int, how: CrashHow
-) -> FakeHost:
-    """The machine as a controller leaves it that died at operation ``at``."""
-    host = prepared(former, crash_after=at, crash_how=how)
-    with pytest.raises(HostCrashed):
-        live(host, treatments)
-    host.reconnect()
-    return host
+def life(former: Former, *treatments: dict[str, str]) -> Life:
+    return partial(prepared, former), partial(live, treatments=treatments)
 
 
-def length(former: Former, treatments: Sequence[dict[str, str]]) -> int:
-    host = prepared(former)
-    live(host, treatments)
-    return host.operations
-
-
-def restored(host: FakeHost) -> dict[str, str]:
-    restore(host, journal_folder(host))
-    assert sessions(host, journal_folder(host)) == ()
-    return host.settings()
-
-
-def lives(
-    scheduler: str | None = None,
-) -> Iterator[tuple[Former, tuple[dict[str, str], dict[str, str]]]]:
+def lives(scheduler: str | None = None) -> Iterator[Life]:
     """Every former state (with this scheduler), two sequences of treatments from each."""
     for former in formers():
         if scheduler not in (None, dict(former.writes)["scheduler"]):
             continue
         for index, first in enumerate(TREATMENTS):
             for step in (1, 3):
-                yield former, (first, TREATMENTS[(index + step) % len(TREATMENTS)])
+                yield life(former, first, TREATMENTS[(index + step) % len(TREATMENTS)])
 
 
-def enumerate_crashes(
-    all_lives: Iterable[tuple[Former, tuple[dict[str, str], dict[str, str]]]],
-) -> tuple[int, int]:
-    """End each life at every operation in every way and restore; how many crashes, and how many
-    of the restores crashed too.  Fails where anything stays changed."""
-    crashes = again = 0
-    for former, treatments in all_lives:
-        before = prepared(former).settings()
-        for at in range(1, length(former, treatments) + 1):
-            for how in HOWS:
-                host = killed(former, treatments, at, how)
-                if at % 2:  # a restore that dies at its first or second change, then another
-                    host.crash_after = host.operations + 1 + at // 2 % 2
-                    host.crash_how = how
-                    try:
-                        restore(host, journal_folder(host))
-                    except HostCrashed:
-                        again += 1
-                    host.reconnect()
-                assert restored(host) == before, (former, treatments, at, how)
-                crashes += 1
-    return crashes, again
-
-
-def pairs(formers: Iterable[Former], treatments: Sequence[dict[str, str]]) -> Iterator[Any]:
+def pairs(formers: Iterable[Former], treatments: Sequence[dict[str, str]]) -> Iterator[Life]:
     for former in formers:
         for first, second in itertools.permutations(treatments, 2):
-            yield former, (first, second)
+            yield life(former, first, second)
 
 
 @pytest.mark.timeout(600)
@@ -200,17 +153,18 @@ def pairs(formers: Iterable[Former], treatments: Sequence[dict[str, str]]) -> It
 def test_no_crash_leaves_a_setting_of_a_queue_changed(
     scheduler: str, record_property: Callable[[str, object], None]
 ) -> None:
-    crashes, again = enumerate_crashes(lives(scheduler))
-    record_property("crashes", crashes)
-    record_property("crashed restores", again)
-    assert crashes > 3_000
-    assert again > crashes // 10
+    tally = sum((enumerate_deaths(*each) for each in lives(scheduler)), Tally())
+    record_property("crashes", tally.crashes)
+    record_property("crashed restores", tally.again)
+    assert tally.crashes > 3_000
+    assert tally.again > tally.crashes // 10
 
 
 def test_no_crash_leaves_a_kernel_parameter_changed() -> None:
-    crashes, again = enumerate_crashes(pairs(KERNEL_FORMERS, KERNEL_TREATMENTS))
-    assert crashes > 1_000
-    assert again > crashes // 10
+    every = pairs(KERNEL_FORMERS, KERNEL_TREATMENTS)
+    tally = sum((enumerate_deaths(*each) for each in every), Tally())
+    assert tally.crashes > 1_000
+    assert tally.again > tally.crashes // 10
 
 
 def test_journalling_only_what_is_written_would_leave_the_machine_changed(
@@ -221,10 +175,10 @@ def test_journalling_only_what_is_written_would_leave_the_machine_changed(
         tuning, "closure", lambda names: tuple(tunable(name) for name in dict.fromkeys(names))
     )
     changed = 0
-    for former, treatments in itertools.islice(lives(), 0, None, 7):
-        before = prepared(former).settings()
-        for at in range(1, length(former, treatments) + 1):
-            host = killed(former, treatments, at, "after")
+    for former, whole in itertools.islice(lives(), 0, None, 7):
+        before = former().settings()
+        for at in range(1, length(former, whole) + 1):
+            host = killed(former, whole, at, "after")
             restore(host, journal_folder(host))
             changed += host.settings() != before
     assert changed > 0
