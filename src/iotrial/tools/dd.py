@@ -1,0 +1,191 @@
+"""dd: one stream, one block after another, from or to the target.
+
+What iotrial adds unless the study says otherwise: ``direct = true``, as for fio; ``fsync = true``
+for writes, so that the time ends when the data is on the disk (GNU dd 9.1 syncs before it takes
+the time).  ``conv=notrunc,nocreat`` always: a file keeps what lies beyond, and a device that is
+gone is not replaced by a file in /dev, which would measure memory; in a directory the file is
+made.  dd writes zeros: storage that compresses or deduplicates answers faster than it is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from iotrial.errors import FormatError, UsageError
+from iotrial.formats import dd as report
+from iotrial.formats.dd_operands import asked
+from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.workload import OptionValue, Workload
+from iotrial.units import parse_bytes
+
+_OPTIONS = ("rw", "bs", "size", "direct", "nonblock", "fsync", "skip", "seek")
+_SWITCHES = frozenset({"direct", "nonblock", "fsync"})
+_ONLY = {"fsync": "write", "seek": "write", "skip": "read"}
+_OUTPUT = "stderr"
+_NAME = "iotrial.dd"
+_STARTUP = 0.05  # seconds
+_SLOW = 20e6  # bytes/s; slow on purpose, since a time-out follows from it
+_UNKNOWN = 64 * 2**30  # bytes, where only the device knows its size
+_LARGEST_BLOCK = 2**30  # dd holds a block in memory
+
+
+class Dd:
+    """The plugin.  Stateless; see :class:`iotrial.model.tool.Tool` for what each part promises."""
+
+    name = "dd"
+    summary = "one sequential stream, block by block"
+    program = "dd"
+    package = "coreutils"
+
+    def check(
+        self,
+        workload: Workload,
+        facts: Mapping[str, float],  # noqa: ARG002 (sizes of dd depend on nothing)
+    ) -> list[tuple[str, str]]:
+        return list(dict.fromkeys(_problems(workload)))
+
+    def reach(self, workload: Workload) -> Reach:
+        writes = workload.option("rw", "read") != "read"
+        return Reach(reads=not writes, writes=writes)
+
+    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+        """Raises UsageError with the first problem :meth:`check` finds, for reads in a directory,
+        and where nothing says how much to write."""
+        for option, problem in self.check(workload, facts):
+            raise UsageError(f"workload {workload.name}: {option}: {problem}")
+        writes = workload.option("rw", "read") == "write"
+        block, size = _size(workload, "bs", "1MiB"), _wanted(workload, aimed)
+        flags = [name for name in ("direct", "nonblock") if _on(workload, name)]
+        where = _path(aimed, writes=writes)
+        words = ["if=/dev/zero", f"of={where}"] if writes else [f"if={where}", "of=/dev/null"]
+        words.append(f"bs={block}")
+        if size:
+            words.append(f"count={_blocks(size, block, aimed)}")
+        elif writes:
+            advice = 'say how much to write, such as size = "1GiB"'
+            raise UsageError(f"dd needs a size to write to {aimed.path}", advice=advice)
+        skipped = "seek" if writes else "skip"
+        if workload.option(skipped):
+            words.append(f"{skipped}={_size(workload, skipped, '0') // block}")
+        if flags:
+            words.append(f"{'oflag' if writes else 'iflag'}={','.join(flags)}")
+        if writes:
+            kept = ["notrunc"] if aimed.kind == "directory" else ["notrunc", "nocreat"]
+            words.append(f"conv={','.join([*kept, *['fsync'] * _on(workload, 'fsync')])}")
+        return Load(("dd", *words))
+
+    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+        """The time a slow disk needs."""
+        try:
+            size = _wanted(workload, aimed)
+        except ValueError:
+            size = 0
+        return _STARTUP + (size or _UNKNOWN) / _SLOW
+
+    def version_problem(self, version: str) -> str:
+        if re.match(r"dd \((?:GNU )?(?:coreutils|uutils)", version):
+            return ""
+        first = version.strip()[:60]
+        return (
+            f"{first!r} is not the dd of coreutils, which alone knows direct and fsync: install it"
+        )
+
+    def parse(self, folder: Path) -> Parsed:
+        path = folder / _OUTPUT
+        try:
+            data, said = path.read_bytes(), (folder / "command").read_text("utf-8")
+            words = shlex.split(said)
+        except (FileNotFoundError, ValueError) as error:
+            advice = "the folder of a trial holds both: is it whole?"
+            what = f"{folder}: no whole stderr and command of dd: {error}"
+            raise FormatError(what, advice=advice) from None
+        return report.parse(data, _OUTPUT, asked(words))
+
+
+TOOL = Dd()
+
+
+def _problems(workload: Workload) -> Iterator[tuple[str, str]]:
+    if workload.jobfile:
+        yield "jobfile", "dd has no job files: write options"
+    rw = workload.option("rw", "read")
+    if rw not in ("read", "write"):
+        yield "rw", f"{rw!r} is not read or write"
+    for name, value in workload.options:
+        if name == "count":
+            yield name, "say size, in bytes: the count follows from it and bs"
+        elif name not in _OPTIONS:
+            near = difflib.get_close_matches(name, _OPTIONS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_OPTIONS)}"
+            yield name, f"not an option of dd in iotrial; {hint}"
+        elif name in _ONLY and rw != _ONLY[name] and value is not False:
+            yield name, f"it is for rw = {_ONLY[name]}"
+        elif name in _SWITCHES and value not in (True, False):
+            yield name, f"{value!r} is not true or false"
+        elif name not in _SWITCHES and name != "rw":
+            yield from _bytes(name, value)
+    if not any(name in ("bs", "size", "skip", "seek") for name, _ in _sizes(workload)):
+        yield from _multiples(workload)
+
+
+def _sizes(workload: Workload) -> Iterator[tuple[str, str]]:
+    """What is wrong with each size by itself."""
+    for name in ("bs", "size", "skip", "seek"):
+        if name in dict(workload.options):
+            yield from _bytes(name, workload.option(name))
+
+
+def _bytes(name: str, value: OptionValue) -> Iterator[tuple[str, str]]:
+    try:
+        number = parse_bytes(str(value))
+    except ValueError as error:
+        yield name, str(error)
+        return
+    if name in ("bs", "size") and not number:
+        yield name, "zero bytes"
+    elif name == "bs" and number > _LARGEST_BLOCK:
+        yield name, "dd holds one block in memory: 1GiB at most"
+
+
+def _multiples(workload: Workload) -> Iterator[tuple[str, str]]:
+    block = _size(workload, "bs", "1MiB")
+    for name in ("size", "skip", "seek"):
+        if _size(workload, name, "0") % block:
+            yield name, f"not a whole number of blocks of {block} bytes"
+    if _on(workload, "direct") and block % 512:
+        yield "bs", "direct I/O goes by sectors: take a multiple of 512, or direct = false"
+
+
+def _size(workload: Workload, name: str, default: str) -> int:
+    return parse_bytes(str(workload.option(name, default)))
+
+
+def _wanted(workload: Workload, aimed: Aimed) -> int:
+    """Bytes to copy; 0: to the end.  What is skipped is not there to be copied."""
+    if workload.option("size"):
+        return _size(workload, "size", "0")
+    away = _size(workload, "skip", "0") + _size(workload, "seek", "0")
+    return max(0, aimed.size - away)
+
+
+def _blocks(size: int, block: int, aimed: Aimed) -> int:
+    if size < block:
+        raise UsageError(f"a block of {block} bytes is more than the {size} of {aimed.path}")
+    return size // block
+
+
+def _on(workload: Workload, name: str) -> bool:
+    return bool(workload.option(name, name != "nonblock"))
+
+
+def _path(aimed: Aimed, *, writes: bool) -> str:
+    if aimed.kind != "directory":
+        return aimed.path
+    if writes:
+        return f"{aimed.path.rstrip('/')}/{_NAME}"
+    advice = "make a file the target: iotrial lays it out before the first trial"
+    raise UsageError(f"dd reads one file, and {aimed.path} is a directory", advice=advice)

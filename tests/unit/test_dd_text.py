@@ -1,0 +1,199 @@
+"""What dd prints, and what may become of it, gives measurements or a FormatError."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotrial.errors import FormatError
+from iotrial.formats.dd import parse
+from iotrial.formats.dd_operands import Asked, asked
+from iotrial.model.measurement import metric
+from iotrial.model.tool import Parsed
+
+DATA = Path(__file__).parent.parent / "data" / "dd"
+RECORDED = sorted(path.name for path in DATA.glob("*.txt"))
+GB = 1073741824
+RECORDS = "1024+0 records in\n1024+0 records out\n"
+SPELLINGS = {
+    "coreutils 9": f"{GB} bytes (1.1 GB, 1.0 GiB) copied, 2.5 s, 429 MB/s",
+    "coreutils 8.4": f"{GB} bytes (1.1 GB) copied, 2.5 s, 429 MB/s",
+    "coreutils 6": f"{GB} bytes (1.1 GB) copied, 2.5 seconds, 429 MB/s",
+    "German": f"{GB} Bytes (1,1 GB, 1,0 GiB) kopiert, 2,5 s, 429 MB/s",
+    "French": f"{GB} octets (1,1 GB, 1,0 GiB) copiés, 2,50000 s, 429 MB/s",
+    "Chinese": f"{GB}字节（1.1 GB，1.0 GiB）已复制，2.5 s，429 MB/s",  # noqa: RUF001
+    "busybox": f"{GB} bytes (1.0GB) copied, 2.500000 seconds, 409.6MB/s",
+    "toybox": f"{GB} bytes (1.0 G) copied, 2.500 s, 409 M/s",
+    "BSD": f"{GB} bytes transferred in 2.500000 secs (429496730 bytes/sec)",
+    "coreutils 5": f"{GB} bytes transferred in 2.500000 seconds (429496730 bytes/sec)",
+}
+
+
+def values(parsed: Parsed, job: str = "all") -> dict[str, float]:
+    return {each.metric: each.value for each in parsed.measurements if each.job == job}
+
+
+def doubts(parsed: Parsed) -> dict[str, bool]:
+    return {each.check: each.invalid for each in parsed.doubts}
+
+
+def read(text: str, told: Asked | None = None) -> Parsed:
+    return parse(text.encode(), "dd.txt", told)
+
+
+def recorded(name: str) -> bytes:
+    return (DATA / name).read_bytes()
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_every_spelling_says_the_same(spelling: str) -> None:
+    found = read(f"{RECORDS}{SPELLINGS[spelling]}\n")
+    assert values(found) == {
+        "total.bytes": GB,
+        "total.seconds": 2.5,
+        "total.bw": GB / 2.5,
+        "total.iops": 1024 / 2.5,
+    }
+    assert found.doubts == ()
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_rate_that_is_not_bytes_by_seconds_is_a_doubt(spelling: str) -> None:
+    line = SPELLINGS[spelling].replace(str(GB), str(2 * GB), 1)
+    assert doubts(read(f"{RECORDS}{line}\n")) == {"rate": True}
+
+
+def test_the_last_line_alone_is_a_run_without_records() -> None:
+    found = read(SPELLINGS["coreutils 9"])
+    assert set(values(found)) == {"total.bytes", "total.seconds", "total.bw"}
+
+
+def test_reports_in_between_are_not_counted() -> None:
+    found = parse(recorded("usr1.txt"), "usr1.txt")
+    assert values(found)["total.bytes"] == 9830379520
+    assert values(found)["total.seconds"] == 0.644119
+    assert {each.job for each in found.measurements} == {"all", "dd#1"}
+    assert {"progress", "partial", "dd-said"} < set(doubts(found))
+
+
+def test_progress_that_was_overwritten_is_not_counted() -> None:
+    found = parse(recorded("progress.txt"), "progress.txt")
+    assert values(found) == values(found, "dd#1")
+    assert values(found)["total.seconds"] == 1.45408
+    assert found.doubts == ()
+
+
+def test_a_dd_that_only_told_its_progress_has_no_result() -> None:
+    cut = recorded("progress.txt").split(b"\n")[0]
+    with pytest.raises(FormatError, match="no result of dd"):
+        parse(cut, "progress.txt")
+
+
+def test_runs_one_after_another_are_jobs_of_their_own() -> None:
+    found = parse(recorded("runs.txt"), "runs.txt", asked(["if=/dev/zero", "of=x", "conv=fsync"]))
+    each = [values(found, f"dd#{i}") for i in (1, 2, 3)]
+    assert [one["write.bytes"] for one in each] == [20971520] * 3
+    total = sum(one["write.seconds"] for one in each)
+    assert values(found)["write.bw"] == pytest.approx(3 * 20971520 / total)
+
+
+def test_growing_runs_stay_apart_with_a_line_between() -> None:
+    second = f"{RECORDS}{2 * GB} bytes (2.1 GB, 2.0 GiB) copied, 5 s, 429 MB/s\n"
+    first = f"{RECORDS}{SPELLINGS['coreutils 9']}\n"
+    assert "dd#2" in {each.job for each in read(f"{first}\n{second}").measurements}
+    assert doubts(read(first + second)) == {"progress": False}
+
+
+def test_a_session_says_what_each_run_was_to_do() -> None:
+    found = parse(recorded("session.txt"), "session.txt")
+    assert set(values(found, "dd#1")) == {f"write.{q}" for q in ("bytes", "seconds", "bw", "iops")}
+    assert values(found, "dd#2")["read.bytes"] == 24 * 2**20
+    words = {each.check: each.what for each in found.doubts if each.check != "short"}
+    assert words["fewer"] == "dd#2 copied 25165824 of 33554432 bytes"
+    assert words["cache"].startswith("dd#3 read through the page cache")
+
+
+def test_a_command_without_a_result_is_named() -> None:
+    text = f"# dd if=/dev/sdx of=/dev/null\n# dd if=/dev/sdx of=/dev/null\n{RECORDS}"
+    found = read(text + SPELLINGS["coreutils 9"])
+    assert [each.what for each in found.doubts if each.check == "no-report"] == [
+        "the dd on line 1 has no result"
+    ]
+
+
+def test_nothing_and_no_time_make_a_trial_invalid() -> None:
+    none = "0+0 records in\n0+0 records out\n0 bytes copied, 3.318e-05 s, 0.0 kB/s\n"
+    assert doubts(read(none))["no-io"]
+    quick = "1+0 records in\n1+0 records out\n512 bytes copied, 0 s, Infinity B/s\n"
+    assert doubts(read(quick)) == {"no-time": True}
+    assert values(read(quick)) == {"total.bytes": 512}
+
+
+def test_records_that_contradict_the_bytes_are_a_doubt() -> None:
+    told = Asked(("read",), block=2**19)
+    assert doubts(read(f"{RECORDS}{SPELLINGS['coreutils 9']}", told)) == {"records": True}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello\n",
+        RECORDS,
+        "1+0 records in\n",
+        f"1+0 records in\n{SPELLINGS['coreutils 9']}\n",
+        f"1+0 records out\n1+0 records in\n{SPELLINGS['coreutils 9']}\n",
+        f"{RECORDS}{SPELLINGS['coreutils 9'][:-4]}",
+        f"{RECORDS}{SPELLINGS['coreutils 9'].replace('2.5 s', '2.5 ms')}",
+        f"{RECORDS}real 0m2.5s\n{SPELLINGS['coreutils 9']}",
+        f"{RECORDS}{RECORDS}{SPELLINGS['coreutils 9']}",
+        f"{RECORDS}{SPELLINGS['coreutils 9'].replace(str(GB), '9' * 22)}",
+    ],
+)
+def test_what_is_not_whole_is_refused_with_the_file(text: str) -> None:
+    with pytest.raises(FormatError, match=r"dd\.txt: "):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("if=/dev/sdx of=/dev/null bs=64k", Asked(("read",), 65536, 0, ("read",))),
+        ("if=/dev/zero of=x bs=1MB count=2", Asked(("write",), 10**6, 2 * 10**6, ("write",))),
+        ("if=/dev/zero of=x count=2x3 oflag=dsync", Asked(("write",), 512, 3072)),
+        ("if=a of=b bs=4K count=8B iflag=direct", Asked(("read", "write"), 4096, 8, ("write",))),
+        ("if=a of=/dev/null bs=4K count=8MB iflag=direct", Asked(("read",), 4096)),
+        ("of=x bs=what count=1", Asked()),
+    ],
+)
+def test_operands_say_what_was_asked(words: str, expected: Asked) -> None:
+    assert asked(words.split()) == expected
+
+
+@given(data=st.data(), name=st.sampled_from(RECORDED))
+def test_mutated_texts_give_measurements_or_a_format_error(data: st.DataObject, name: str) -> None:
+    text = bytearray(recorded(name))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        piece = data.draw(st.binary(max_size=3) | st.sampled_from([b"e99", b"\r", b"\n", b"9" * 9]))
+        text[at : at + data.draw(st.integers(0, 30))] = piece
+        text = text or bytearray(b"0")
+    try:
+        parsed = parse(bytes(text), name)
+    except FormatError:
+        return
+    assert parsed.measurements
+    for each in parsed.measurements:
+        assert math.isfinite(each.value)
+        assert each.value >= 0
+        assert each.unit == metric(each.metric).unit
+
+
+@given(st.text())
+def test_any_text_without_a_run_is_refused(text: str) -> None:
+    with pytest.raises(FormatError, match=r"dd\.txt: "):
+        read(text)
