@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import FormatError, UsageError
+from iotrial.hosts.fake import FakeHost
 from iotrial.model.tool import Aimed, Reach
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import tool
@@ -117,3 +118,11 @@ def test_a_trial_is_read_by_the_command_it_was(tmp_path: Path) -> None:
         "read.iops": 2.0,
     }
     assert {doubt.check for doubt in parsed.doubts} == {"fewer", "cache"}
+
+
+def test_the_pretended_machine_says_that_it_runs_no_dd() -> None:
+    host = FakeHost()
+    said = host.run(["dd", "--version"])
+    assert DD.version_problem(said.text) == ""
+    done = host.run(DD.command(workload(), FILE, {}).argv)
+    assert (done.exit, done.stderr) == (1, b"dd: the pretended machine runs no loads by dd\n")

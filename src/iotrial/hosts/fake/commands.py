@@ -187,6 +187,8 @@ def _dd(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
     if "--version" in arguments:
         return Said(0, "dd (coreutils) 9.1\n")
     given = dict(word.split("=", 1) for word in arguments)
+    if given["of"] == "/dev/null" or given.get("if") == "/dev/zero":
+        return _fail("dd: the pretended machine runs no loads by dd")
     path = machine.real(given["of"])
     size = parse_bytes(given.get("bs", "512")) * int(given.get("count", "1"))
     if size > machine.room():
@@ -287,7 +289,7 @@ def _fio(_machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
 COMMANDS: dict[str, Program] = {
     "blkid": Program(_blkid, changes=False),
     "cat": Program(lambda _m, _a, stdin: Said(0, stdin.decode()), changes=False),
-    "dd": Program(_dd, changes=True),
+    "dd": Program(_dd, changes=lambda words: "--version" not in words),
     "echo": Program(lambda _m, words, _s: Said(0, " ".join(words) + "\n"), changes=False),
     "false": Program(lambda _m, _a, _s: Said(1), changes=False),
     "fio": Program(_fio, changes=False),
