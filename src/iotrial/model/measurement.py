@@ -33,23 +33,37 @@ class Metric:
 
 @cache
 def metric(name: str) -> Metric:
-    """The metric with this dotted name, ``<operation>.<quantity>``.
+    """The metric with this dotted name, ``<operation>.<quantity>``; an operation on files may
+    say in which order: ``create.seq.rate``.
 
     Raises KeyError for a quantity iotrial does not know.
     """
-    operation, _, quantity = name.partition(".")
+    operation, quantity = split(name)
     if quantity.startswith(("clat.", "slat.", "lat.")):
         return Metric(name, "s", higher=False, title=f"{operation} latency {quantity}")
     unit, higher, title = _QUANTITIES[quantity]
     return Metric(name, unit, higher, f"{operation} {title}" if operation != "cpu" else title)
 
 
+def split(name: str) -> tuple[str, str]:
+    """Operation and quantity of a dotted name: ``create.seq.lat.max`` → ``create.seq`` and
+    ``lat.max``."""
+    operation, _, quantity = name.partition(".")
+    order, dot, rest = quantity.partition(".")
+    if dot and order in _ORDERS and operation in _ORDERED:
+        return f"{operation}.{order}", rest
+    return operation, quantity
+
+
+_ORDERED = ("create", "stat", "delete")
+_ORDERS = ("seq", "random")
 _QUANTITIES: dict[str, tuple[str, bool | None, str]] = {
     "iops": ("1/s", True, "IOPS"),
     "bw": ("bytes/s", True, "bandwidth"),
     "rate": ("1/s", True, "rate"),
     "bytes": ("bytes", None, "bytes moved"),
     "seconds": ("s", False, "time"),
+    "cpu": ("fraction", None, "CPU"),
     "usr": ("fraction", None, "CPU in user mode"),
     "sys": ("fraction", None, "CPU in the kernel"),
     "per_io": ("s", False, "CPU per I/O"),

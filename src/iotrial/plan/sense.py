@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from iotrial.errors import IotrialError, UsageError
-from iotrial.model.measurement import Metric, metric
+from iotrial.model.measurement import Metric, metric, split
 from iotrial.model.study import Decide, Factor, Study
 from iotrial.model.tool import Reach, Tool
 from iotrial.model.workload import Workload
@@ -26,6 +26,7 @@ ASSUMED_FACTS = {"cpus": 4.0, "memory": 8.0 * 2**30}
 
 _OPERATIONS = (
     "read", "write", "trim", "seek", "create", "stat", "delete", "list", "mixed", "total", "cpu",
+    "putc", "getc", "rewrite",
 )  # fmt: skip
 _QUANTITIES = ("iops", "bw", "clat.mean", "clat.p99")
 _LATENCY = re.compile(r"(clat|slat|lat)\.(mean|min|max|sd|p\d{1,2}(\.\d+)?|p100)")
@@ -117,8 +118,8 @@ def _default_metric(touched: Sequence[Reach]) -> str:
 
 def known_metric(name: str) -> Metric | None:
     """The metric of this name, or None; unlike :func:`metric` it minds the operation too."""
-    operation, _, quantity = name.partition(".")
-    if operation not in _OPERATIONS:
+    operation, quantity = split(name)
+    if operation.partition(".")[0] not in _OPERATIONS:
         return None
     if quantity.startswith(("clat.", "slat.", "lat.")) and not _LATENCY.fullmatch(quantity):
         return None

@@ -1,0 +1,333 @@
+"""bonnie++: what its output says, in every version, and what iotrial asks of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iotrial.errors import FormatError, UsageError
+from iotrial.formats.bonnie import FILES, IO, parse, runs
+from iotrial.model.measurement import metric
+from iotrial.model.tool import Aimed, Parsed
+from iotrial.model.workload import OptionValue, Workload
+from iotrial.plan.sense import known_metric
+from iotrial.tools import tool
+from iotrial.tools.bonnie import TOOL
+
+DATA = Path(__file__).parent.parent / "data" / "bonnie"
+RECORDED = sorted(DATA.iterdir())
+FACTS = {"cpus": 2.0, "memory": 2.0**33}
+FOLDER = Aimed("/mnt/x", "directory")
+FAST = "+++++,+++"
+OLD = f"box,1000M,100,88,200,27,300,8,400,68,500,12,496.2,1,16,19929,100,{','.join([FAST] * 5)}"
+NEW = (
+    "1.97,1.97,box,4,99,4G,,786,99,17094,3,15431,3,4662,91,37881,4,548.4,17,16,,,,,142,1,"
+    "+++++,+++,259,0,141,1,+++++,+++,253,0,10us,11ms,2s,3us,4us,5us,6us,7us,8us,9us,10us,11us"
+)
+NO_LARGE_FILE = (
+    "1.96,1.96,box,1,99,,,,,,,,,,,,,,60,32,32,,,1702,14,2025,12,1332,4,1873,16,2047,13,1266,3,"
+    ",,,,,,3874ms,6645ms,8659ms,505ms,7257ms,9627ms"
+)
+TABLE = """\
+Version  {version:<8}   ------Sequential Output------ --Sequential Input- --Random-
+{second:<20}-Per Chr- --Block-- -Rewrite- -Per Chr- --Block-- --Seeks--
+Machine        Size K/sec %CP K/sec %CP K/sec %CP K/sec %CP K/sec %CP  /sec %CP
+box             32G {io}
+{latency}                    ------Sequential Create------ --------Random Create--------
+                    -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--
+              files  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP
+                 16    81   0 +++++ +++   117   0    80   0 +++++ +++   115   0
+"""
+WITHOUT_CHARACTERS = "          162171  12 74414   6           229003   8 361.2   1"
+
+
+def table(version: str = "1.03e", io: str = WITHOUT_CHARACTERS, latency: str = "") -> str:
+    return TABLE.format(version=version, second="", io=io, latency=latency)
+
+
+def values(parsed: Parsed) -> dict[str, float]:
+    return {each.metric: each.value for each in parsed.measurements}
+
+
+def read(text: str) -> dict[str, float]:
+    return values(parse(text.encode(), "f"))
+
+
+def doubts(parsed: Parsed) -> dict[str, str]:
+    return {each.check: each.what for each in parsed.doubts}
+
+
+def load(**options: OptionValue) -> Workload:
+    return Workload("load", "bonnie++", tuple(options.items()))
+
+
+def words(aimed: Aimed = FOLDER, **options: OptionValue) -> str:
+    return " ".join(TOOL.command(load(**options), aimed, FACTS).argv)
+
+
+def test_a_line_of_1_03_has_no_version_and_its_numbers_are_kib() -> None:
+    parsed = parse(OLD.encode(), "f")
+    assert values(parsed) == {
+        "putc.bw": 102400.0, "putc.cpu": 0.88, "write.bw": 204800.0, "write.cpu": 0.27,
+        "rewrite.bw": 307200.0, "rewrite.cpu": 0.08, "getc.bw": 409600.0, "getc.cpu": 0.68,
+        "read.bw": 512000.0, "read.cpu": 0.12, "seek.rate": 496.2, "seek.cpu": 0.01,
+        "create.seq.rate": 19929.0, "create.seq.cpu": 1.0,
+    }  # fmt: skip
+
+
+def test_what_was_too_fast_is_named_and_is_no_number() -> None:
+    (run,) = runs(OLD.encode(), "f")
+    assert run.censored == FILES[1:]
+    assert set(FILES[1:]) & set(values(parse(OLD.encode(), "f"))) == set()
+    said = doubts(parse(OLD.encode(), "f"))["censored"]
+    assert all(name in said for name in FILES[1:])
+    assert "create.seq" not in said
+
+
+def test_1_97_has_concurrency_a_seed_and_latencies() -> None:
+    found = read(NEW)
+    assert found["write.bw"] == 17094 * 1024
+    assert found["seek.rate"] == pytest.approx(548.4)
+    assert found["delete.random.rate"] == 253
+    slowest = {n: v for n, v in found.items() if n.endswith(".lat.max")}
+    assert [slowest[f"{n.rpartition('.')[0]}.lat.max"] for n in IO] == pytest.approx(
+        [10e-6, 11e-3, 2.0, 3e-6, 4e-6, 5e-6]
+    )
+    assert slowest["delete.random.lat.max"] == pytest.approx(11e-6)
+
+
+def test_1_96_leaves_out_a_comma_when_it_leaves_out_the_large_file() -> None:
+    found = read(NO_LARGE_FILE)
+    assert found["create.seq.rate"] == 1702
+    assert found["delete.random.rate"] == 1266
+    assert found["create.seq.lat.max"] == pytest.approx(3.874)
+    assert not {name.partition(".")[0] for name in found} & {"write", "read", "putc", "seek"}
+
+
+def test_1_98_has_two_columns_more_than_1_97() -> None:
+    fields = NEW.split(",")
+    later = ",".join(["1.98", "2.00a", *fields[2:7], "8192", "5", *fields[7:]])
+    assert read(later) == read(NEW)
+    with pytest.raises(FormatError, match=r"line 1: 50 fields; format 1\.97 has 48"):
+        read(later.replace("1.98,2.00a", "1.97,1.97"))
+    with pytest.raises(FormatError, match=r"line 1: 48 fields; format 1\.98 has 50"):
+        read(NEW.replace("1.97,1.97", "1.98,1.98"))
+
+
+@pytest.mark.parametrize("path", [p for p in RECORDED if p.suffix == ".csv"], ids=lambda p: p.name)
+def test_a_recording_and_its_table_agree_as_far_as_the_table_can_be_trusted(path: Path) -> None:
+    exact = values(parse(path.read_bytes(), "f"))
+    printed = parse(path.with_suffix(".txt").read_bytes(), "f")
+    (row,), (drawn,) = (runs(p.read_bytes(), "f") for p in (path, path.with_suffix(".txt")))
+    assert set(drawn.censored) <= set(row.censored)
+    assert set(row.censored) - set(drawn.censored) <= set(FILES)
+    assert {n for n in exact if n.partition(".")[0] not in ("create", "stat", "delete")} == {
+        n for n in values(printed) if n.partition(".")[0] not in ("create", "stat", "delete")
+    }
+    for name, value in values(printed).items():
+        assert value == pytest.approx(exact[name], rel=0.05)
+    assert not any(name in values(printed) for name in FILES)
+
+
+def test_numbers_of_files_in_the_table_of_2_00_are_not_taken_for_rates() -> None:
+    text = (DATA / "files-2.00a.txt").read_text()
+    assert re.search(r"\b1024 +\d+ ", text)  # 1 × 1024 files, in a column headed /sec
+    parsed = parse(text.encode(), "f")
+    assert "create.seq.rate" not in values(parsed)
+    assert "create.seq.lat.max" in values(parsed)
+    assert "numbers of files" in doubts(parsed)["bonnie-table"]
+
+
+def test_a_table_of_1_03_is_read_by_its_columns() -> None:
+    found = read(table())
+    assert found["write.bw"] == 162171 * 1024
+    assert found["read.bw"] == 229003 * 1024
+    assert found["seek.rate"] == pytest.approx(361.2)
+    assert found["create.seq.rate"] == 81
+    assert found["delete.random.rate"] == 115
+    assert not {"putc.bw", "getc.bw", "stat.seq.rate"} & set(found)
+
+
+def test_a_whole_row_may_be_wider_than_its_heading() -> None:
+    io = "147392  63 1591090  15 3077400   5 4203100  56 74651   6 146.9   0"
+    found = read(table(io=io))
+    assert [found[name] for name in IO] == pytest.approx(
+        [n * 1024 for n in (147392, 1591090, 3077400, 4203100, 74651)] + [146.9]
+    )
+
+
+def test_latencies_of_a_table_stand_in_their_columns() -> None:
+    row = "Latency                        1992ms    2372ms              1200ms     289ms\n"
+    found = read(table("1.97", latency=row))
+    assert found["write.lat.max"] == pytest.approx(1.992)
+    assert found["seek.lat.max"] == pytest.approx(0.289)
+    assert "putc.lat.max" not in found
+
+
+def test_several_lines_are_several_runs() -> None:
+    data = f"{OLD}\n{NEW}\n".encode()
+    assert [(run.name, run.version, run.line) for run in runs(data, "f")] == [
+        ("box", "1.03", 1), ("box", "1.97", 2),
+    ]  # fmt: skip
+    with pytest.raises(FormatError, match=r"2 runs of bonnie\+\+ \(lines 1, 2\)"):
+        parse(data, "f")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "neither CSV nor a table"),
+        ("a,b,c,d,e,f,g,h,i", "line 1: 9 fields"),
+        (OLD.replace("19929", "x"), r"create.seq.rate: 'x' is no number"),
+        (OLD.replace("19929", "nan"), "is no number"),
+        (OLD.replace("1000M", "1000X"), "'1000X' is no size"),
+        (OLD.replace(",88,", ",,", 1), "putc CPU: '' is no number"),
+        (OLD.replace(",100,88", ",+++++,88", 1), r"putc.bw: '\+\+\+\+\+' is no number"),
+        (NEW.replace("11ms", "11"), "latency of write.bw: '11' is no time"),
+        (NEW.replace("1.97,1.97", "1.95,1.95"), "CSV format 1.95"),
+        (NEW[:100], "format 1.97 has 48"),
+        (table().partition("box")[0], "ends before its numbers"),
+        (table(io="          162171  12 74414   6     229003   8   361.2   1"), "column 4"),
+    ],
+)
+def test_what_is_not_whole_is_an_error_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(FormatError, match=said):
+        read(text)
+
+
+def test_bytes_that_are_no_text_are_an_error() -> None:
+    with pytest.raises(FormatError, match=r"f: line 2: byte 3 is not text"):
+        parse(b"ab\n\xff", "f")
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> bytes:
+    texts = [path.read_bytes() for path in RECORDED]
+    texts += [text.encode() for text in (OLD, NEW, NO_LARGE_FILE, table())]
+    data = bytearray(draw(st.sampled_from(texts)))
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(data)))
+        end = at + draw(st.integers(0, 6))
+        data[at:end] = draw(st.binary(max_size=6) | st.sampled_from([b",", b"+++", b"9", b"ms"]))
+    return bytes(data)
+
+
+@settings(max_examples=200, deadline=None)
+@given(mutations())
+def test_a_mutated_output_gives_sound_numbers_or_a_format_error(data: bytes) -> None:
+    try:
+        parsed = parse(data, "f")
+    except FormatError:
+        return
+    assert parsed.measurements or "censored" in doubts(parsed)
+    for each in parsed.measurements:
+        assert math.isfinite(each.value)
+        assert each.value >= 0
+        assert each.unit == metric(each.metric).unit
+        assert known_metric(each.metric) is not None
+
+
+@pytest.mark.parametrize("name", [*IO, *FILES])
+def test_a_study_may_decide_by_what_bonnie_measures(name: str) -> None:
+    found = known_metric(name)
+    assert found is not None
+    assert found.higher is True
+    assert known_metric(f"{name.rpartition('.')[0]}.lat.max") is not None
+
+
+@pytest.mark.parametrize("name", ["create.some.rate", "read.seq.bw", "putc.x", "create.seq"])
+def test_no_other_names_are_metrics(name: str) -> None:
+    assert known_metric(name) is None
+
+
+def test_the_registry_finds_it() -> None:
+    assert tool("bonnie++") is TOOL
+    assert TOOL.reach(load(size=0)).writes
+
+
+def test_what_a_study_says_is_said_to_bonnie() -> None:
+    assert words(size="2G:16k", files="1:100:10:3", fast=True, sync=True, seed=5) == (
+        "bonnie++ -d /mnt/x -q -m iotrial -s 2048:16k -n 1:100:10:3 -r 0 -f -b -z 5 -u root"
+    )
+    assert words(s="2*memory", n=1, c=4, u="nobody:nogroup") == (
+        "bonnie++ -d /mnt/x -q -m iotrial -s 16384 -n 1 -r 0 -c 4 -u nobody:nogroup"
+    )
+    assert words(size="64MiB", files=0, direct=True, fast=True, user="", ram=16) == (
+        "bonnie++ -d /mnt/x -q -m iotrial -s 64 -n 0 -r 16 -f -D"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "option", "problem"),
+    [
+        ({}, "size", "say it"),
+        ({"size": "big"}, "size", "unknown name 'big'"),
+        ({"size": "64M:x"}, "size", "no size such as"),
+        ({"size": -5}, "size", "less than a MiB"),
+        ({"size": 64, "s": 64}, "s", "it is size, which is there already"),
+        ({"size": 0, "files": 0}, "files", "nothing is left"),
+        ({"size": 64, "x": 2}, "x", "in random order"),
+        ({"size": 64, "fast": 1}, "fast", "true or false"),
+        ({"size": 64, "user": "root; id"}, "user", "a user such as root"),
+        ({"size": 64, "files": "many"}, "files", "a number of files"),
+        ({"size": 64, "direct": True}, "direct", "add fast = true"),
+        ({"size": 64, "ram": 64}, "ram", "below twice"),
+        ({"size": 64, "Z": "f"}, "Z", "no option 'Z'"),
+    ],
+)
+def test_what_cannot_work_is_said_before(
+    options: dict[str, OptionValue], option: str, problem: str
+) -> None:
+    assert problem in dict(TOOL.check(load(**options), FACTS))[option]
+    with pytest.raises(UsageError):
+        TOOL.command(load(**options), FOLDER, FACTS)
+
+
+@pytest.mark.parametrize("kind", ["device", "file"])
+def test_it_works_in_directories_only(kind: str) -> None:
+    aimed = Aimed("/dev/loop7", "device") if kind == "device" else Aimed("/f", "file")
+    with pytest.raises(UsageError, match="works in a directory"):
+        words(aimed, size=64)
+
+
+@pytest.mark.parametrize(
+    ("options", "doubted"),
+    [
+        ({"size": "64M"}, True),
+        ({"size": "2*memory"}, False),
+        ({"size": "64M", "direct": True, "fast": True}, False),
+        ({"size": "64M", "ram": 16}, False),
+        ({"size": 0}, False),
+    ],
+)
+def test_a_file_in_the_page_cache_is_doubted(
+    tmp_path: Path, options: dict[str, OptionValue], *, doubted: bool
+) -> None:
+    for name, content in TOOL.command(load(**options), FOLDER, FACTS).files:
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "stdout").write_text(NEW + "\n")
+    parsed = TOOL.parse(tmp_path)
+    assert ("page-cache" in doubts(parsed)) is doubted
+    assert values(parsed) == read(NEW)
+
+
+def test_no_output_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="wrote no result"):
+        TOOL.parse(tmp_path)
+
+
+def test_a_run_takes_longer_the_more_it_does() -> None:
+    least = TOOL.seconds(load(size=0, files=0), FOLDER)
+    large = TOOL.seconds(load(size="1G", files=0, fast=True), FOLDER)
+    both = TOOL.seconds(load(size="1G", files=0), FOLDER)
+    assert least < large < both < TOOL.seconds(load(size="1G"), FOLDER)
+
+
+def test_it_has_no_version_to_ask_for_but_another_program_is_noticed() -> None:
+    assert TOOL.version_problem("bonnie++: invalid option -- '-'") == ""
+    assert "not bonnie++" in TOOL.version_problem("bonnie 7")
