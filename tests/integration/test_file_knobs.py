@@ -107,3 +107,29 @@ def test_a_killed_run_gives_the_file_back(client: Path, state: Path) -> None:
     run.communicate(timeout=30)
     subprocess.run([sys.executable, "-m", "iotrial.cli.main", "restore"], check=True, timeout=60)
     assert as_before(client)
+
+
+def test_a_link_or_a_missing_folder_is_refused_before_anything(client: Path, state: Path) -> None:
+    real, link = client / "client.conf", client / "link.conf"
+    link.symlink_to(real)
+    text = STUDY.format(folder=client, runtime="0.2s")
+    study = client / "study.toml"
+    asked = {
+        "link.conf": f"is a symbolic link: write file = the path it leads to, {real}",
+        "nodir/client.conf": "there is no folder",
+    }
+    for name, said in asked.items():
+        study.write_text(text.replace('client.conf"', f'{name}"'))
+        for verb in (["plan"], ["run", "--out", str(client / "out")]):
+            done = subprocess.run(
+                [sys.executable, "-m", "iotrial.cli.main", verb[0], str(study), *verb[1:]],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=60,
+            )
+            assert done.returncode == 2, done.stderr
+            assert said in " ".join(done.stderr.split())
+    assert link.is_symlink()
+    assert not (client / "nodir").exists()
+    assert as_before(client)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,7 +35,9 @@ def machine(*, pretend: bool, place: Place = HERE, purpose: str = "") -> Iterato
         if not place.ssh:
             yield LocalHost(wakeup=wakeup, purpose=purpose)
             return
+        from iotrial.hosts.complaints import started_on
         from iotrial.hosts.ssh import SSHHost
 
-        with SSHHost(place.ssh, name=place.name, wakeup=wakeup, purpose=purpose) as host:
+        doing = started_on(purpose, socket.gethostname(), os.getpid())
+        with SSHHost(place.ssh, name=place.name, wakeup=wakeup, purpose=doing) as host:
             yield host

@@ -40,7 +40,9 @@ def command(output: Output, what: str | None, *, pretend: bool) -> int:
         return 0
     place = place_of(what)
     with machine(pretend=pretend, place=place) as here:
-        owing = sessions(here, journal_folder(here))
+        owing = tuple(
+            each for each in sessions(here, journal_folder(here)) if each.token or each.describe()
+        )
         told = read_reports(here, journal_folder(here))
         running = holder(here)
         blind = unseen(here)

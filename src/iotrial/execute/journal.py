@@ -32,7 +32,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from iotrial.errors import FileRefused, OwedError
+from iotrial.errors import FileRefused, OwedError, RefusedError
 from iotrial.model.host import Host
 from iotrial.model.step import Act, Pick, Probe
 from iotrial.model.target import Identity
@@ -126,11 +126,11 @@ class Journal:
                 lines += [_device_out(debt), *map(_owed_out, fresh)]
                 self._known.update((debt.device, o.setting.tunable) for o in fresh)
         if lines:
-            self.host.append(self.path, b"".join(lines))
+            write(self.host, self.path, b"".join(lines))
 
     def owe_made(self, debt: MadeDebt) -> None:
         fields = [f"{name}={value}" for name, value in debt.plan.items()]
-        self.host.append(self.path, line("made", debt.what, *fields))
+        write(self.host, self.path, line("made", debt.what, *fields))
 
 
 def journal_path(folder: str, token: str) -> str:
@@ -143,8 +143,24 @@ def open_journal(host: Host, folder: str, header: Mapping[str, Any]) -> Journal:
     token = str(header["token"])
     path = journal_path(folder, token)
     said = [str(header.get(name, "")) for name in ("boot_id", "at", "results", "study")]
-    host.append(path, line("open", FORMAT, token, *said))
+    try:
+        write(host, path, line("open", FORMAT, token, *said))
+    except RefusedError:
+        host.remove(path)  # empty, or torn: it owes nothing
+        raise
     return Journal(host, path, token)
+
+
+def write(host: Host, path: str, lines: bytes) -> None:
+    """Append to a journal.  Raises RefusedError where that fails: without its line there is no
+    change."""
+    try:
+        host.append(path, lines)
+    except FileRefused as refused:
+        raise RefusedError(
+            f"the journal cannot be written ({refused}), and nothing is changed without it",
+            advice=f"Make room, or make {path.rpartition('/')[0]} writable, on {host.name}.",
+        ) from refused
 
 
 def sessions(host: Host, folder: str) -> tuple[Session, ...]:

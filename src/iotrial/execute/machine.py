@@ -5,12 +5,15 @@ Every function is pure over what a file of /proc or /sys says.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 
 from iotrial.execute import look
+from iotrial.hosts.local import LocalHost
 from iotrial.model.host import Host
 
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 WRITERS = {
@@ -138,13 +141,21 @@ def runs(host: Host) -> tuple[str, ...]:
     )
 
 
+def same_kernel(host: Host) -> bool:
+    """Whether a host that is reached over a link is in truth this machine: another mount or
+    network namespace of it, or itself by another name."""
+    return host.remote and look.text(host, BOOT_ID) == look.text(LocalHost(), BOOT_ID)
+
+
 def processes(host: Host) -> tuple[tuple[int, str, tuple[bytes, ...]], ...]:
     """(pid, name, argv) of every process that one of our names belongs to, but for the one that
     looks."""
     pids = [pid for pid in look.names(host, "/proc") if pid.isdigit()]
     names = look.texts(host, ["/proc/self/stat", *(f"/proc/{pid}/comm" for pid in pids)])
-    own = names["/proc/self/stat"].split(" ", 1)[0]
-    comm = {pid: names[f"/proc/{pid}/comm"] for pid in pids if pid != own}
+    own = {names["/proc/self/stat"].split(" ", 1)[0]}
+    if same_kernel(host):
+        own.add(str(os.getpid()))
+    comm = {pid: names[f"/proc/{pid}/comm"] for pid in pids if pid not in own}
     known = [pid for pid, name in comm.items() if name in _SHORT or name.startswith(_INTERPRETERS)]
     argvs = look.contents(host, [f"/proc/{pid}/cmdline" for pid in known]) if known else {}
     found = []

@@ -17,12 +17,11 @@ from iotrial.errors import (
     ToolMissing,
     UsageError,
 )
+from iotrial.execute import keepable
 from iotrial.execute.bench import Bench
 from iotrial.execute.machine import runs
 from iotrial.execute.offer import Domains, Wanted, wants
-from iotrial.execute.restore import boot_id
 from iotrial.execute.writable import control_file, modes, obstacle
-from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import STATE
 from iotrial.model.host import Host
 from iotrial.model.study import Study
@@ -55,19 +54,11 @@ def check_alone(host: Host) -> None:
     Raises LockedError.  Not asked where ``IOTRIAL_STATE`` keeps several hosts apart on one kernel.
     """
     others = () if not host.remote and os.environ.get(STATE) else runs(host)
-    if same_kernel(host):
-        others = tuple(each for each in others if each != f"pid {os.getpid()}")
     if others:
         raise LockedError(
             f"{host.name}: another iotrial run is at work here: {', '.join(others)}",
             advice="Two loads would measure each other. Wait until it has ended.",
         )
-
-
-def same_kernel(host: Host) -> bool:
-    """Whether a host that is reached over a link is in truth this machine: another mount or
-    network namespace of it, or itself by another name."""
-    return host.remote and boot_id(host) == boot_id(LocalHost())
 
 
 def check_tools(host: Host, study: Study) -> None:
@@ -91,6 +82,9 @@ def refusals(host: Host, study: Study, topologies: Mapping[str, Topology]) -> It
     domains.ask([(each.name, device) for each in wanted for device in each.devices])
     files = [control_file(find(each.name), d) for each in wanted for d in each.devices]
     known = modes(host, files)
+    for name in dict.fromkeys(each.name for each in wanted if each.name.startswith("file.")):
+        if why := keepable.obstacle(host, find(f"{name}.content").path):
+            yield f"{name}: {why}"
     for each in wanted:
         if not each.devices and not each.coming:
             scope = find(each.name).scope

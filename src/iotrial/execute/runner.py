@@ -19,6 +19,7 @@ from iotrial.execute.facts import gather, numbers
 from iotrial.execute.guard import locked
 from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
+from iotrial.execute.machine import same_kernel
 from iotrial.execute.offer import offer, wants
 from iotrial.execute.preflight import (
     check_levels,
@@ -26,7 +27,6 @@ from iotrial.execute.preflight import (
     check_options,
     check_resume,
     rehearse,
-    same_kernel,
 )
 from iotrial.execute.restore import Payment, read_reports, restore
 from iotrial.execute.trial import Limits, execute_trial
@@ -40,6 +40,9 @@ from iotrial.plan.available import with_available
 from iotrial.plan.design import baselines, next_trials
 from iotrial.tools import tool
 from iotrial.tunables import group, tunable
+
+_RENAMED = "It is the same value by the name it has here."
+_ABSENT = "The rest of the level is applied. Mend the name if it is misspelt; compare with care."
 
 
 class Watcher(Protocol):
@@ -108,6 +111,9 @@ def execute_study(
             hands = Hands(bench, watcher, interruption)
             hands.begin()
             store, facts = _prepare(bench, folder)
+            for doubt in bench.doubts:
+                if doubt.check in ("name-here", "not-here"):
+                    watcher.said(doubt.what)
             stopped = _execute_all(bench, store, Limits(watcher, interruption, facts, hands))
             hands.give_back()
     return Outcome(store.results(), payment, stopped, count(store.records))
@@ -123,10 +129,8 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
     tuned = _tuned(bench)
     bench.group = cgroups.own(bench.host, bench.journal, [n for ns in tuned.values() for n in ns])
     bench.own_groups(tuned)
-    bench.doubts += [
-        Doubt("not-as-written", what, "The rest of the level was applied. Compare with care.")
-        for what in offered.notes(written)
-    ]
+    bench.doubts += [Doubt("name-here", what, _RENAMED) for what in offered.renamed(written)]
+    bench.doubts += [Doubt("not-here", what, _ABSENT) for what in offered.absent()]
     if same_kernel(bench.host):
         what = f"{bench.host.name} is this very machine, or a namespace of it: one kernel, one CPU"
         advice = "The controller takes a share of it; measure without [hosts] instead."

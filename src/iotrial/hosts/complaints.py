@@ -6,6 +6,17 @@ from collections.abc import Sequence
 
 from iotrial.errors import HostError, LockedError, ToolMissing
 
+_FROM = "started on "
+
+
+def started_on(purpose: str, machine: str, pid: int) -> str:
+    """What a lock on a machine elsewhere says of its holder: who is to be stopped is here.
+
+    >>> started_on("scheduler", "desk", 812)
+    'scheduler, started on desk, pid 812'
+    """
+    return f"{purpose}, {_FROM}{machine}, pid {pid}"
+
 
 def timed_out(host: str, argv: Sequence[str], timeout: float) -> HostError:
     return HostError(
@@ -35,6 +46,8 @@ def held(host: str, path: str, content: bytes) -> LockedError:
     return LockedError(
         f"{host}: another iotrial is at work here: pid {holder.strip() or 'unknown'}{doing}"
         f" holds {path}",
-        advice=f"Wait until it ends, or stop it with `kill {holder.strip() or 'PID'}`:"
+        advice="Wait until it ends, or stop it where it was started: it puts everything back first."
+        if _FROM in purpose
+        else f"Wait until it ends, or stop it with `kill {holder.strip() or 'PID'}`:"
         " it puts everything back first.",
     )

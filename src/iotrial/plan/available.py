@@ -56,16 +56,22 @@ class Offer:
 
     def notes(self, study: Study) -> tuple[str, ...]:
         """What is not as the file says, in words."""
-        renamed = [
+        return (*self.absent(), *self.renamed(study))
+
+    def renamed(self, study: Study) -> tuple[str, ...]:
+        """Values that are set by another name."""
+        return tuple(
             f"factor {factor}, level {at}: {name} is set to {value} here"
             for (factor, at, name), value in self.values.items()
             if dict(study.factor(factor).level(at).settings).get(name) != value
-        ]
-        absent = [
+        )
+
+    def absent(self) -> tuple[str, ...]:
+        """Tunables that a level is without."""
+        return tuple(
             f"factor {factor}, level {at}: {name} is not applicable here and left out: {why}"
             for (factor, at, name), why in self.missing.items()
-        ]
-        return (*renamed, *absent)
+        )
 
 
 def with_available(study: Study, offer: Offer) -> Study:

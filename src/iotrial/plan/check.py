@@ -37,6 +37,10 @@ def checks(spec: StudyFile) -> Iterator[Problem]:
     yield from _names(spec)
     for name, target in spec.targets.items():
         yield from _target(("targets", name), target, spec)
+    for name, host in spec.hosts.items():
+        if "ssh" in host.model_fields_set and not host.ssh.strip():
+            message = "it names no machine"
+            yield Problem(("hosts", name, "ssh"), message, "Leave ssh out for this machine.")
     for name, knob in spec.knobs.items():
         if why := problem(knob.file):
             yield Problem(("knobs", name, "file"), why)

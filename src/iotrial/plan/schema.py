@@ -221,7 +221,8 @@ class KnobTable(_Table):
     )
     field: str = Field(
         "",
-        description="Of what it prints, the first word behind this; left out: all of it.",
+        description="Of what it prints, the first word behind this at the beginning of a line; "
+        "left out: all of it.",
         examples=["rsize:"],
     )
 
