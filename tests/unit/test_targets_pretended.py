@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iotrial.errors import TargetRefused
+from iotrial.execute import doctor
 from iotrial.execute.doctor import examine, overall
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.loops import make_loop, plan_loop, unmake_loop
@@ -12,6 +13,7 @@ from iotrial.execute.targets import lay_out, ready, same
 from iotrial.hosts.fake import FakeHost
 from iotrial.model.target import Target
 from iotrial.model.tool import Reach
+from iotrial.tools import tool
 
 READS = Reach(reads=True, writes=False)
 WRITES = Reach(reads=True, writes=True)
@@ -99,3 +101,15 @@ def test_the_doctor_and_the_facts_work_there_too() -> None:
     assert [check.name for check in checks if check.verdict != "ok"] == ["cpu-governor"]
     assert "tool-fio" in {check.name for check in checks}
     assert numbers(gather(FakeHost(), [], ["fio"]))["cpus"] >= 1
+
+
+def test_a_load_tool_that_is_missing_is_bad_only_where_there_is_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = {check.name: check for check in examine(FakeHost())}
+    assert seen["tool-bonnie++"].verdict == "ok"
+    assert "is not installed; only some studies need it" in seen["tool-bonnie++"].reason
+    assert "apt-get install bonnie++" in seen["tool-bonnie++"].remedy
+    monkeypatch.setattr(doctor, "known_tools", lambda: {"bonnie++": tool("bonnie++")})
+    seen = {check.name: check for check in examine(FakeHost())}
+    assert seen["tool-bonnie++"].verdict == "bad"

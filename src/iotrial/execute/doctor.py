@@ -8,7 +8,7 @@ numbers will be noisier, or differ from what bare metal would say.  Nothing is c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from iotrial.errors import IotrialError
@@ -28,6 +28,8 @@ _SLOW_CLOCKS = ("hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies")
 _STALLED = 0.05  # of the last ten seconds some task waited for I/O, before we began
 _BUSY = 0.5  # load per processor
 _DEMO = 2**30 + 2**26  # bytes: the loop file of the demo, and its margin
+
+_NOT_THERE = " is not installed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,9 @@ def examine(
     """
     found = [_owed(owed, unseen(host))]
     found += [_safely(each, host) for each in CHECKS]
-    known = known_tools().values() if tools is None else tools
-    found += [_tool(host, tool) for tool in known]
-    return tuple(found)
+    if tools is None:
+        return (*found, *_any_tool(host))
+    return (*found, *(_tool(host, tool) for tool in tools))
 
 
 def overall(checks: Sequence[Check]) -> Verdict:
@@ -79,12 +81,26 @@ def _owed(owed: Sequence[str], blind: str) -> Check:
     return Check("owed", "bad", f"owed by an earlier session: {listed}", "iotrial restore")
 
 
+def _any_tool(host: Host) -> list[Check]:
+    """Of all the tools there are, a study needs those that it names: as long as one is there, it
+    is nothing bad that another is not."""
+    asked = [_tool(host, tool) for tool in known_tools().values()]
+    if all(check.verdict == "bad" for check in asked):
+        return asked
+    return [
+        replace(check, verdict="ok", reason=f"{check.reason}; only some studies need it")
+        if check.reason.endswith(_NOT_THERE)
+        else check
+        for check in asked
+    ]
+
+
 def _tool(host: Host, tool: Tool) -> Check:
     name = f"tool-{tool.name}"
     said = version(host, tool.program)
     remedy = f"apt-get install {tool.package}, or your distribution's package of that name"
     if not said:
-        return Check(name, "bad", f"{tool.program} is not installed", remedy)
+        return Check(name, "bad", f"{tool.program}{_NOT_THERE}", remedy)
     problem = tool.version_problem(said)
     return Check(name, "bad", problem, remedy) if problem else Check(name, "ok", said)
 
