@@ -7,7 +7,6 @@ empty value.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -20,7 +19,6 @@ from iotrial.model.target import Aim, Identity
 
 FORMAT = 1
 _MISSING = 127
-_NO_SUCH_OPTION = re.compile(r"(invalid|unrecognized|unknown|illegal) option")
 # Boot parameters that decide about I/O and time.  Not the whole line: it may hold passwords
 # (rd.iscsi.password=…), and secrets never reach a results folder.
 _TELLING = frozenset(
@@ -113,10 +111,7 @@ def version(host: Host, program: str) -> str:
     except IotrialError:
         return ""
     lines = (done.stdout or done.stderr).decode("utf-8", "replace").strip().splitlines()
-    first = lines[0].strip() if lines and done.exit != _MISSING else ""
-    if done.exit != 0 and _NO_SUCH_OPTION.search(first):
-        return "installed; it does not say its version"
-    return first
+    return lines[0].strip() if lines and done.exit != _MISSING else ""
 
 
 def _target(aim: Aim, mounts: Sequence[Any]) -> dict[str, Any]:
