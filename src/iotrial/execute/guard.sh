@@ -82,17 +82,18 @@ fire() {
     trap : HUP INT TERM PIPE
     fence
     end_loads
-    sweep
     if ! take_lock; then
-        [ -f "$journal" ] || return
-        tell owed "everything: another iotrial holds $lock"
-        report "$1"
+        [ ! -f "$journal" ] || {
+            tell owed "everything: another iotrial holds $lock"
+            report "$1"
+        }
     elif [ -f "$journal" ]; then # else somebody has paid
         pay
         report "$1"
         [ -n "$owed" ] || drop "$journal"
         printf '' >"$lock"
     fi
+    sweep # last: a process that was killed has a number until its parent looks
 }
 
 # --- before anything is put back ----------------------------------------------------------------
