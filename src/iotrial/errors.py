@@ -84,9 +84,10 @@ class TargetRefused(RefusedError):
 
 
 class SettingRefused(RefusedError):
-    """``tunable`` on ``device`` cannot be set to ``value`` here."""
+    """``tunable`` on ``device`` cannot be set to ``value`` here; ``everywhere``: nor anything
+    else."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (parts of one message, all by name)
         self,
         message: str,
         *,
@@ -94,11 +95,13 @@ class SettingRefused(RefusedError):
         device: str = "",
         value: str = "",
         advice: str = "",
+        everywhere: bool = False,
     ) -> None:
         super().__init__(message, advice=advice)
         self.tunable = tunable
         self.device = device
         self.value = value
+        self.everywhere = everywhere
 
 
 class OwedError(IotrialError):

@@ -31,7 +31,7 @@ from iotrial.execute.making import Site, make, on_filesystem
 from iotrial.execute.restore import Payment, boot_id, pay
 from iotrial.execute.targets import doubts, lay_out, ready
 from iotrial.execute.topology import topology
-from iotrial.execute.tuning import Group, hold, put_back, read_back, scope_of, snapshots
+from iotrial.execute.tuning import Group, hold, read_back, release, scope_of, snapshots
 from iotrial.hosts.places import journal_folder, lock_path
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
@@ -120,15 +120,9 @@ class Bench:
 
     def release(self) -> None:
         """Back to the former state.  Raises OwedError when a value does not go back."""
-        owed = put_back(self.host, [o for group in self.groups.values() for o in group.owed])
         self.held = ()
         self._observed_held = ()
-        if owed:
-            raise OwedError(
-                f"{self.host.name}: settings do not go back between trials:",
-                owed=owed,
-                advice="Another program may be changing them; stop it, then: iotrial restore",
-            )
+        release(self.host, self.groups.values())
 
 
 @contextmanager
@@ -168,11 +162,13 @@ def _within_reach(bench: Bench) -> Iterator[None]:
     try:
         yield
     except HostUnreachable as error:
+        if not (owed := bench.journal.describe()):
+            raise
         place = bench.study.place
         there = f"{'-- ' if place.ssh.startswith('-') else ''}'{place.ssh}'"
         raise OwedError(
             f"{error.message}; what was changed there is not given back by us:",
-            owed=[str(setting) for group in bench.groups.values() for setting in group.values],
+            owed=owed,
             advice=f"Its guard puts everything back within {place.lease:.0f} s of the loss. Ask:"
             f" iotrial status {there}; or pay: iotrial restore {there}",
         ) from error

@@ -18,7 +18,6 @@ def verified(host: Host, argv: tuple[str, ...]) -> str:
 
 def still_owed(host: Host, debt: MadeDebt) -> str:
     """Why what a person changed is still owed; '' when it stands as it was."""
-    numbered = sorted(int(name) for name in debt.plan if name.isdigit())
-    said = verified(host, tuple(str(debt.plan[str(at)]) for at in numbered))
+    said = verified(host, debt.argv)
     was = str(debt.plan["was"])
     return "" if said == was else f"it is {said!r} now, and only a person can set {was!r} again"

@@ -19,7 +19,6 @@ by-hand    name, was, 0, 1, 2, …           a person; the command says whether 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from iotrial.errors import FileRefused, OwedError
 from iotrial.execute import byhand, look
@@ -116,16 +115,11 @@ def _until_gone(host: Host, there: Callable[[], bool], *argv: str) -> bool:
 
 
 def _command(host: Host, debt: MadeDebt) -> list[str]:
-    argv = words(debt.plan)
+    argv = debt.argv
     done = host.run(argv)
     if done.exit != 0:
         raise OwedError(f"`{' '.join(argv)}`: {done.complaint}")
     return [f"ran `{' '.join(argv)}`"]
-
-
-def words(plan: Mapping[str, Any]) -> tuple[str, ...]:
-    """The command that a plan holds as numbered words."""
-    return tuple(str(plan[str(at)]) for at in sorted(int(name) for name in plan if name.isdigit()))
 
 
 def _process(host: Host, debt: MadeDebt) -> list[str]:

@@ -15,7 +15,7 @@ from iotrial.errors import RefusedError
 from iotrial.execute.bench import Bench
 from iotrial.execute.byhand import KIND, verified
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.journal import MadeDebt
+from iotrial.execute.journal import MadeDebt, numbered
 from iotrial.model.study import Factor
 from iotrial.model.trial import Trial
 from iotrial.model.tunable import Setting
@@ -50,8 +50,7 @@ class Hands:
             if factor.verify:
                 self.former[factor.name] = said = verified(self.bench.host, factor.verify)
                 self.now[factor.name] = said
-                words = {str(at): word for at, word in enumerate(factor.verify)}
-                plan = {"name": f"{factor.name} = {said}", "was": said, **words}
+                plan = {"name": f"{factor.name} = {said}", "was": said, **numbered(factor.verify)}
                 self.bench.journal.owe_made(MadeDebt(KIND, plan))
 
     def take(self, trial: Trial) -> None:

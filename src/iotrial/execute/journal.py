@@ -66,6 +66,17 @@ class MadeDebt:
     what: str
     plan: dict[str, Any]
 
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The command that the plan holds as :func:`numbered` words."""
+        words = sorted(int(name) for name in self.plan if name.isdigit())
+        return tuple(str(self.plan[str(at)]) for at in words)
+
+
+def numbered(argv: Sequence[str]) -> dict[str, str]:
+    """A command as part of a plan: its words by their number."""
+    return {str(at): word for at, word in enumerate(argv)}
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -112,6 +123,11 @@ class Journal:
     path: str
     token: str
     _known: set[tuple[str, str]] = field(default_factory=set)
+    _owed: list[bytes] = field(default_factory=list)
+
+    def describe(self) -> tuple[str, ...]:
+        """Every debt of this session in words, without asking the host."""
+        return read_session(self.path, b"".join(self._owed)).describe()
 
     def owe_settings(self, debt: SettingsDebt) -> None:
         """Record former values; those already recorded in this session are left as they are."""
@@ -126,11 +142,15 @@ class Journal:
                 lines += [_device_out(debt), *map(_owed_out, fresh)]
                 self._known.update((debt.device, o.setting.tunable) for o in fresh)
         if lines:
-            write(self.host, self.path, b"".join(lines))
+            self._append(b"".join(lines))
 
     def owe_made(self, debt: MadeDebt) -> None:
         fields = [f"{name}={value}" for name, value in debt.plan.items()]
-        write(self.host, self.path, line("made", debt.what, *fields))
+        self._append(line("made", debt.what, *fields))
+
+    def _append(self, lines: bytes) -> None:
+        self._owed.append(lines)  # first: a link that is lost now may have taken it across
+        write(self.host, self.path, lines)
 
 
 def journal_path(folder: str, token: str) -> str:

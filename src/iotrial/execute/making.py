@@ -26,7 +26,7 @@ from iotrial.errors import TargetRefused, TrialError
 from iotrial.execute import look
 from iotrial.execute.arming import password
 from iotrial.execute.identity import identify, identity_of, sight
-from iotrial.execute.journal import MadeDebt
+from iotrial.execute.journal import MadeDebt, numbered
 from iotrial.execute.mounts import Mount, parse_mountinfo
 from iotrial.execute.naming import need_lasting_name
 from iotrial.execute.targets import ready
@@ -167,7 +167,7 @@ def _create(site: Site, target: Target) -> None:
 
 def _command(name: str, script: str, *words: str) -> MadeDebt:
     argv = ("sh", "-c", script, *words)
-    return MadeDebt("command", {"name": name, **{str(at): word for at, word in enumerate(argv)}})
+    return MadeDebt("command", {"name": name, **numbered(argv)})
 
 
 def _armed(host: Host, target: Target) -> Target:

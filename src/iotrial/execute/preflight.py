@@ -40,11 +40,11 @@ def check_machine(host: Host, study: Study) -> None:
     check_tools(host, study)
     changes = any(level.settings for factor in study.factors for level in factor.levels)
     makes = any(target.kind == "loop" or target.made for target in study.targets)
-    if (changes or makes) and host.run(["id", "-u"]).text.strip() != "0":
+    if (changes or makes) and host.unprivileged:
         what = "changes settings" if changes else "makes its target"
         raise RefusedError(
-            f"{host.name}: this study {what}, which needs root",
-            advice="Run it with sudo, or use a file target and option factors (iotrial init file).",
+            f"{host.name}: this study {what}, which needs root: {host.unprivileged}",
+            advice="Or use a file target and option factors (iotrial init file).",
         )
 
 
@@ -134,7 +134,7 @@ def rehearse(bench: Bench) -> None:
         try:
             bench.hold(settings)
         except (SettingRefused, SettingLost) as error:
-            if "read-only" in error.advice or "root" in error.advice:
+            if isinstance(error, SettingRefused) and error.everywhere:
                 raise
             problems.append(f"cell {treatment_text(trial.treatment)}: {error.message}")
     bench.release()

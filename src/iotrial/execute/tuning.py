@@ -23,6 +23,8 @@ from iotrial.model.tunable import Owed, Scope, Setting, Tunable
 from iotrial.tunables import group as closure
 from iotrial.tunables import tunable as find
 
+_EVERYWHERE = (errno.EROFS, errno.EACCES, errno.EPERM)
+"""Refusals that no other level would escape: a container, no root."""
 PASSES = 3
 """Putting back one value may move one already put back (never seen with ranks right): look
 again this often before calling a value owed."""
@@ -170,7 +172,7 @@ def hold(host: Host, groups: Sequence[Group], settings: Sequence[Setting]) -> tu
     gives back what the groups read then.  One round trip where nothing is refused.
 
     By way of the start, so that what is in force depends on the treatment alone and not on the
-    one before it.  Raises OwedError where the start is not reached, else as :func:`apply`.
+    one before it.  Raises as :func:`release` and :func:`apply`.
     """
     owed = [each for group in groups for each in group.owed]
     ordered = in_order(settings)
@@ -189,14 +191,19 @@ def hold(host: Host, groups: Sequence[Group], settings: Sequence[Setting]) -> tu
     if all(at_start) and not any(answer.errno for answer in tried) and set(ordered) <= set(found):
         return found
     # Something was refused or moved: step by step, to mend it or to say what it is.
-    if left := put_back(host, owed):
+    release(host, groups)
+    apply(host, settings)
+    return read_back(host, groups)
+
+
+def release(host: Host, groups: Iterable[Group]) -> None:
+    """The groups' values as they were at the start.  Raises OwedError when one does not go back."""
+    if left := put_back(host, [each for group in groups for each in group.owed]):
         raise OwedError(
             f"{host.name}: settings do not go back between trials:",
             owed=left,
             advice="Another program may be changing them; stop it, then: iotrial restore",
         )
-    apply(host, settings)
-    return read_back(host, groups)
 
 
 def _in_force(setting: Setting, answer: Answer) -> bool:
@@ -218,6 +225,7 @@ def _refusal(host: Host, setting: Setting, answer: Answer) -> SettingRefused:
         device=setting.device,
         value=setting.value,
         advice=_remedy(0 if meaning else answer.errno, setting),
+        everywhere=not meaning and answer.errno in _EVERYWHERE,
     )
 
 

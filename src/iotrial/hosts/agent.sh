@@ -54,9 +54,7 @@ hello() {
     done
     printf '\n%s\n' "$1"
     text 0 "${WHY# }"
-    read -r WORD <"/proc/$$/stat"
-    set -- ${WORD##*) }
-    text 0 "$(id -u) $$ ${20} $HOW" # the 22nd field of proc_pid_stat(5): when it started
+    text 0 "$(id -u) $HOW"
     text 0 "${IOTRIAL_SUDO-}"
     text 0 "${HOME-}"
     text 0 "${XDG_RUNTIME_DIR-}"

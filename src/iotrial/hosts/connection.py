@@ -89,8 +89,7 @@ _HOW = 'Say it as to ssh(1): a name of ssh_config, or "user@host", or "-p 2222 u
 
 
 class Connection:
-    """Connected when made.  ``pid`` and ``ticks`` are the agent's number there and when it
-    started (field 22 of proc_pid_stat(5)); ``uid`` its user; ``sudo`` whether that is sudo's
+    """Connected when made.  ``uid`` is the agent's user there; ``sudo`` whether that is sudo's
     doing, ``sudo_said`` why not; ``environment`` where that user keeps files.  ``rounds`` counts
     requests.  ``nonce`` marks the agent's processes there, ``sign`` is in no file there.
 
@@ -280,8 +279,8 @@ class Connection:
                 f"{self.name}: these programs are missing there: {lacking}",
                 advice="Install coreutils and util-linux there.",
             )
-        user, pid, ticks, how = who.split()
-        self.uid, self.pid, self.ticks = int(user), int(pid), int(ticks)
+        user, how = who.split()
+        self.uid = int(user)
         self.sudo, self.sudo_said = how == "sudo", sudo.strip()
         named = zip(_PLACES, folders, strict=True)
         self.environment = {name: folder for name, folder in named if folder}

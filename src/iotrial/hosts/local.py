@@ -61,6 +61,11 @@ class LocalHost:
         self._purpose = purpose
         self._marks: dict[str, str] = {}
 
+    @property
+    def unprivileged(self) -> str:
+        uid = os.geteuid()
+        return f"this is user {uid}; run it with sudo" if uid else ""
+
     def mark(self, environment: Mapping[str, str]) -> None:
         self._marks = dict(environment)
 

@@ -90,12 +90,11 @@ class SSHHost:
 
     @property
     def unprivileged(self) -> str:
-        """'' as root, else why not."""
         if self._connection.uid == 0:
             return ""
         return (
-            f"{self.name}: logged in as user {self._connection.uid}, and sudo -n does not help:"
-            f" {self._connection.sudo_said or 'it says nothing'}"
+            f"the login is user {self._connection.uid}'s, and sudo -n does not help"
+            f" ({self._connection.sudo_said or 'it says nothing'}); log in as root, or let it"
         )
 
     # -- commands ---------------------------------------------------------------------------------

@@ -67,6 +67,11 @@ class Host(Protocol):
         """Whether there is a link to it that can be lost."""
         ...
 
+    @property
+    def unprivileged(self) -> str:
+        """'' as root; else who we are there, and how to be root."""
+        ...
+
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
         """Run a short command to its end, environment ``LC_ALL=C``, and give back all it said.
 

@@ -85,6 +85,7 @@ class FakeHost:
 
     name = "fake"
     remote = False
+    unprivileged = ""
 
     def __init__(
         self,
