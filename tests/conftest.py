@@ -97,3 +97,13 @@ def loop_device(tmp_path: Path) -> Iterator[str]:
         yield f"loop{number}"
     finally:
         _remove_loop(number)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many deaths were enumerated (tests/crash), and after how many the restore died too."""
+    found = {"deaths": 0, "dying restores": 0}
+    for report in terminalreporter.stats.get("", []):
+        for name, number in report.user_properties if report.when == "teardown" else ():
+            found[name] = found.get(name, 0) + number
+    if found["deaths"]:
+        terminalreporter.write_line(", ".join(f"{each:,} {what}" for what, each in found.items()))

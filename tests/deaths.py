@@ -22,11 +22,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from iotrial.execute.journal import sessions
-from iotrial.execute.restore import restore
+from iotrial.errors import SettingLost, SettingRefused
+from iotrial.execute.bench import Bench
+from iotrial.execute.journal import open_journal, read_session, sessions
+from iotrial.execute.restore import Payment, boot_id, pay, restore
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder
+from iotrial.model.study import Decide, Design, Study
+from iotrial.model.tunable import Setting
 
+STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
 HOWS: tuple[CrashHow, ...] = ("before", "torn", "after")
 
 Prepared = Callable[[], FakeHost]
@@ -48,6 +53,10 @@ class Tally:
         return Tally(self.crashes + other.crashes, self.again + other.again)
 
 
+DEATHS: list[Tally] = []
+"""Of every enumeration since the list was cleared; the summary of the test run adds them up."""
+
+
 def at_each_operation(*hows: CrashHow) -> Moments:
     """At each operation in each of these ways."""
 
@@ -59,6 +68,26 @@ def at_each_operation(*hows: CrashHow) -> Moments:
 
 
 IN_EVERY_WAY = at_each_operation(*HOWS)
+
+
+def opened(host: FakeHost) -> Bench:
+    """A bench with a new journal on the machine; nothing is owned yet."""
+    header = {"boot_id": boot_id(host), "token": "life", "study": "crash"}
+    return Bench(host, STUDY, open_journal(host, journal_folder(host), header))
+
+
+def hold_each_and_pay(bench: Bench, treatments: Iterable[Sequence[Setting]]) -> None:
+    """The rest of a life once its groups are owned: one treatment after another, until the machine
+    refuses one, then pay."""
+    host, journal = bench.host, bench.journal
+    for settings in treatments:
+        try:
+            bench.hold(settings)
+        except (SettingRefused, SettingLost):
+            break
+    payment = Payment()
+    pay(host, read_session(journal.path, host.read(journal.path)), payment)
+    assert payment.owed == []
 
 
 def lived(prepared: Prepared, live: Live) -> FakeHost:
@@ -123,4 +152,5 @@ def enumerate_deaths(
         died = f"died at operation {at} ({whole.log[at - 1]}), {how}"
         assert seen(host) == before, f"{died}: {live} on {prepared}"
         crashes += 1
-    return Tally(crashes, again)
+    DEATHS.append(tally := Tally(crashes, again))
+    return tally

@@ -12,7 +12,6 @@
     ├── OwedError                         4   values still owed to a host, each named
     ├── TrialError                        5   a trial could not be done
     │   ├── ToolMissing                   5   the load tool is not there or too old
-    │   ├── ToolFailed                    5   the load tool said no
     │   └── SettingLost                   5   what was read back is not what was written
     ├── HostError                         6   a host did not do what every host can
     │   ├── HostUnreachable               6
@@ -119,10 +118,6 @@ class TrialError(IotrialError):
 
 
 class ToolMissing(TrialError):
-    pass
-
-
-class ToolFailed(TrialError):
     pass
 
 

@@ -11,11 +11,10 @@ from functools import partial
 
 import pytest
 
-from deaths import Tally, enumerate_deaths
-from iotrial.errors import SettingLost, SettingRefused
+from deaths import Tally, enumerate_deaths, hold_each_and_pay, opened
 from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal, read_session
-from iotrial.execute.restore import Payment, boot_id, pay, restore
+from iotrial.execute.journal import open_journal
+from iotrial.execute.restore import boot_id, restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.client import CONFIGURATION
 from iotrial.hosts.places import journal_folder
@@ -65,17 +64,9 @@ def seen(host: FakeHost) -> tuple[str, object]:
 
 
 def live(host: FakeHost, levels: tuple[str, ...]) -> None:
-    journal = open_journal(host, journal_folder(host), {"boot_id": boot_id(host), "token": "t"})
-    bench = Bench(host, STUDY, journal)
+    bench = opened(host)
     bench.own_group([KNOB], "")
-    for level in levels:
-        try:
-            bench.hold([Setting("", KNOB, level)])
-        except (SettingRefused, SettingLost):
-            break
-    payment = Payment()
-    pay(host, read_session(journal.path, host.read(journal.path)), payment)
-    assert payment.owed == []
+    hold_each_and_pay(bench, ([Setting("", KNOB, level)] for level in levels))
 
 
 def test_the_file_belongs_to_the_group_of_its_value_and_goes_back_first() -> None:

@@ -14,12 +14,11 @@ from typing import cast
 
 import pytest
 
-from deaths import Life, Tally, enumerate_deaths, killed, length
-from iotrial.errors import SettingLost, SettingRefused
+from deaths import Life, Tally, enumerate_deaths, hold_each_and_pay, killed, length, opened
+from iotrial.errors import SettingRefused
 from iotrial.execute import cgroups, tuning
-from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal, read_session
-from iotrial.execute.restore import Payment, boot_id, pay, restore
+from iotrial.execute.journal import open_journal
+from iotrial.execute.restore import restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.cpu import ROOT
 from iotrial.hosts.fake.parts.module import FOLDER
@@ -127,20 +126,14 @@ def groups_of(names: Sequence[str]) -> dict[str, list[str]]:
 
 def live(host: FakeHost, treatments: Sequence[Treatment]) -> None:
     """One life, to its end unless the host says otherwise."""
-    header = {"boot_id": boot_id(host), "token": "life", "study": "crash"}
-    journal = open_journal(host, journal_folder(host), header)
-    bench = Bench(host, STUDY, journal)
+    bench = opened(host)
     names = [name for treatment in treatments for name in treatment]
-    cgroups.own(host, journal, names)
+    cgroups.own(host, bench.journal, names)
     bench.own_groups(groups_of(names))
-    for treatment in treatments:
-        try:
-            bench.hold([Setting(device_of(n), n, value) for n, value in treatment.items()])
-        except (SettingRefused, SettingLost):
-            break
-    payment = Payment()
-    pay(host, read_session(journal.path, host.read(journal.path)), payment)
-    assert payment.owed == []
+    hold_each_and_pay(
+        bench,
+        ([Setting(device_of(n), n, value) for n, value in each.items()] for each in treatments),
+    )
 
 
 def prepared(former: Writes) -> FakeHost:

@@ -15,13 +15,23 @@ from pathlib import Path
 
 import pytest
 
-from deaths import Life, Live, Tally, at_each_operation, enumerate_deaths, killed, lived
+from deaths import (
+    Life,
+    Live,
+    Tally,
+    at_each_operation,
+    enumerate_deaths,
+    hold_each_and_pay,
+    killed,
+    lived,
+    opened,
+)
 from iotrial import tunables
-from iotrial.errors import OwedError, SettingLost, SettingRefused
+from iotrial.errors import OwedError
 from iotrial.execute import tuning
-from iotrial.execute.bench import Bench, open_bench
-from iotrial.execute.journal import Journal, open_journal, read_session
-from iotrial.execute.restore import Payment, boot_id, pay, restore
+from iotrial.execute.bench import open_bench
+from iotrial.execute.journal import Journal
+from iotrial.execute.restore import Payment, restore
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.fake.parts.mount import EXT4, NFS, Mounts
 from iotrial.hosts.places import journal_folder
@@ -80,19 +90,12 @@ def mounts(host: FakeHost) -> Mounts:
 
 def live(host: FakeHost, point: str, treatments: Sequence[Treatment]) -> None:
     """One life, to its end unless the host says otherwise."""
-    folder = journal_folder(host)
-    header = {"boot_id": boot_id(host), "token": "life", "study": "crash"}
-    journal = open_journal(host, folder, header)
-    bench = Bench(host, STUDY, journal)
+    bench = opened(host)
     bench.own_group([name for treatment in treatments for name in treatment], point)
-    for treatment in treatments:
-        try:
-            bench.hold([Setting(point, name, value) for name, value in treatment.items()])
-        except (SettingRefused, SettingLost):
-            break
-    payment = Payment()
-    pay(host, read_session(journal.path, host.read(journal.path)), payment)
-    assert payment.owed == []
+    hold_each_and_pay(
+        bench,
+        ([Setting(point, name, value) for name, value in each.items()] for each in treatments),
+    )
 
 
 def lives() -> Iterator[tuple[str, Life]]:

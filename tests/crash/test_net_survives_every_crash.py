@@ -13,14 +13,9 @@ from functools import partial
 
 import pytest
 
-from deaths import Life, Moment, Tally, enumerate_deaths
-from iotrial.errors import SettingLost, SettingRefused
+from deaths import Life, Moment, Tally, enumerate_deaths, hold_each_and_pay, opened
 from iotrial.execute import tuning
-from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal, read_session
-from iotrial.execute.restore import Payment, boot_id, pay
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.tunable import Setting, Tunable
 from iotrial.tunables import tunable
@@ -106,22 +101,13 @@ def settings_of(host: FakeHost, treatment: Treatment) -> list[Setting]:
 
 def live(host: FakeHost, treatments: Sequence[Treatment]) -> None:
     """One life, to its end unless the host says otherwise."""
-    header = {"boot_id": boot_id(host), "token": "life", "study": "crash"}
-    journal = open_journal(host, journal_folder(host), header)
-    bench = Bench(host, STUDY, journal)
+    bench = opened(host)
     wanted = [settings_of(host, treatment) for treatment in treatments]
     names: dict[str, list[str]] = {}
     for setting in itertools.chain(*wanted):
         names.setdefault(setting.device, []).append(setting.tunable)
     bench.own_groups(names)
-    for settings in wanted:
-        try:
-            bench.hold(settings)
-        except (SettingRefused, SettingLost):
-            break
-    payment = Payment()
-    pay(host, read_session(journal.path, host.read(journal.path)), payment)
-    assert payment.owed == []
+    hold_each_and_pay(bench, wanted)
 
 
 def moments(operations: Sequence[str]) -> Iterator[Moment]:

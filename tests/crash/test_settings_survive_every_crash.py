@@ -8,18 +8,15 @@ queue and every kernel parameter must read as before.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import pytest
 
-from deaths import Life, Tally, enumerate_deaths, killed, length
-from iotrial.errors import SettingLost, SettingRefused
+from deaths import Life, Tally, enumerate_deaths, hold_each_and_pay, killed, length, opened
 from iotrial.execute import tuning
-from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal, read_session
-from iotrial.execute.restore import Payment, boot_id, pay, restore
+from iotrial.execute.restore import restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
@@ -100,21 +97,13 @@ TREATED = {name for treatment in (*TREATMENTS, *KERNEL_TREATMENTS) for name in t
 
 def live(host: FakeHost, treatments: Sequence[dict[str, str]]) -> None:
     """One life, to its end unless the host says otherwise."""
-    folder = journal_folder(host)
-    header = {"boot_id": boot_id(host), "token": "life", "study": "crash"}
-    journal = open_journal(host, folder, header)
-    bench = Bench(host, STUDY, journal)
+    bench = opened(host)
     names = [name for treatment in treatments for name in treatment]
     for device in sorted({device_of(name) for name in names}):
         bench.own_group([name for name in names if device_of(name) == device], device)
-    for treatment in treatments:
-        try:
-            bench.hold([Setting(device_of(n), n, value) for n, value in treatment.items()])
-        except (SettingRefused, SettingLost):
-            break
-    payment = Payment()
-    pay(host, read_session(journal.path, host.read(journal.path)), payment)
-    assert payment.owed == []
+    hold_each_and_pay(
+        bench, ([Setting(device_of(n), n, v) for n, v in each.items()] for each in treatments)
+    )
 
 
 def device_of(name: str) -> str:
@@ -150,12 +139,8 @@ def pairs(formers: Iterable[Former], treatments: Sequence[dict[str, str]]) -> It
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_no_crash_leaves_a_setting_of_a_queue_changed(
-    scheduler: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_no_crash_leaves_a_setting_of_a_queue_changed(scheduler: str) -> None:
     tally = sum((enumerate_deaths(*each) for each in lives(scheduler)), Tally())
-    record_property("crashes", tally.crashes)
-    record_property("crashed restores", tally.again)
     assert tally.crashes > 3_000
     assert tally.again > tally.crashes // 10
 

@@ -253,3 +253,27 @@ def test_plan_says_what_options_a_treatment_has(
     said = capsys.readouterr().out
     assert "treatment scheduler=none depth=32: queue.scheduler=none on loopN, --iodepth=32" in said
     assert said.index("depth=32:") < said.index("depth=1:") < said.index("depth=8:")
+
+
+def test_a_kernel_parameter_that_is_not_here_is_said_to_be_none_with_the_nearest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert status(["knobs", "sysctl.vm.swapines", "--pretend"]) == 0
+    said = capsys.readouterr().out
+    assert "not here" in said
+    assert "Did you mean swappiness" in said
+    assert status(["knobs", "sysctl.vm.swappiness", "--pretend"]) == 0
+    assert "not here" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", [b"", b"iotrial|2|"])
+def test_a_journal_that_was_torn_before_it_owed_anything_is_no_debt(
+    content: bytes, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IOTRIAL_STATE", str(here / "state"))
+    folder = here / "state" / "journal.d"
+    folder.mkdir(parents=True, mode=0o700)
+    (here / "state").chmod(0o700)
+    (folder / "0123456789abcdef.journal").write_bytes(content)
+    assert status(["status"]) == 0
+    assert "Nothing is owed." in capsys.readouterr().out

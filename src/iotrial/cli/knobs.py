@@ -44,9 +44,10 @@ def command(
     one = None if shown else tunable(str(name))
     knobs = [one] if one else [knob for family in shown for knob in family.rows]
     values = _values(knobs, device, pretend=pretend) if device or one else {}
-    output.document({"tunables": [_row(knob, values) for knob in knobs]})
+    absent = _absent(one, device, pretend=pretend) if one and not values else ""
+    output.document({"tunables": [{**_row(knob, values), "absent": absent} for knob in knobs]})
     if one:
-        for title, words in _about(one, values).items():
+        for title, words in _about(one, values, absent).items():
             output.answer(Text.assemble((f"{title:15}", "bold"), words))
         return
     for family in shown:
@@ -79,12 +80,7 @@ def _values(
     from iotrial.hosts.steps import reads
     from iotrial.model.step import Look
 
-    def where(knob: Tunable) -> str | None:
-        if knob.scope == "host":
-            return ""
-        return device if device and not knob.device_problem(device) else None
-
-    asked = [(knob, knob.probe(at)) for knob in knobs if (at := where(knob)) is not None]
+    asked = [(knob, knob.probe(at)) for knob in knobs if (at := _where(knob, device)) is not None]
     with machine(pretend=pretend) as here:
         answers = here.batch([Look(probe) for _, probe in asked])
     return {
@@ -94,9 +90,30 @@ def _values(
     }
 
 
-def _about(knob: Tunable, values: dict[str, tuple[str, str]]) -> dict[str, str]:
+def _where(knob: Tunable, device: str | None) -> str | None:
+    """The device of a knob, '' for the host's; None where it is not of this device."""
+    if knob.scope == "host":
+        return ""
+    return device if device and not knob.device_problem(device) else None
+
+
+def _absent(knob: Tunable, device: str | None, *, pretend: bool) -> str:
+    """Why this machine does not have it, and what may be meant; '' where nobody can tell."""
+    from iotrial.execute.offer import Domains
+
+    at = _where(knob, device)
+    if at is None:
+        return ""
+    with machine(pretend=pretend) as here:
+        domains = Domains(here)
+        if domains.here(knob.name, at):
+            return ""
+        return f"{domains.why(knob.name, at)}. {domains.instead(knob.name, at)}".strip()
+
+
+def _about(knob: Tunable, values: dict[str, tuple[str, str]], absent: str) -> dict[str, str]:
     now, taken = values.get(knob.name, ("", ""))
-    here = {"in force": now, "taken here": taken}
+    here = {"in force": now, "taken here": taken, "not here": absent}
     named = {"name": knob.name, "does": knob.summary, **about(knob)}
     return named | {title: words for title, words in here.items() if words}
 

@@ -34,7 +34,6 @@ class Terminal:
         self._left = 0
         self._done = 0
         self._seconds: dict[str, float] = {}
-        self._queue: dict[str, int] = {}
         self._bar: Progress | None = None
         if output.notes.is_terminal and not output.quiet:
             self._bar = Progress(
