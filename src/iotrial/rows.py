@@ -6,7 +6,7 @@ Used by the results folder (:mod:`iotrial.store`): plan.jsonl, trial.json, measu
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric
@@ -27,7 +27,9 @@ def line_out(record: TrialRecord) -> dict[str, Any]:
         "before": json.dumps(record.before),
         "after": json.dumps(record.after),
         "values": {
-            m.metric: [m.value, m.raw, m.censored] for m in record.measurements if m.job == "all"
+            m.metric: [m.value, m.raw, m.censored, m.unit]
+            for m in record.measurements
+            if m.job == "all"
         },
     }
 
@@ -44,6 +46,7 @@ def record_out(record: TrialRecord) -> dict[str, Any]:
         "writers": [list(names) for names in record.writers],
         "doubts": [[d.check, d.what, d.advice, d.invalid] for d in record.doubts],
         "error": record.error,
+        **({"source": record.source} if record.source else {}),
     }
 
 
@@ -66,10 +69,17 @@ def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
             for name, what, advice, invalid in row["doubts"]
         ),
         error=row["error"],
-        measurements=tuple(
-            Measurement(name, value, metric(name).unit, "all", raw, censored)
-            for name, (value, raw, censored) in row["values"].items()
-        ),
+        measurements=tuple(_measurement(name, *told) for name, told in row["values"].items()),
+        source=row.get("source", ""),
+    )
+
+
+def _measurement(
+    name: str, value: float, raw: str, censored: Literal["", "high", "low"], unit: str | None = None
+) -> Measurement:
+    """``unit`` is not in older folders."""
+    return Measurement(
+        name, value, metric(name).unit if unit is None else unit, "all", raw, censored
     )
 
 

@@ -31,6 +31,7 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
+from iotrial.plan import recorded
 from iotrial.plan.available import Offer, with_available
 from iotrial.plan.design import next_trials
 from iotrial.plan.load import parse_study
@@ -77,6 +78,19 @@ class Store:
         _sync(partial.parent)
         _append(self.folder / "measurements.jsonl", _dump(line_out(record)))
         self.records.append(record)
+
+    def write_recorded(self, records: Iterable[TrialRecord], doubts: Iterable[Doubt]) -> None:
+        """Somebody else's trials, all of them; plan.jsonl last, since it makes the folder one."""
+        done = list(records)
+        study = self.folder / "study.toml"
+        study.write_text(self.study.text, encoding="utf-8")
+        lines = "".join(_dump(line_out(record)) for record in done)
+        _append(self.folder / "measurements.jsonl", lines)
+        notes = [[d.check, d.what, d.advice] for d in doubts]
+        head = {"format": FORMAT, "study": self.folder.name, "recorded": True, "doubts": notes}
+        plan = [_dump(head), *(_dump(trial_out(record.trial)) for record in done)]
+        _append(self.plan_file, "".join(plan))
+        self.planned, self.records = [record.trial for record in done], done
 
     def write_facts(self, name: str, facts: Mapping[str, Any]) -> None:
         """hosts/NAME.json, once: facts of an earlier session are kept."""
@@ -180,9 +194,28 @@ def open_results(folder: Path) -> Results:
             advice="Name the folder that `iotrial run` printed.",
         )
     head, trials = _plan(folder)
+    if head.get("recorded"):
+        return _recorded(folder, head, trials)
     study = with_available(_study(folder), Offer.from_dict(head))
     study = replace(study, name=str(head.get("study", study.name)))
     return load(folder, study, trials, list(_records(folder)))
+
+
+def _recorded(folder: Path, head: dict[str, Any], trials: list[Trial]) -> Results:
+    """Imported results: measurements.jsonl is all there is of them, besides the originals."""
+    path = folder / "study.toml"
+    study = replace(recorded.parse(_read_text(path), str(path)), name=str(head.get("study")))
+    rows = _derived(folder)
+    if missing := [trial.folder for trial in trials if trial.folder not in rows]:
+        raise FormatError(
+            f"{folder}/measurements.jsonl: {len(missing)} runs are missing, {missing[0]} first",
+            advice="Import the files in originals/ again, into another folder.",
+        )
+    memo: dict[str, Triples] = {}
+    done = [record_in(rows[trial.folder], memo) for trial in trials]
+    results = load(folder, study, trials, done)
+    notes = tuple(Doubt(*note) for note in head.get("doubts", ()))
+    return replace(results, doubts=(*results.doubts, *notes))
 
 
 def _study(folder: Path) -> Study:

@@ -22,10 +22,14 @@ VERBS = (
     "status",
     "compare",
     "report",
+    "import",
     "restore",
     "knobs",
     "completion",
 )
+
+
+_MODULES = {"import": "import_results"}  # a module cannot have a keyword's name
 
 
 class Verbs(click.Group):
@@ -38,7 +42,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             ctx.fail(f"no verb {cmd_name!r}.{_nearest(cmd_name)}")
-        module = importlib.import_module(f"iotrial.cli.{cmd_name}")
+        module = importlib.import_module(f"iotrial.cli.{_MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = module.command
         return command
 

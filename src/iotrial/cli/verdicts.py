@@ -13,6 +13,10 @@ from iotrial.model.results import Results
 
 def judged(results: Results) -> tuple[Results, Comparison]:
     """The findings, and the results with what their own trials make doubtful (drift) added."""
+    if results.study.design.kind == "recorded":
+        from iotrial.stats.paired import judge_recorded
+
+        return results, judge_recorded(results)
     from iotrial.stats.judge import judge  # scipy is slow to import
     from iotrial.stats.summary import drift_doubts
 

@@ -16,7 +16,8 @@ class Finding:
     simultaneous interval at the study's confidence (None where no interval exists: one block).
     ``n`` is the number of blocks behind it; ``trials`` the folders.  ``primary`` is False for a
     guardrail, whose interval is one comparison's own.  ``noise`` is the standard deviation of one
-    trial on the log scale (None where unknown).
+    trial on the log scale (None where unknown).  ``bound`` says on which side of the ratio the
+    truth lies, where one of the two values is censored; where both are, the ratio is nan.
     """
 
     workload: str
@@ -32,6 +33,7 @@ class Finding:
     trials: tuple[str, ...] = ()
     primary: bool = True
     noise: float | None = None
+    bound: Literal["", "high", "low"] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,15 +34,16 @@ class Metric:
 @cache
 def metric(name: str) -> Metric:
     """The metric with this dotted name, ``<operation>.<quantity>``; an operation on files may
-    say in which order: ``create.seq.rate``.
+    say in which order: ``create.seq.rate``.  A quantity alone is that of several operations.
 
     Raises KeyError for a quantity iotrial does not know.
     """
-    operation, quantity = split(name)
+    operation, quantity = split(name) if "." in name else ("", name)
     if quantity.startswith(("clat.", "slat.", "lat.")):
         return Metric(name, "s", higher=False, title=f"{operation} latency {quantity}")
     unit, higher, title = _QUANTITIES[quantity]
-    return Metric(name, unit, higher, f"{operation} {title}" if operation != "cpu" else title)
+    said = "" if operation == "cpu" else operation
+    return Metric(name, unit, higher, f"{said} {title}".strip())
 
 
 def split(name: str) -> tuple[str, str]:

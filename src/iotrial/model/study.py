@@ -8,7 +8,7 @@ from typing import Literal
 from iotrial.model.target import Target
 from iotrial.model.workload import OptionValue, Workload
 
-FactorKind = Literal["tunable", "group", "option", "target", "manual"]
+FactorKind = Literal["tunable", "group", "option", "target", "manual", "recorded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """How treatments are spread over trials.  ``budget`` (0: none) and ``settle`` in seconds."""
+    """How treatments are spread over trials.  ``budget`` (0: none) and ``settle`` in seconds.
+    ``recorded``: somebody else ran them; nothing is left to run."""
 
-    kind: Literal["full"] = "full"
+    kind: Literal["full", "recorded"] = "full"
     blocks: int = 5
     seed: int = 1
     budget: float = 0.0

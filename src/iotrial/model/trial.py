@@ -47,6 +47,7 @@ class TrialRecord:
     ``before`` and ``after`` are the settings read back, (device, tunable, value) triples.
     ``writers`` are the programs seen at work at its beginning and at its end that change settings
     themselves, such as ``tuned (pid 812)``.  ``error`` says why a failed trial failed.
+    ``source`` is where an imported run stands: file and line below the results folder.
     """
 
     trial: Trial
@@ -62,6 +63,7 @@ class TrialRecord:
     doubts: tuple[Doubt, ...] = ()
     error: str = ""
     measurements: tuple[Measurement, ...] = field(default=(), repr=False)
+    source: str = ""
 
     def value(self, metric: str) -> float | None:
         """The trial's own number for a metric: over all jobs, or None where it has none."""

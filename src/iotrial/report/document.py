@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from iotrial.model.doubt import Doubt
@@ -54,13 +55,14 @@ def _finding(row: VerdictRow) -> dict[str, Any]:
         "factor": finding.factor,
         "level": finding.level,
         "baseline": finding.baseline,
-        "ratio": finding.ratio,
+        "ratio": finding.ratio if math.isfinite(finding.ratio) else None,
         "low": finding.low,
         "high": finding.high,
         "verdict": finding.verdict,
         "n": finding.n,
         "primary": finding.primary,
         "noise": finding.noise,
+        "bound": finding.bound,
         "unit": row.metric.unit,
         "value": row.value,
         "baseline_value": row.base,

@@ -1,0 +1,114 @@
+"""``iotrial import``: old results → a results folder."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from iotrial.cli.output import Output, common
+from iotrial.errors import UsageError
+from iotrial.importing.legend import Legend
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="The results folder to make.")
+@click.option(
+    "--map", "map_file", type=click.Path(path_type=Path), help="What the files do not say."
+)
+@click.option("--format", "format_name", help="Read every file as this format.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="FACTOR=LABEL,…",
+    help="A label for each run, in order.",
+)
+@common
+def command(  # noqa: PLR0913, PLR0917 (click's parameters)
+    output: Output,
+    files: tuple[Path, ...],
+    out: Path | None,
+    map_file: Path | None,
+    format_name: str | None,
+    labels: tuple[str, ...],
+) -> int:
+    """Read results that other tools left in FILES (or folders), and make a results folder.
+
+    Formats are recognised by what is in the files; packed ones (gz, bz2, xz) are unpacked.  The
+    originals are kept beside the numbers.  `compare` and `report` then work on the folder.  A fio
+    job file among FILES says how many I/Os can be in flight.
+
+    \b
+    Example:
+      iotrial import fio-*.json
+      iotrial import bonnie.csv --label scheduler=cfq,deadline,anticipatory,noop
+      iotrial import results/*.txt --map map.toml --out old
+    """
+    from iotrial.importing import files as reading
+    from iotrial.importing import folder as writing
+    from iotrial.importing import plausible, summary
+    from iotrial.importing.cells import cells
+
+    _known(format_name)
+    legend = _legend(map_file, labels)
+    found = reading.found(files)
+    folder = out or Path("results") / f"{time.strftime('%Y-%m-%d')}-{_title(found)}"
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is there already", advice="Name another with --out.")
+    originals = {}
+    in_flight = 0.0
+    for name, path in found:
+        originals[name] = (path, reading.read(name, path, legend, format_name or ""))
+        if originals[name][1].format == reading.JOBFILE:
+            in_flight = max(in_flight, reading.in_flight(path))
+    placed = cells([original for _, original in originals.values()], legend)
+    if not placed.runs:
+        raise UsageError("there is no run in these files")
+    text = writing.study_text(placed, legend, _title(found))
+    done = writing.records(placed, legend, in_flight)
+    doubts = [*placed.doubts, *plausible.of_study(placed.runs, legend)]
+    writing.keep(folder, text, done, originals, doubts)
+    output.document(summary.document(folder, placed, done, originals, doubts))
+    for line in summary.told(folder, placed, done, originals, doubts):
+        output.answer(line)
+    return 0
+
+
+def _known(name: str | None) -> None:
+    from iotrial.formats import formats
+    from iotrial.plan.problem import choices
+
+    if name and name not in formats():
+        raise UsageError(f"no format {name!r}", advice=choices(name, list(formats()), "there are"))
+
+
+def _legend(path: Path | None, labels: tuple[str, ...]) -> Legend:
+    from dataclasses import replace
+
+    from iotrial.importing.legend import parse
+
+    legend = Legend()
+    if path is not None:
+        try:
+            legend = parse(path.read_text(encoding="utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--map {path}: {error}") from error
+    told = []
+    for each in labels:
+        name, equals, values = each.partition("=")
+        if not name or not equals or not values:
+            raise UsageError(
+                f"--label {each}: not of the form FACTOR=LABEL or FACTOR=LABEL,LABEL,…"
+            )
+        told.append((name, tuple(values.split(","))))
+    return replace(legend, labels=(*legend.labels, *told))
+
+
+def _title(found: list[tuple[str, Path]]) -> str:
+    """A name for the folder: of the only file, else of the folder they are in."""
+    path = found[0][1]
+    name = path.name.partition(".")[0] if len(found) == 1 else path.parent.name
+    return "".join(char if char.isalnum() or char in "-_" else "-" for char in name) or "imported"

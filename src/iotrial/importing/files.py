@@ -1,0 +1,137 @@
+"""Files → runs: which format reads a file, and what it finds.  Reads only."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import mmap
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from iotrial.errors import FormatError, UsageError
+from iotrial.formats import fio_jobfile, formats
+from iotrial.importing.cells import Original
+from iotrial.importing.legend import Legend
+from iotrial.model.recording import Buffer, Format
+
+HEAD = 64 * 1024
+LARGEST_UNPACKED = 2**30
+"""Bytes a packed file may come to: it is unpacked in memory."""
+Packed = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
+_PACKED: dict[bytes, Callable[[Path], Packed]] = {
+    b"\x1f\x8b": gzip.GzipFile,
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ": lzma.LZMAFile,
+}
+JOBFILE = "fio-jobfile"
+
+
+def found(paths: Sequence[Path]) -> list[tuple[str, Path]]:
+    """Every file with the name it is kept by: relative to the deepest folder that holds them all.
+    A folder stands for the files in it.  Raises UsageError for what is not there, or is none."""
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p, path))
+            if not inside:
+                raise UsageError(f"{path}: there is no file in this folder")
+            files += inside
+        elif path.is_file():
+            files.append(path)
+        else:
+            what = "is no ordinary file" if path.exists() else "there is no such file"
+            raise UsageError(f"{path}: {what}")
+    real = list(dict.fromkeys(Path.cwd() / path for path in files))
+    top = Path(os.path.commonpath([path.parent for path in real]))
+    return [(path.relative_to(top).as_posix(), path) for path in real]
+
+
+def _hidden(path: Path, top: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(top).parts)
+
+
+def read(name: str, path: Path, legend: Legend, wanted: str = "") -> Original:
+    """The runs in one file, by the format ``wanted`` or the one that is surest of it.
+
+    Raises FormatError where no format knows the file, or the format finds it damaged.
+    """
+    with opened(path) as data:
+        head = bytes(data[:HEAD])
+        if not wanted and _is_jobfile(head, name):
+            return Original(name, JOBFILE, ())
+        chosen = formats()[wanted] if wanted else recognised(head, name)
+        if legend.columns and hasattr(chosen, "with_columns"):
+            chosen = chosen.with_columns(legend.columns)
+        return Original(name, chosen.name, chosen.read(data, name))
+
+
+def recognised(head: bytes, name: str) -> Format:
+    """The format that is surest of a file.  Raises FormatError, naming the formats there are."""
+    sure = {each: each.recognises(head, name) for each in formats().values()}
+    best = max(sure.values(), default=0)
+    surest = [each for each, points in sure.items() if points == best]
+    if not best:
+        raise FormatError(
+            f"{name}: no format knows this file",
+            advice=f"Name one with --format: {', '.join(formats())}.",
+        )
+    if len(surest) > 1:
+        both = " or ".join(each.name for each in surest)
+        raise FormatError(f"{name}: it may be {both}", advice="Say which with --format.")
+    return surest[0]
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Buffer]:
+    """A file's bytes: mapped, or unpacked (gzip, bzip2, xz).  Raises FormatError."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if not size:
+            raise FormatError(f"{path.name}: the file is empty")
+        head = file.read(8)
+        for magic, unpack in _PACKED.items():
+            if head.startswith(magic):
+                yield _unpacked(path, unpack)
+                return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield data
+
+
+def _unpacked(
+    path: Path, unpack: Callable[..., gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile]
+) -> bytes:
+    try:
+        with unpack(path) as file:
+            data = file.read(LARGEST_UNPACKED + 1)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise FormatError(f"{path.name}: cannot be unpacked: {error}") from None
+    if len(data) > LARGEST_UNPACKED:
+        raise FormatError(
+            f"{path.name}: more than {LARGEST_UNPACKED} bytes unpacked", advice="Unpack it first."
+        )
+    if not data:
+        raise FormatError(f"{path.name}: the file is empty")
+    return data
+
+
+def _is_jobfile(head: bytes, name: str) -> bool:
+    return name.endswith((".fio", ".job", ".ini")) and b"[" in head and b"fio-" not in head
+
+
+def in_flight(path: Path) -> float:
+    """The most I/Os that a fio job file allows on one host: the largest of its jobs' numjobs x
+    iodepth.  Raises FormatError."""
+    with opened(path) as data:
+        text = bytes(data[:]).decode("utf-8", "replace")
+    file = fio_jobfile.parse(text, path.name)
+    return max((_product(dict(job.options)) for job in file.sections), default=0.0)
+
+
+def _product(options: dict[str, str]) -> float:
+    try:
+        return float(options.get("numjobs", 1)) * float(options.get("iodepth", 1))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,107 @@
+"""Imported runs → a results folder, with the files they came from.
+
+::
+
+    study.toml           what was varied, as found; question, baselines and [decide] may be edited
+    plan.jsonl           a head line that says ``recorded``, then one run a line
+    measurements.jsonl   one line a run
+    originals/           the files as they were given
+    originals.json       of each: its name, bytes, SHA-256, format, and how many runs it has
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from iotrial.errors import UsageError
+from iotrial.importing import plausible
+from iotrial.importing.cells import Cells, Original, Run
+from iotrial.importing.legend import Legend
+from iotrial.model.doubt import Doubt
+from iotrial.model.study import Decide
+from iotrial.model.trial import Trial, TrialRecord
+from iotrial.plan import recorded
+from iotrial.store import Store
+
+ORIGINALS = "originals"
+
+
+def study_text(cells: Cells, legend: Legend, name: str) -> str:
+    """The study of these cells.  Raises UsageError for a baseline that is no level."""
+    labels = dict(cells.factors)
+    for factor, label in legend.baselines:
+        if label not in labels.get(factor, ()):
+            known = ", ".join(labels.get(factor, ())) or f"factors: {', '.join(labels) or 'none'}"
+            raise UsageError(f"baselines.{factor}: no such level {label!r}", advice=known)
+    tools = {run.workload: run.recording.tool for run in cells.runs}
+    return recorded.text(
+        question=legend.question or f"What do the results of {name} say?",
+        workloads=list(tools.items()),
+        factors=cells.factors,
+        baselines=dict(legend.baselines),
+        decide=Decide(legend.primary, legend.margin, legend.confidence),
+    )
+
+
+def records(cells: Cells, legend: Legend, in_flight: float) -> list[TrialRecord]:
+    """Every run as a trial that is done, with what is doubtful about it."""
+    doubts = plausible.of_runs(cells.runs, legend, in_flight)
+    return [
+        _record(number, run, doubts.get(run.id, ())) for number, run in enumerate(cells.runs, 1)
+    ]
+
+
+def _record(number: int, run: Run, doubts: Sequence[Doubt]) -> TrialRecord:
+    recording = run.recording
+    trial = Trial(number, run.id, run.block, run.workload, run.treatment, "")
+    every = [*recording.doubts, *doubts]
+    line = f":{recording.line}" if recording.line else ""
+    return TrialRecord(
+        trial=trial,
+        state="invalid" if any(doubt.invalid for doubt in every) else "valid",
+        started=recording.started,
+        seconds=recording.seconds,
+        load_seconds=recording.seconds,
+        tool=f"{recording.tool} {recording.version}".strip(),
+        doubts=tuple(Doubt(d.check, d.what, d.advice, d.invalid, trial.folder) for d in every),
+        measurements=recording.measurements,
+        source=f"{ORIGINALS}/{run.file}{line}",
+    )
+
+
+def keep(
+    folder: Path,
+    text: str,
+    found: Sequence[TrialRecord],
+    originals: Mapping[str, tuple[Path, Original]],
+    doubts: Sequence[Doubt],
+) -> Store:
+    """Write it all.  The head line of plan.jsonl comes last of the files that matter: a folder
+    without it is no results folder."""
+    (folder / ORIGINALS).mkdir(parents=True)
+    rows = [_kept(folder / ORIGINALS, name, *each) for name, each in originals.items()]
+    listing = json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+    (folder / "originals.json").write_text(listing, encoding="utf-8")
+    study = recorded.parse(text, str(folder / "study.toml"))
+    store = Store(folder, study)
+    store.write_recorded(found, doubts)
+    return store
+
+
+def _kept(folder: Path, name: str, path: Path, original: Original) -> dict[str, object]:
+    to = folder / name
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, to)
+    with to.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {
+        "file": name,
+        "bytes": to.stat().st_size,
+        "sha256": digest,
+        "format": original.format,
+        "runs": len(original.recordings),
+    }

@@ -1,0 +1,151 @@
+"""Legend: what a person knows about files that the files do not say.  ``import --map FILE``.
+
+::
+
+    question = "Does the clustered array cost anything?"
+    files = "{array}-10G-{op}.txt"        # names in the files' names become factors
+    primary = "read.bw"                   # or one per workload, as in a study
+    margin = "2%"
+    confidence = 0.95
+    [labels]                              # a factor that no file says: one label a run, in order
+    scheduler = ["cfq", "deadline", "anticipatory", "noop"]
+    [baselines]
+    scheduler = "cfq"
+    [limits]                              # what nothing can exceed: more is a doubt
+    in_flight = 3200                      # I/Os, by the job file
+    link = "1Gbit/s"                      # of the network, or "125MB/s"
+    [columns]                             # of a table
+    op = "workload"
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from iotrial.errors import UsageError
+from iotrial.plan.problem import choices
+from iotrial.units import parse_bytes, parse_fraction
+
+_SHAPES: dict[str, tuple[type, ...]] = {
+    "question": (str,),
+    "files": (str,),
+    "primary": (str, dict),
+    "margin": (str, float),
+    "confidence": (float,),
+    "labels": (dict,),
+    "baselines": (dict,),
+    "limits": (dict,),
+    "columns": (dict,),
+}
+_BITS = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)(?:bits?/s|bps|b/s)\s*")
+_STEPS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """``files`` is a pattern of file names; ``labels`` a factor's label for each run in order, or
+    one for all of them; ``primary`` metric by workload ('' all).  ``in_flight`` (I/Os) and
+    ``link`` (bytes/s) are limits, 0 unknown."""
+
+    question: str = ""
+    files: str = ""
+    primary: tuple[tuple[str, str], ...] = ()
+    margin: float = 0.02
+    confidence: float = 0.95
+    labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    baselines: tuple[tuple[str, str], ...] = ()
+    in_flight: float = 0.0
+    link: float = 0.0
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+    def named(self, file: str) -> tuple[tuple[str, str], ...]:
+        """What a file's name says, by the pattern.  Raises UsageError where it does not match."""
+        if not self.files:
+            return ()
+        parts = re.split(r"\{\w+\}", self.files)
+        fields = _FIELD.findall(self.files)
+        pattern = re.escape(parts[0]) + "".join(f"(.+?){re.escape(part)}" for part in parts[1:])
+        found = re.search(rf"(?:^|/){pattern}$", file)
+        if not found:
+            raise UsageError(
+                f"{file}: its name is not of the pattern {self.files!r}",
+                advice="Change `files` of the map, or import this file apart.",
+            )
+        return tuple(zip(fields, found.groups(), strict=True))
+
+
+def parse(text: str, file: str) -> Legend:
+    """The legend that a TOML text says.  Raises UsageError, naming file and key."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file}: no TOML: {error}") from None
+    for key, value in table.items():
+        if key not in _SHAPES:
+            raise UsageError(
+                f"{file}: {key}: no such key", advice=choices(key, list(_SHAPES), "there are")
+            )
+        if not isinstance(value, _SHAPES[key]):
+            wanted = " or ".join(each.__name__ for each in _SHAPES[key])
+            raise UsageError(f"{file}: {key}: {value!r} is no {wanted}")
+    try:
+        return _legend(table)
+    except ValueError as error:
+        raise UsageError(f"{file}: {error}") from None
+
+
+def _legend(table: dict[str, Any]) -> Legend:
+    primary = table.get("primary", {})
+    limits = dict(table.get("limits", {}))
+    in_flight, link = limits.pop("in_flight", 0), limits.pop("link", "")
+    if limits:
+        raise ValueError(f"limits: there are in_flight and link, not {', '.join(limits)}")
+    if not isinstance(in_flight, int | float) or in_flight < 0:
+        raise ValueError(f"limits.in_flight: {in_flight!r} is no number of I/Os")
+    files = str(table.get("files", ""))
+    if files and not _FIELD.search(files):
+        raise ValueError(f"files: {files!r} has no {{name}} in it")
+    confidence = table.get("confidence", 0.95)
+    if not 0.5 <= confidence < 1:  # noqa: PLR2004 (as in a study)
+        raise ValueError(f"confidence: {confidence!r} is not from 0.5 to below 1")
+    return Legend(
+        question=str(table.get("question", "")),
+        files=files,
+        primary=(("", primary),) if isinstance(primary, str) else _texts("primary", primary),
+        margin=parse_fraction(table.get("margin", 0.02)),
+        confidence=confidence,
+        labels=tuple((name, _labels(name, each)) for name, each in table.get("labels", {}).items()),
+        baselines=_texts("baselines", table.get("baselines", {})),
+        in_flight=float(in_flight),
+        link=_rate(link) if link else 0.0,
+        columns=table.get("columns", {}),
+    )
+
+
+def _texts(key: str, table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    for name, value in table.items():
+        if not isinstance(value, str | int | float):
+            raise ValueError(f"{key}.{name}: {value!r} is no text")
+    return tuple((name, str(value)) for name, value in table.items())
+
+
+def _labels(name: str, value: object) -> tuple[str, ...]:
+    every = value if isinstance(value, list) else [value]
+    if not every or not all(isinstance(each, str | int | float) for each in every):
+        raise ValueError(f"labels.{name}: {value!r} is no list of labels")
+    return tuple(str(each) for each in every)
+
+
+def _rate(value: object) -> float:
+    """``"1Gbit/s"``, ``"125MB/s"`` or a number of bytes/s."""
+    if isinstance(value, int | float):
+        return float(value)
+    text = str(value)
+    if match := _BITS.fullmatch(text):
+        return float(match[1]) * _STEPS[match[2]] / 8
+    return float(parse_bytes(text.strip().removesuffix("/s")))

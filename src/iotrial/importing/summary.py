@@ -1,0 +1,90 @@
+"""What ``import`` says it found: as one document, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from iotrial.importing.cells import Cells, Original
+from iotrial.model.doubt import Doubt
+from iotrial.model.trial import TrialRecord
+
+_SHOWN = 12
+
+
+def document(
+    folder: Path,
+    cells: Cells,
+    found: Sequence[TrialRecord],
+    originals: Mapping[str, tuple[Path, Original]],
+    doubts: Sequence[Doubt],
+) -> dict[str, object]:
+    """What ``import --json`` says: a contract."""
+    return {
+        "results": str(folder),
+        "files": [
+            {"file": name, "format": each.format, "runs": len(each.recordings)}
+            for name, (_, each) in originals.items()
+        ],
+        "factors": {name: list(labels) for name, labels in cells.factors},
+        "measurements": [
+            {
+                "trial": record.trial.folder,
+                "workload": record.trial.workload,
+                "job": each.job,
+                "treatment": dict(record.trial.treatment),
+                "metric": each.metric,
+                "value": each.value,
+                "unit": each.unit,
+                "censored": each.censored,
+                "source": record.source,
+            }
+            for record in found
+            for each in record.measurements
+        ],
+        "doubts": [
+            {
+                "trial": doubt.trial,
+                "check": doubt.check,
+                "what": doubt.what,
+                "advice": doubt.advice,
+                "invalid": doubt.invalid,
+            }
+            for doubt in (*doubts, *(d for record in found for d in record.doubts))
+        ],
+    }
+
+
+def told(
+    folder: Path,
+    cells: Cells,
+    found: Sequence[TrialRecord],
+    originals: Mapping[str, tuple[Path, Original]],
+    doubts: Sequence[Doubt],
+) -> list[str]:
+    """What ``import`` says to a person."""
+    lines = []
+    for name, (_, each) in originals.items():
+        lines.append(f"{name}: {each.format}, {_count(len(each.recordings), 'run')}")
+    lines.append("")
+    workloads = list(dict.fromkeys(run.workload for run in cells.runs))
+    lines.append(f"workloads: {_listed(workloads)}")
+    for name, labels in cells.factors:
+        lines.append(f"{name}: {_listed(labels)}")
+    numbers = sum(len(record.measurements) for record in found)
+    lines.append(f"{_count(len(found), 'run')}, {_count(numbers, 'measurement')}")
+    every = [*doubts, *(d for record in found for d in record.doubts)]
+    lines += [f"doubt {d.check} {d.trial or '(all)'}: {d.what}" for d in every[:_SHOWN]]
+    if len(every) > _SHOWN:
+        lines.append(f"… and {_count(len(every) - _SHOWN, 'doubt')} more: iotrial report {folder}")
+    lines += ["", f"results in {folder}; next: iotrial compare {folder}"]
+    return lines
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" … ({len(names)})" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

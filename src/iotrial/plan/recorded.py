@@ -1,0 +1,122 @@
+"""The study of imported results: what was varied, found in them, and how it is to be judged.
+
+``study.toml`` of such a folder is written by :func:`text` and may be edited: question, baselines,
+and ``[decide]``.  It cannot be run; there is nothing left to do.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from hashlib import sha256
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from iotrial.errors import StudyError
+from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.workload import Workload
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _WorkloadTable(_Table):
+    tool: str = ""
+
+
+class _FactorTable(_Table):
+    levels: list[str] = Field(min_length=1)
+    baseline: str = ""
+
+
+class _DecideTable(_Table):
+    primary: str | dict[str, str] = Field(default_factory=dict)
+    margin: float = Field(0.02, gt=0, lt=1)
+    confidence: float = Field(0.95, ge=0.5, lt=1)
+
+
+class _File(_Table):
+    question: str = ""
+    recorded: bool
+    workloads: dict[str, _WorkloadTable]
+    factors: dict[str, _FactorTable] = Field(default_factory=dict)
+    decide: _DecideTable = Field(default_factory=lambda: _DecideTable(margin=0.02, confidence=0.95))
+
+
+def text(
+    *,
+    question: str,
+    workloads: Sequence[tuple[str, str]],
+    factors: Sequence[tuple[str, Sequence[str]]],
+    baselines: dict[str, str],
+    decide: Decide,
+) -> str:
+    """The study file of imported results.  ``workloads`` are (name, tool)."""
+    lines = [
+        "# Written by `iotrial import`.  Question, baselines and [decide] may be edited.",
+        f"question = {_quoted(question)}",
+        "recorded = true",
+    ]
+    for name, tool in workloads:
+        lines += ["", f"[workloads.{_quoted(name)}]", f"tool = {_quoted(tool)}"]
+    for name, labels in factors:
+        lines += ["", f"[factors.{_quoted(name)}]"]
+        lines += [f"levels = [{', '.join(map(_quoted, labels))}]"]
+        lines += [f"baseline = {_quoted(baselines[name])}"] if name in baselines else []
+    lines += ["", "[decide]"]
+    chosen = dict(decide.primary)
+    if set(chosen) == {""}:
+        lines.append(f"primary = {_quoted(chosen[''])}")
+    elif chosen:
+        pairs = ", ".join(f"{_quoted(name)} = {_quoted(each)}" for name, each in chosen.items())
+        lines.append(f"primary = {{ {pairs} }}")
+    lines += [f"margin = {decide.margin!r}", f"confidence = {decide.confidence!r}", ""]
+    return "\n".join(lines)
+
+
+def is_recorded(content: str) -> bool:
+    """Whether a study file is one of imported results."""
+    try:
+        return tomllib.loads(content).get("recorded") is True
+    except tomllib.TOMLDecodeError:
+        return False
+
+
+def parse(content: str, file: str) -> Study:
+    """The study of imported results.  Raises StudyError with the key."""
+    try:
+        found = _File.model_validate(tomllib.loads(content))
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"no TOML: {error}", file=file) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise StudyError(first["msg"], file=file, key=key) from None
+    for name, table in found.factors.items():
+        if table.baseline and table.baseline not in table.levels:
+            message = f"{table.baseline!r} is none of its levels"
+            raise StudyError(message, file=file, key=f"factors.{name}.baseline")
+    decide = found.decide
+    chosen = decide.primary
+    primary = {"": chosen} if isinstance(chosen, str) else chosen
+    return Study(
+        question=found.question,
+        name=found.question,
+        targets=(),
+        workloads=tuple(Workload(name, table.tool) for name, table in found.workloads.items()),
+        factors=tuple(
+            Factor(name, "recorded", tuple(map(Level, table.levels)), baseline=table.baseline)
+            for name, table in found.factors.items()
+        ),
+        design=Design("recorded", blocks=1),
+        decide=Decide(tuple(primary.items()), decide.margin, decide.confidence),
+        text=content,
+        digest=sha256(content.encode()).hexdigest()[:12],
+    )
+
+
+def _quoted(value: str) -> str:
+    """A TOML basic string: JSON's are, but for DEL."""
+    return json.dumps(value, ensure_ascii=True).replace("\x7f", "\\u007f")

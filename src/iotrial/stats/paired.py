@@ -1,0 +1,338 @@
+"""Runs that nobody randomised: what imported results can give.
+
+A level is compared with its baseline over *paired cells*: cells alike in workload and every other
+factor.  Each pair gives one log ratio (of the geometric means of its runs); their mean is the
+effect.  A factor that a level's runs do not tell (``unknown``) cannot be matched, and is averaged
+over for that comparison.
+
+- Many pairs (10 and more): percentile bootstrap over pairs, 20,000 resamples, seeded.
+- Fewer, from 2: Student's t over pairs (a bootstrap of few is too narrow).
+- One pair with repeats on both sides: Welch's interval on the logarithms.
+- One run against one run: a ratio without an interval, and no claim.
+
+Every interval stands by itself, at the confidence of the study: nobody planned these comparisons
+as a family.  Besides each workload alone, all workloads together are compared, quantity by
+quantity.  A censored value gives a bound, or nothing where both sides are censored.
+
+References:
+    B. Efron and R. J. Tibshirani (1993), *An Introduction to the Bootstrap*, chapter 13.
+    B. L. Welch, Biometrika 34 (1947) 28-35.
+    P. J. Fleming and J. J. Wallace (1986), CACM 29, 218-221 (ratios are averaged geometrically).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from iotrial.model.finding import Comparison, Finding, Verdict
+from iotrial.model.measurement import Measurement, split
+from iotrial.model.results import Results
+from iotrial.model.study import Factor, Study
+from iotrial.model.trial import Treatment
+from iotrial.stats.judge import direction
+from iotrial.stats.verdict import verdict
+
+ALL = "all"
+"""The name of all workloads together."""
+UNKNOWN = "unknown"
+MANY = 10
+RESAMPLES = 20_000
+_SEED = 1
+_LATENCY = (".mean", ".p99")
+_RATES = ("iops", "bw", "rate")
+
+Floats = NDArray[np.float64]
+Key = tuple[str, Treatment]
+Side = Literal["", "high", "low"]
+
+
+@dataclass
+class Cell:
+    """The runs of one workload and treatment for one metric: logs of their values, the folders,
+    and on which side the truth lies where a value is censored."""
+
+    logs: list[float] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    censored: Side = ""
+
+    @property
+    def middle(self) -> float:
+        return math.fsum(self.logs) / len(self.logs)
+
+
+Cells = dict[Key, Cell]
+
+
+def judge_recorded(results: Results) -> Comparison:
+    """Every level against its factor's baseline: all workloads together, then each; the metrics
+    that answer first, then the others."""
+    study = results.study
+    metrics = _metrics(results)
+    found: list[Finding] = []
+    if len(metrics) > 1:
+        for quantity, of in _shared(metrics).items():
+            cells = {k: c for w, n in of.items() for k, c in _cells(results, w, n).items()}
+            found += _findings(study, ALL, quantity, cells, primary=True)
+    for workload, names in metrics.items():
+        answers = primary(study, workload, names)
+        for name in names:
+            cells = _cells(results, workload, name)
+            found += _findings(study, workload, name, cells, primary=name in answers)
+    ordered = tuple(sorted(found, key=lambda f: (f.workload != ALL, not f.primary)))
+    return Comparison(study.question, ordered, _words(results, ordered), _method(results))
+
+
+def primary(study: Study, workload: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The metrics that answer for a workload: the study's, else every rate that is not another
+    one in other units (bandwidth beside IOPS) or a part of one (reads beside a total)."""
+    chosen = dict(study.decide.primary)
+    if (wanted := chosen.get(workload, chosen.get("", ""))) in names:
+        return (wanted,)
+    total = [name for name in names if name.startswith("total.")]
+    rates = [n for n in total or names if split(n)[1] in _RATES and direction(n)]
+    counted = {split(name)[0] for name in rates if split(name)[1] == "iops"}
+    rates = [n for n in rates if split(n)[1] != "bw" or split(n)[0] not in counted]
+    return tuple(rates) or tuple(n for n in names if direction(n) is not None) or tuple(names)
+
+
+def _metrics(results: Results) -> dict[str, list[str]]:
+    """The metrics of each workload, in the order of the runs."""
+    found: dict[str, dict[str, None]] = {w.name: {} for w in results.study.workloads}
+    for record in results.valid:
+        own = (m.metric for m in record.measurements if m.job == "all")
+        found.setdefault(record.trial.workload, {}).update(dict.fromkeys(own))
+    return {workload: list(names) for workload, names in found.items() if names}
+
+
+def _shared(metrics: dict[str, list[str]]) -> dict[str, dict[str, str]]:
+    """Quantity → workload → metric, for the rates that each of several workloads has one of."""
+    found: dict[str, dict[str, str]] = {}
+    for quantity in _RATES:
+        names = {
+            workload: [n for n in every if split(n)[1] == quantity]
+            for workload, every in metrics.items()
+        }
+        sole = {
+            workload: next((n for n in each if n.startswith("total.")), each[0])
+            for workload, each in names.items()
+            if len(each) == 1 or any(n.startswith("total.") for n in each)
+        }
+        if len(sole) > 1:
+            found[quantity] = sole
+    if "iops" in found and found.get("bw", {}).keys() <= found["iops"].keys():
+        found.pop("bw", None)
+    return found
+
+
+def _cells(results: Results, workload: str, name: str) -> Cells:
+    found: Cells = defaultdict(Cell)
+    for record in results.valid:
+        if record.trial.workload != workload:
+            continue
+        own = next((m for m in record.measurements if m.metric == name and m.job == "all"), None)
+        if own is not None and math.isfinite(own.value) and own.value > 0:
+            cell = found[workload, record.trial.treatment]
+            cell.logs.append(math.log(own.value))
+            cell.folders.append(record.trial.folder)
+            cell.censored = _worse(cell, own)
+    return dict(found)
+
+
+def _worse(cell: Cell, own: Measurement) -> Side:
+    return cell.censored or own.censored
+
+
+def _findings(
+    study: Study, workload: str, name: str, cells: Cells, *, primary: bool
+) -> Iterator[Finding]:
+    for factor in study.factors:
+        known = [level.label for level in factor.levels if level.label != UNKNOWN]
+        base = factor.baseline or (known[0] if known else "")
+        for level in known:
+            if level != base and (pairs := _pairs(cells, study.factors, factor.name, level, base)):
+                yield _finding(study, (workload, name, factor, level, base), pairs, primary=primary)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Cells alike in everything but one factor: at its level, and at its baseline."""
+
+    level: tuple[Cell, ...]
+    base: tuple[Cell, ...]
+
+    @property
+    def log(self) -> float:
+        return _mean(self.level) - _mean(self.base)
+
+    @property
+    def side(self) -> Side | None:
+        """Where the ratio's truth lies beside its value; None where nothing can be said."""
+        above, below = (_side(cells) for cells in (self.level, self.base))
+        if not below:
+            return above
+        turned: Side = "low" if below == "high" else "high"
+        return turned if above in ("", turned) else None
+
+
+def _mean(cells: Sequence[Cell]) -> float:
+    return math.fsum(cell.middle for cell in cells) / len(cells)
+
+
+def _side(cells: Sequence[Cell]) -> Side:
+    return next((cell.censored for cell in cells if cell.censored), "")
+
+
+def _pairs(cells: Cells, factors: Sequence[Factor], name: str, level: str, base: str) -> list[Pair]:
+    ours = {key: cell for key, cell in cells.items() if dict(key[1]).get(name) == level}
+    theirs = {key: cell for key, cell in cells.items() if dict(key[1]).get(name) == base}
+    blind = {
+        factor.name
+        for factor in factors
+        for side in (ours, theirs)
+        if all(dict(key[1]).get(factor.name) == UNKNOWN for key in side)
+    }
+    level_of, base_of = (_rest(side, {name, *blind}) for side in (ours, theirs))
+    return [Pair(tuple(level_of[k]), tuple(base_of[k])) for k in level_of if k in base_of]
+
+
+def _rest(cells: Cells, without: set[str]) -> dict[Key, list[Cell]]:
+    found: dict[Key, list[Cell]] = defaultdict(list)
+    for (workload, treatment), cell in cells.items():
+        rest = tuple((name, label) for name, label in treatment if name not in without)
+        found[workload, rest].append(cell)
+    return found
+
+
+def _finding(
+    study: Study,
+    about: tuple[str, str, Factor, str, str],
+    pairs: list[Pair],
+    *,
+    primary: bool,
+) -> Finding:
+    workload, name, factor, level, base = about
+    told = [pair for pair in pairs if pair.side == ""]
+    bound: Side = ""
+    claim: Verdict = "cannot-tell"
+    low = high = None
+    if told:
+        logs = np.array([pair.log for pair in told])
+        ratio = math.exp(float(logs.mean()))
+        low, high = _interval(told, logs, study.decide.confidence)
+        count = _count(told)
+        if low is not None and high is not None:
+            claim = verdict(low, high, study.decide.margin, higher_is_better=direction(name))
+    else:
+        sides = {pair.side for pair in pairs}
+        bound = pairs[0].side or "" if len(sides) == 1 else ""
+        logs = np.array([pair.log for pair in pairs])
+        ratio = math.exp(float(logs.mean())) if bound else math.nan
+        count = _count(pairs)
+    folders = {f for pair in told or pairs for c in (*pair.level, *pair.base) for f in c.folders}
+    return Finding(
+        workload,
+        name,
+        factor.name,
+        level,
+        base,
+        ratio,
+        low,
+        high,
+        claim,
+        count,
+        tuple(sorted(folders)),
+        primary,
+        bound=bound,
+    )
+
+
+def _count(pairs: Sequence[Pair]) -> int:
+    """Pairs; or, for one pair, the repeats that both sides have."""
+    if len(pairs) > 1:
+        return len(pairs)
+    return min(sum(len(c.logs) for c in side) for side in (pairs[0].level, pairs[0].base))
+
+
+def _interval(
+    pairs: Sequence[Pair], logs: Floats, confidence: float
+) -> tuple[float | None, float | None]:
+    if len(logs) >= MANY:
+        ends = bootstrap(logs, confidence)
+    elif len(logs) > 1:
+        half = float(logs.std(ddof=1)) / math.sqrt(len(logs)) * _t(len(logs) - 1, confidence)
+        ends = float(logs.mean()) - half, float(logs.mean()) + half
+    else:
+        found = _welch(pairs[0], confidence)
+        if found is None:
+            return None, None
+        ends = found
+    return math.exp(ends[0]), math.exp(ends[1])
+
+
+def bootstrap(values: Floats, confidence: float) -> tuple[float, float]:
+    """Percentile interval of the mean of ``values`` (n,), by :data:`RESAMPLES` resamples."""
+    chance = np.random.default_rng(_SEED)
+    step = max(1, 4_000_000 // len(values))
+    means = np.concatenate(
+        [
+            values[chance.integers(0, len(values), (min(step, RESAMPLES - at), len(values)))].mean(
+                axis=1
+            )
+            for at in range(0, RESAMPLES, step)
+        ]
+    )
+    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
+
+
+def _welch(pair: Pair, confidence: float) -> tuple[float, float] | None:
+    sides = [np.array([v for c in side for v in c.logs]) for side in (pair.level, pair.base)]
+    if min(map(len, sides)) < 2:  # noqa: PLR2004 (one run has no spread)
+        return None
+    parts = [float(side.var(ddof=1)) / len(side) for side in sides]
+    if not sum(parts):
+        return None
+    df = sum(parts) ** 2 / sum(p**2 / (len(s) - 1) for p, s in zip(parts, sides, strict=True))
+    half = math.sqrt(sum(parts)) * _t(df, confidence)
+    return pair.log - half, pair.log + half
+
+
+def _t(df: float, confidence: float) -> float:
+    return float(student.ppf((1 + confidence) / 2, df))
+
+
+def _words(results: Results, findings: Sequence[Finding]) -> str:
+    runs = len(results.valid)
+    cells = {(record.trial.workload, record.trial.treatment) for record in results.valid}
+    said = [f"{runs} imported runs of {len(cells)} cells."]
+    if runs == len(cells):
+        said.append("No cell was run twice: n = 1 allows a ratio, no claim.")
+    asked = [finding for finding in findings if finding.primary]
+    best = [f for f in asked if f.workload == ALL] or asked
+    for factor, group in groupby(best, key=lambda finding: finding.factor):
+        claims = list(group)
+        told = [f"{f.level} {f.verdict}" for f in claims if f.verdict != "cannot-tell"]
+        if told:
+            said.append(f"{factor} against {claims[0].baseline}: {', '.join(told[:8])}.")
+    if not any(finding.verdict != "cannot-tell" for finding in asked):
+        said.append("Nothing can be told from them." if asked else "Nothing was varied.")
+    return " ".join(said)
+
+
+def _method(results: Results) -> str:
+    return (
+        f"Paired cells: ratios of cells alike but for one factor, averaged on the log scale; from"
+        f" {MANY} pairs a percentile bootstrap ({RESAMPLES:,} resamples), below that Student's t,"
+        f" for one pair of repeats Welch's; each interval by itself at"
+        f" {results.study.decide.confidence:.3g}. The runs were neither randomised nor blocked:"
+        " whatever changed between them counts as an effect."
+    )
