@@ -60,6 +60,53 @@ def parse_seconds(text: str | float) -> float:
     return seconds
 
 
+_PER = {"/sec": "/s", "/second": "/s", " per s": "/s", " per second": "/s", " per sec": "/s"}
+_EVENTS = r"(?:i?ops|tps|(?:1|io|ios|ops|op|req|requests|files?|seeks?|transactions?)?/s)"
+_RATE = re.compile(rf"([kKmM]?){_EVENTS}")
+_VOLUME = re.compile(r"([kKmMgGtT]?)(i?)(b|B|bytes?|[Bb]ytes?|bit|bits|bp|Bp)(/?s?)")
+_TIMES = ("ns", "us", "ms", "s", "nsec", "usec", "msec", "sec", "secs", "second", "seconds", "min")
+
+
+def parse_unit(text: str) -> tuple[float, str]:
+    """What one of a unit is in base units: ``"KiB/s"`` → ``(1024.0, "bytes/s")``, ``"MB/s"`` →
+    ``(1e6, "bytes/s")``, ``"kiops"`` → ``(1000.0, "1/s")``, ``"ms"``, ``"%"``; ``""`` → 1.
+
+    ``K/s`` is KiB/s, as bonnie++ and IOzone write it; ``k/s`` is thousands of events.  Raises
+    ValueError for what is no unit, and for ``Mb/s``: bits or bytes, nobody knows.
+    """
+    plain = text.strip().replace("µ", "u").replace("\u03bc", "u")  # micro and mu
+    for spelt, meant in _PER.items():
+        if plain.lower().endswith(spelt):
+            plain = plain[: -len(spelt)] + meant
+    if plain.lower() in ("", "fraction", "ratio"):
+        return 1.0, plain and "fraction"
+    if plain.lower() in ("%", "pct", "percent"):
+        return 0.01, "fraction"
+    if plain.lower() in _TIMES:
+        return _SECONDS[plain.lower()], "s"
+    if plain in ("K/s", "KiB"):
+        return 1024.0, "bytes/s" if plain == "K/s" else "bytes"
+    event = _RATE.fullmatch(plain) or _RATE.fullmatch(plain.lower())
+    if event and plain != "M/s":
+        return {"": 1.0, "k": 1e3, "m": 1e6}[event[1].lower()], "1/s"
+    return _volume(plain, text)
+
+
+def _volume(plain: str, text: str) -> tuple[float, str]:
+    match = _VOLUME.fullmatch(plain)
+    if not match or match[4] == "/" or (match[3] in ("bp", "Bp") and match[4] != "s"):
+        wanted = "such as KiB/s, MB/s, iops, kiops, us, ms, s, %"
+        raise ValueError(f"{text!r} is no unit {wanted}")
+    prefix, binary, what, per = match.groups()
+    bits_or_bytes = (what == "b" and not prefix.islower()) or (what == "bp" and prefix.islower())
+    if bits_or_bytes and per:
+        raise ValueError(f"{text!r} may be bits or bytes: write {prefix}bit/s or {prefix}B/s")
+    size = (1024.0 if binary else 1000.0) ** (" kmgt".index(prefix.lower()) if prefix else 0)
+    if what in ("bit", "bits", "bp"):
+        size /= 8.0
+    return size, "bytes/s" if per else "bytes"
+
+
 def parse_fraction(text: str | float) -> float:
     """``"2%"`` → 0.02, ``"+10%"`` → 0.1, ``0.02`` → 0.02.  Raises ValueError."""
     number, unit = _split(text, 'a share such as "2%" or 0.02')

@@ -83,4 +83,5 @@ _QUANTITIES: dict[str, tuple[str, bool | None, str]] = {
     "usr": ("fraction", None, "CPU in user mode"),
     "sys": ("fraction", None, "CPU in the kernel"),
     "per_io": ("s", False, "CPU per I/O"),
+    "value": ("", None, "value"),
 }
