@@ -17,6 +17,7 @@ from iotrial.model.finding import Comparison, Finding
 from iotrial.model.measurement import Metric, metric
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord, treatment_text
+from iotrial.model.workload import Workload
 from iotrial.report import evidence
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
@@ -136,7 +137,7 @@ def view(results: Results, comparison: Comparison) -> View:
     study = results.study
     doubts, failures = evidence.doubts(results), evidence.failures(results)
     commands, more = evidence.commands(results)
-    started = min((record.started for record in results.records), default=None)
+    started = min((r.started for r in results.records if r.started > 0), default=None)
     ended = max((record.started + record.seconds for record in results.records), default=0.0)
     return View(
         study=visible(study.name),
@@ -190,33 +191,56 @@ def _counts(results: Results) -> Counts:
 
 
 def _parts(results: Results, comparison: Comparison) -> tuple[Part, ...]:
+    """One part a workload; or, where several metrics answer for it, one for each of them."""
     responses = _responses(results, comparison)
-    resolvable = dict(comparison.resolvable)
-    parts = []
-    for workload in results.study.workloads:
+    parts: list[Part] = []
+    for workload in _workloads(results, comparison):
         of_this = [f for f in comparison.findings if f.workload == workload.name]
-        rows = _rows(results, of_this)
+        answers = list(dict.fromkeys(f.metric for f in of_this if f.primary))
         response = responses.get(workload.name, "")
-        parts.append(
-            Part(
-                workload=visible(workload.name),
-                metric=_metric(response),
-                tool=visible(workload.tool),
-                options=visible(" ".join(f"{name}={value}" for name, value in workload.options)),
-                findings=tuple(row for row in rows if row.finding.primary),
-                guardrails=tuple(row for row in rows if not row.finding.primary),
-                resolvable=resolvable.get(workload.name),
-                series=series(results, workload.name, response),
+        for metric_name in answers or [response]:
+            own = [f for f in of_this if f.primary and f.metric == metric_name]
+            beside = (
+                [f for f in of_this if not f.primary]
+                if metric_name in answers[-1:] or not answers
+                else []
             )
-        )
+            parts.append(_part(results, workload, metric_name, (own, beside), comparison))
     return tuple(parts)
 
 
-def _rows(results: Results, findings: list[Finding]) -> list[VerdictRow]:
+def _workloads(results: Results, comparison: Comparison) -> tuple[Workload, ...]:
+    """The study's, after what the findings call by another name: all of them together."""
+    known = {workload.name for workload in results.study.workloads}
+    more = dict.fromkeys(f.workload for f in comparison.findings if f.workload not in known)
+    return (*(Workload(name, "") for name in more), *results.study.workloads)
+
+
+def _part(
+    results: Results,
+    workload: Workload,
+    response: str,
+    findings: tuple[list[Finding], list[Finding]],
+    comparison: Comparison,
+) -> Part:
+    own, beside = findings
+    return Part(
+        workload=visible(workload.name),
+        metric=_metric(response),
+        tool=visible(workload.tool),
+        options=visible(" ".join(f"{name}={value}" for name, value in workload.options)),
+        findings=_rows(results, own),
+        guardrails=_rows(results, beside),
+        resolvable=dict(comparison.resolvable).get(workload.name),
+        series=series(results, workload.name, response),
+    )
+
+
+def _rows(results: Results, findings: list[Finding]) -> tuple[VerdictRow, ...]:
     names = {finding.metric for finding in findings}
     means = {name: _means(results, findings[0].workload, name) for name in names}
     tolerated = dict(results.study.decide.guardrails)
-    return [
+    return tuple(
         VerdictRow(
             _shown(finding),
             _metric(finding.metric),
@@ -225,7 +249,7 @@ def _rows(results: Results, findings: list[Finding]) -> list[VerdictRow]:
             0.0 if finding.primary else tolerated.get(finding.metric, 0.0),
         )
         for finding in findings
-    ]
+    )
 
 
 def _shown(finding: Finding) -> Finding:
