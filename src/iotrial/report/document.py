@@ -33,7 +33,9 @@ def document(view: View) -> dict[str, Any]:
             part.workload: part.resolvable for part in view.parts if part.resolvable is not None
         },
         "findings": [
-            _finding(row) for part in view.parts for row in (*part.findings, *part.guardrails)
+            _finding(row)
+            for part in view.parts
+            for row in (*part.findings, *part.guardrails, *part.others)
         ],
         "doubts": [_doubt(doubt) for doubt in (*view.doubts, *view.failures)],
         "trials": {

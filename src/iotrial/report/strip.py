@@ -8,11 +8,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from iotrial.model.finding import Finding
 from iotrial.report.words import bare
+
+_ROOM = 3.0
+"""An interval that is wider than this many times the spread of the ratios is cut: ``<`` ``>``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +36,17 @@ class Scale:
 
 
 def scale(findings: Iterable[Finding], margin: float, width: int) -> Scale:
-    """One scale that holds every interval, the baseline and the margin around it."""
-    ends = [1 - margin, 1 + margin]
+    """One scale that holds every ratio, the baseline and the margin around it, and of every
+    interval as much as leaves the others readable."""
+    middles, ends = [1 - margin, 1 + margin], []
     for finding in findings:
-        ends += [e for e in (finding.ratio, finding.low, finding.high) if e is not None]
-    low, high = min(ends), max(ends)
+        if math.isfinite(finding.ratio):
+            middles.append(finding.ratio)
+        ends += [end for end in (finding.low, finding.high) if end is not None]
+    least, most = min(middles), max(middles)
+    room = _ROOM * (most - least)
+    low = min([least, *(max(end, least - room) for end in ends)])
+    high = max([most, *(min(end, most + room) for end in ends)])
     return Scale(low, high if high > low else low + 0.02, width)
 
 
@@ -50,8 +60,10 @@ def strip(finding: Finding, on: Scale) -> str:
         cells[first : last + 1] = ["─"] * (last + 1 - first)
         if first < zero < last:
             cells[zero] = "┼"
-        cells[first], cells[last] = "├", "┤"
-    cells[on.cell(finding.ratio)] = "●"
+        cells[first] = "├" if finding.low >= on.low else "<"
+        cells[last] = "┤" if finding.high <= on.high else ">"
+    if math.isfinite(finding.ratio):
+        cells[on.cell(finding.ratio)] = {"": "●", "high": ">", "low": "<"}[finding.bound]
     return "".join(cells)
 
 

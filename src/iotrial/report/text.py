@@ -23,6 +23,7 @@ _STRIP = 20
 _LEVEL = 17
 _CHANGE = 22
 _VERDICT = 11
+_NAMED = 6
 _STYLES: dict[Verdict, str] = {
     "better": "bold green",
     "worse": "bold red",
@@ -47,6 +48,9 @@ def _lines(view: View, on: Scale) -> Iterator[RenderableType]:
             yield _heading(part)
             yield _table(part, view, on)
             yield from _guardrails(part)
+            if part.others:
+                names = dict.fromkeys(row.finding.metric for row in part.others)
+                yield Text(f"beside it: {words.some(list(names), _NAMED)}", style="dim")
             yield Text()
     yield Text(_terms(view), style="dim")
     for group in view.doubt_groups:

@@ -83,7 +83,8 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One workload: its primary findings and guardrails, and the numbers of its charts."""
+    """One workload: its primary findings and guardrails, and the numbers of its charts.
+    ``others`` are findings on metrics that nobody asked about: imported results have many."""
 
     workload: str
     metric: Metric
@@ -93,6 +94,7 @@ class Part:
     guardrails: tuple[VerdictRow, ...]
     resolvable: float | None
     series: Series
+    others: tuple[VerdictRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ class View:
     def findings(self) -> tuple[Finding, ...]:
         """All findings, the primary ones of every workload first."""
         rows = [row for part in self.parts for row in part.findings]
-        rows += [row for part in self.parts for row in part.guardrails]
+        rows += [row for part in self.parts for row in (*part.guardrails, *part.others)]
         return tuple(row.finding for row in rows)
 
 
@@ -197,15 +199,11 @@ def _parts(results: Results, comparison: Comparison) -> tuple[Part, ...]:
     for workload in _workloads(results, comparison):
         of_this = [f for f in comparison.findings if f.workload == workload.name]
         answers = list(dict.fromkeys(f.metric for f in of_this if f.primary))
-        response = responses.get(workload.name, "")
-        for metric_name in answers or [response]:
-            own = [f for f in of_this if f.primary and f.metric == metric_name]
-            beside = (
-                [f for f in of_this if not f.primary]
-                if metric_name in answers[-1:] or not answers
-                else []
-            )
-            parts.append(_part(results, workload, metric_name, (own, beside), comparison))
+        shown = answers if len(answers) > 1 else [responses.get(workload.name, "")]
+        for name in shown:
+            own = [f for f in of_this if f.primary and (f.metric == name or len(shown) == 1)]
+            beside = [f for f in of_this if not f.primary] if name == shown[-1] else []
+            parts.append(_part(results, workload, name, (own, beside), comparison))
     return tuple(parts)
 
 
@@ -224,15 +222,17 @@ def _part(
     comparison: Comparison,
 ) -> Part:
     own, beside = findings
+    asked = dict(results.study.decide.guardrails)
     return Part(
         workload=visible(workload.name),
         metric=_metric(response),
         tool=visible(workload.tool),
         options=visible(" ".join(f"{name}={value}" for name, value in workload.options)),
         findings=_rows(results, own),
-        guardrails=_rows(results, beside),
+        guardrails=_rows(results, [each for each in beside if each.metric in asked]),
         resolvable=dict(comparison.resolvable).get(workload.name),
         series=series(results, workload.name, response),
+        others=_rows(results, [each for each in beside if each.metric not in asked]),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -17,12 +18,18 @@ VERDICTS: dict[Verdict, str] = {
 
 
 def bare(ratio: float) -> str:
-    """A ratio as a signed change without its unit: 0.82 → ``−18.0``."""
+    """A ratio as a signed change without its unit: 0.82 → ``−18.0``; ``?`` for nan."""
+    if math.isnan(ratio):
+        return "?"
     return format_change(ratio).removesuffix(" %")
 
 
 def interval(finding: Finding) -> str:
     """``−19.9 … −16.1``, or ``no interval`` where one block allows none."""
+    if finding.bound:
+        return "at least" if finding.bound == "high" else "at most"
+    if math.isnan(finding.ratio):
+        return "both beyond what was told"
     if finding.low is None or finding.high is None:
         return "no interval"
     return f"{bare(finding.low)} … {bare(finding.high)}"
@@ -30,7 +37,8 @@ def interval(finding: Finding) -> str:
 
 def change(finding: Finding) -> str:
     """``−18.0 % (−19.9 … −16.1)``."""
-    return f"{format_change(finding.ratio)} ({interval(finding)})"
+    changed = "?" if math.isnan(finding.ratio) else format_change(finding.ratio)
+    return f"{changed} ({interval(finding)})"
 
 
 def baselines(findings: Sequence[Finding]) -> str:
