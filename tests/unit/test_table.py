@@ -197,7 +197,7 @@ def test_a_repeated_long_table_is_as_many_recordings() -> None:
     assert [each.line for each in read(again)] == [2, 5, 8, 11]
 
 
-def test_a_column_that_another_decides_is_no_factor() -> None:
+def test_a_column_that_another_decides_is_told_all_the_same() -> None:
     text = "workload,block_kib,arrays,hosts,read_kiops\n" + "".join(
         f"{w},{4 if w == 'a' else 8},{n},{3 if n == 1 else 4},{n + 1}\n"
         for w in "ab"
@@ -205,7 +205,7 @@ def test_a_column_that_another_decides_is_no_factor() -> None:
     )
     found = guessed(text)
     assert [found[n] for n in ("workload", "block_kib", "arrays", "hosts")] == [
-        "workload", "note", "factor", "note",
+        "workload", "factor", "factor", "factor",
     ]  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """Guessing what a table's columns are, by their names and by what stands in them.
 
-A wrong factor makes a wrong comparison, so the guess is careful: a column that another factor or
-the workload already decides is a note (the hosts of a study that used three hosts with one array
-and four with more); so is a number without a unit that looks like no setting.
+A number without a unit that looks like no setting is a note.  A column that another one already
+decides (the hosts of a study that used three hosts with one array and four with more) is told all
+the same: whether it can be a factor is the importer's to say.
 """
 
 from __future__ import annotations
@@ -52,8 +52,11 @@ def guessed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Columns:
     if workload:
         found[workload] = Column(workload, "workload")
     rest = [n for n in header if n not in roles and n != workload and found[n].role == "note"]
-    for name, role in _settings(rest, cells, workload or _metric_column(long)).items():
-        found[name] = Column(name, role)
+    by_metric = _metric_column(long)
+    for name, role in _settings(rest, cells, workload or by_metric).items():
+        # In the long form rows of one run differ by their metric: what it decides is none of theirs.
+        of_metric = by_metric and _decides(cells[by_metric], cells[name])
+        found[name] = Column(name, "note" if of_metric else role)
     if not any(each.role == "value" for each in found.values()):
         _last_resort(header, cells, found)
     return Columns(tuple(_scaled(_once(found, header, cells), cells)))
@@ -132,14 +135,6 @@ def _settings(names: Sequence[str], cells: Cells, workload: str) -> dict[str, Ro
         if name not in several and len(set(cells[name])) > 1 and (several or workload):
             texts = not _numbers(cells[name])
             roles[name] = "name" if texts and not is_setting(name) else roles[name]
-    for name in candidates:
-        others = [each for each in several if each != name and roles[each] == "factor"]
-        for other in ([workload] if workload else []) + others:
-            if _decides(cells[other], cells[name]) and _repeated(cells[other]):
-                both = other != workload and _decides(cells[name], cells[other])
-                if not both or names.index(other) < names.index(name):
-                    roles[name] = "note"
-                    break
     return roles
 
 
