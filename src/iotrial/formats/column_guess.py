@@ -54,7 +54,7 @@ def guessed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Columns:
     rest = [n for n in header if n not in roles and n != workload and found[n].role == "note"]
     by_metric = _metric_column(long)
     for name, role in _settings(rest, cells, workload or by_metric).items():
-        # In the long form rows of one run differ by their metric: what it decides is none of theirs.
+        # Rows of one run in the long form differ by their metric: what it decides is no factor.
         of_metric = by_metric and _decides(cells[by_metric], cells[name])
         found[name] = Column(name, "note" if of_metric else role)
     if not any(each.role == "value" for each in found.values()):

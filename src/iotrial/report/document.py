@@ -9,6 +9,7 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
 from iotrial.report.view import VerdictRow, View
+from iotrial.stats.scaling import scaling
 
 FORMAT = 1
 
@@ -65,6 +66,7 @@ def _finding(row: VerdictRow) -> dict[str, Any]:
         "primary": finding.primary,
         "noise": finding.noise,
         "bound": finding.bound,
+        "efficiency": scale.efficiency if (scale := scaling(finding)) else None,
         "unit": row.metric.unit,
         "value": row.value,
         "baseline_value": row.base,

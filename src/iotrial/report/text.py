@@ -18,6 +18,7 @@ from iotrial.report import words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
+from iotrial.stats.scaling import scaling
 
 _STRIP = 20
 _LEVEL = 17
@@ -47,6 +48,7 @@ def _lines(view: View, on: Scale) -> Iterator[RenderableType]:
         if part.findings:
             yield _heading(part)
             yield _table(part, view, on)
+            yield from _scaling(part)
             yield from _guardrails(part)
             if part.others:
                 names = dict.fromkeys(row.finding.metric for row in part.others)
@@ -91,6 +93,16 @@ def _table(part: Part, view: View, on: Scale) -> Table:
 def _name(row: VerdictRow, view: View) -> str:
     several = len({finding.factor for finding in view.findings}) > 1
     return f"{row.finding.factor}={row.finding.level}" if several else row.finding.level
+
+
+def _scaling(part: Part) -> Iterator[Text]:
+    told = [
+        f"{row.finding.level}: {scale.efficiency:.3f}"
+        for row in part.findings
+        if (scale := scaling(row.finding))
+    ]
+    if told:
+        yield Text(f"scaling efficiency {', '.join(told)}")
 
 
 def _guardrails(part: Part) -> Iterator[RenderableType]:

@@ -1,0 +1,43 @@
+"""Scaling: how much of n times as much equipment arrives.
+
+The efficiency of a level of a *count* (arrays, hosts …) is the ratio of its rate to the baseline's,
+divided by the ratio of the counts: 1 is linear, 0.9 loses a tenth.
+
+Source: N. J. Gunther (2007), *Guerrilla Capacity Planning*, chapter 4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from iotrial.model.finding import Finding
+from iotrial.stats.judge import direction
+
+COUNTS = (
+    "arrays", "hosts", "nodes", "clients", "servers", "devices", "disks", "drives", "volumes",
+    "luns", "paths", "controllers", "targets",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """Efficiency and the ends of its interval (None: no interval)."""
+
+    efficiency: float
+    low: float | None
+    high: float | None
+
+
+def scaling(finding: Finding) -> Scaling | None:
+    """The efficiency of a finding on a rate and a count; None for any other."""
+    if finding.factor.lower() not in COUNTS or not direction(finding.metric):
+        return None
+    try:
+        more = float(finding.level) / float(finding.baseline)
+    except (ValueError, ZeroDivisionError):
+        return None
+    if not math.isfinite(finding.ratio) or finding.bound or not more > 0:
+        return None
+    ends = (None if end is None else end / more for end in (finding.low, finding.high))
+    return Scaling(finding.ratio / more, *ends)
