@@ -170,13 +170,17 @@ def _row(row: TrialRow, prefix: str, target: str) -> str:
     again = f" (attempt {row.attempt})" if row.attempt > 1 else ""
     doubts = _cell(", ".join(row.doubts))
     base = f"{prefix}trials/{row.folder}/"
+    files = f'<a href="{base}command">command</a> <a href="{base}stdout">stdout</a>'
+    if row.source:
+        said = f"original, line {escape(row.line)}" if row.line else "original"
+        files = f'<a href="{prefix}{row.source}">{said}</a>'
     return (
         f"<tr id=t{row.number} class={row.state}><td class=n>{row.number}"
         f"<td class=n data-s={row.seconds:.1f}>{format_seconds(row.seconds)}"
         f"{_cell(row.workload)}<td class=k>{escape(row.treatment)}{target}"
         f"<td class=n>{row.block}{_linked(row.response, prefix)}{_linked(row.p99, prefix)}"
         f"<td>{row.state}{again}{doubts}"
-        f'<td class=k><a href="{base}command">command</a> <a href="{base}stdout">stdout</a>\n'
+        f"<td class=k>{files}\n"
     )
 
 

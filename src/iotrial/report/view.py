@@ -22,6 +22,8 @@ from iotrial.report import evidence
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
 
+ORIGINALS = "originals"
+
 
 @dataclass(frozen=True, slots=True)
 class VerdictRow:
@@ -51,7 +53,8 @@ class Number:
 @dataclass(frozen=True, slots=True)
 class TrialRow:
     """One trial of the table.  Links are relative to the folder that holds ``trials/`` and
-    percent-encoded, as is ``folder``; ``name`` is the folder's name to look at.  ``seconds``
+    percent-encoded, as is ``folder``; ``name`` is the folder's name to look at.  ``source`` is the
+    link to the file an imported run came from, ``line`` where in it.  ``seconds``
     since the study's first trial; ``p99`` is the 99th percentile of completion latency of the
     response's operation."""
 
@@ -68,6 +71,8 @@ class TrialRow:
     name: str
     folder: str
     doubts: tuple[str, ...]
+    source: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +295,7 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
     folder = quote(os.fsencode(trial.folder), safe="")
     latency = response.name.partition(".")[0] + ".clat.p99"
     checks = [visible(doubt.check) for doubt in record.doubts]
+    source, line = _source(record.source)
     return TrialRow(
         number=trial.number,
         workload=visible(trial.workload),
@@ -304,14 +310,31 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
         name=visible(trial.folder),
         folder=folder,
         doubts=tuple([*checks, visible(record.error)] if record.error else checks),
+        source=_quoted(source),
+        line=visible(line),
     )
 
 
 def _number(record: TrialRecord, name: str, unit: str, folder: str) -> Number:
     for found in record.measurements:
         if found.metric == name and found.job == "all":
-            return Number(found.value, unit, _href(folder, found.raw))
+            source, _ = _source(record.source)
+            return Number(found.value, unit, _quoted(source) or _href(folder, found.raw))
     return Number(None, unit)
+
+
+def _source(text: str) -> tuple[str, str]:
+    """``originals/a.csv:12`` → the file and the line."""
+    file, colon, line = text.rpartition(":")
+    return (file, line) if colon and line.isdecimal() else (text, "")
+
+
+def _quoted(file: str) -> str:
+    """A link to an original; empty where it would lead out of the folder."""
+    parts = file.split("/")
+    if parts[0] != ORIGINALS or {"", ".", ".."} & set(parts):
+        return ""
+    return "/".join(quote(os.fsencode(part), safe="") for part in parts)
 
 
 def _href(folder: str, raw: str) -> str:

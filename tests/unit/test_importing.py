@@ -1,0 +1,325 @@
+"""Old results become data: the five studies' own numbers, and what cannot be."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from iotrial.cli.main import status
+
+DATA = Path(__file__).parents[2] / "docs" / "five-studies" / "data"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    capsys.readouterr()
+    assert status([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def findings(answer: dict, **wanted: object) -> list[dict]:
+    return [f for f in answer["findings"] if all(f[k] == v for k, v in wanted.items())]
+
+
+def one(answer: dict, **wanted: object) -> dict:
+    (found,) = findings(answer, **wanted)
+    return found
+
+
+def percent(ratio: float) -> float:
+    return (ratio - 1) * 100
+
+
+# -- the five studies --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def redhawk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("redhawk") / "results"
+    assert status(["import", str(DATA / "redhawk.csv"), "--out", str(folder), "--quiet"]) == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("factor", "where", "effect", "low", "high"),
+    [
+        ("queue_depth", "storage=emc-lvm-8", -0.312, -0.88, 0.19),
+        ("queue_depth", "storage=emc-lvm-12", 0.144, -0.08, 0.41),
+        ("os_tuned", "storage=emc-lvm-12", 0.236, -0.04, 0.53),
+    ],
+)
+def test_what_was_tuned_in_2007_made_no_difference(
+    redhawk: Path,
+    factor: str,
+    where: str,
+    effect: float,
+    low: float,
+    high: float,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    answer = said(capsys, "compare", str(redhawk), "--factor", factor, "--where", where)
+    found = one(answer, workload="all")
+    assert found["n"] == 136
+    assert percent(found["ratio"]) == pytest.approx(effect, abs=0.01)
+    assert percent(found["low"]) == pytest.approx(low, abs=0.1)
+    assert percent(found["high"]) == pytest.approx(high, abs=0.1)
+    assert found["verdict"] == "same"
+
+
+@pytest.mark.parametrize(("storage", "loss"), [("emc-lvm-8", -27.50), ("emc-lvm-12", -29.19)])
+def test_the_anticipatory_scheduler_loses_random_reads(
+    redhawk: Path, storage: str, loss: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--where", f"storage={storage}")
+    answer = said(capsys, "compare", str(redhawk), "--factor", "scheduler", *where)
+    found = one(answer, workload="random_read", level="anticipatory")
+    assert percent(found["ratio"]) == pytest.approx(loss, abs=0.01)
+    assert found["verdict"] == "worse"
+
+
+def test_layout_matters_more_than_the_scheduler(
+    redhawk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = said(capsys, "compare", str(redhawk), "--factor", "storage")
+    found = one(answer, workload="random_write", level="emc-lvm-12")
+    assert percent(found["ratio"]) == pytest.approx(27.24, abs=0.01)
+    assert found["verdict"] == "better"
+    # The layout of 8 does not say whether its system was tuned: averaged over, not guessed.
+    assert found["n"] == 56
+
+
+def test_copies_count_once_and_the_pair_that_differs_is_named(
+    redhawk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = said(capsys, "compare", str(redhawk))
+    doubts = {doubt["check"]: doubt["what"] for doubt in answer["doubts"]}
+    assert doubts["copies"].startswith("443 runs")
+    assert "redhawk.csv:665" in doubts["conflict"]
+    assert "random reads are as fast as sequential ones" in doubts["cached"]
+    assert answer["trials"]["valid"] == 1512 - 443
+
+
+JOBS = "[global]\nnumjobs=20\niodepth={}\n[seq-read]\nrw=read\n"
+
+
+def test_a_flash_array_scales_as_its_table_says(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "fewer.fio").write_text(JOBS.format(40))
+    answer = said(capsys, "import", str(DATA / "violin.csv"), "fewer.fio", "--out", "r")
+    assert [each["runs"] for each in answer["files"]] == [25, 0]
+    found = said(capsys, "compare", "r", "--factor", "arrays")
+    together = {f["level"]: f["efficiency"] for f in findings(found, workload="all")}
+    assert together == pytest.approx({"2": 0.9544, "3": 0.9935, "4": 0.9655}, abs=1e-4)
+    alone = [f["efficiency"] for f in findings(found, metric="total.iops", level="4")]
+    assert (min(alone), max(alone)) == pytest.approx((0.8563, 1.0971), abs=1e-4)
+
+
+def test_numbers_that_cannot_be_are_doubted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "fewer.fio").write_text(JOBS.format(40))
+    answer = said(capsys, "import", str(DATA / "violin.csv"), "fewer.fio", "--out", "r")
+    lines = {m["trial"]: int(m["source"].partition(":")[2]) for m in answer["measurements"]}
+    doubted: dict[str, list[int]] = {}
+    for doubt in answer["doubts"]:
+        if doubt["trial"]:
+            doubted.setdefault(doubt["check"], []).append(lines[doubt["trial"]] - 1)
+    assert doubted == {"rates": [2, 4, 15, 17, 18, 24], "in-flight": [20], "mix": [23]}
+
+
+def test_without_the_job_file_the_latency_that_is_out_of_line_is_still_doubted(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = said(capsys, "import", str(DATA / "violin.csv"), "--out", "r")
+    (doubt,) = [d for d in answer["doubts"] if d["check"] == "in-flight"]
+    assert "4,833" in doubt["what"]
+
+
+def test_one_run_each_gives_ratios_and_no_claim(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "import", str(DATA / "cluster-md-fio.csv"), "--out", "r")
+    answer = said(capsys, "compare", "r")
+    ratios = {
+        workload: one(answer, workload=workload, metric=metric)["ratio"]
+        for workload, metric in (
+            ("read", "read.iops"),
+            ("write", "write.iops"),
+            ("randread", "read.iops"),
+            ("randwrite", "write.iops"),
+        )
+    }
+    wanted = {"read": 0.98, "write": 1.00, "randread": 1.00, "randwrite": 1.01}
+    assert ratios == pytest.approx(wanted, abs=0.005)
+    alone = [f for f in answer["findings"] if f["workload"] != "all"]
+    assert {f["verdict"] for f in alone} == {"cannot-tell"}
+    assert {f["low"] for f in alone} == {None}
+    assert "n = 1" in answer["recommendation"]
+
+
+def test_what_sits_at_the_ceiling_of_the_link_cannot_show_a_difference(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "map.toml").write_text('[limits]\nlink = "0.95Gbit/s"\n')
+    answer = said(
+        capsys, "import", str(DATA / "cluster-md-fio.csv"), "--map", "map.toml", "--out", "r"
+    )
+    whole = [d["what"] for d in answer["doubts"] if d["check"] == "link"]
+    assert whole == [
+        "read: every read.bw sits at the ceiling of the link",
+        "randread: every read.bw sits at the ceiling of the link",
+    ]
+
+
+# -- which runs belong together ----------------------------------------------------------------
+
+
+def table(folder: Path, name: str, *rows: str) -> str:
+    (folder / name).write_text("\n".join(rows) + "\n")
+    return name
+
+
+def test_files_that_say_the_same_of_themselves_differ_by_their_names(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for array, rate in (("local", 100), ("clustered", 90)):
+        for op in ("read", "write"):
+            table(here, f"{array}-10G-{op}.csv", "workload,iops", f"{op},{rate}")
+    answer = said(capsys, "import", *sorted(map(str, here.glob("*.csv"))), "--out", "r")
+    assert answer["factors"] == {"file": ["clustered", "local"]}
+    found = said(capsys, "compare", "r")
+    assert one(found, workload="read")["ratio"] == pytest.approx(100 / 90)
+
+
+def test_a_pattern_names_what_is_in_the_names_of_files(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for array in ("a", "b"):
+        for size in ("1G", "10G"):
+            table(here, f"{array}_{size}.csv", "workload,iops", "read,5")
+    (here / "m.toml").write_text('files = "{array}_{size}.csv"\n[baselines]\narray = "b"\n')
+    files = sorted(map(str, here.glob("*.csv")))
+    answer = said(capsys, "import", *files, "--map", "m.toml", "--out", "r")
+    assert answer["factors"] == {"array": ["a", "b"], "size": ["1G", "10G"]}
+    assert {f["baseline"] for f in findings(said(capsys, "compare", "r"), factor="array")} == {"b"}
+
+
+def test_runs_of_numbered_files_are_repeats(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for array, rates in (("old", (100, 101, 102)), ("new", (120, 121, 123))):
+        for number, rate in enumerate(rates, 1):
+            table(here, f"{array}-run{number}.csv", "workload,iops", f"read,{rate}")
+    files = sorted(map(str, here.glob("*.csv")))
+    answer = said(capsys, "import", *files, "--out", "r")
+    assert answer["factors"] == {"file": ["new", "old"]}
+    found = one(said(capsys, "compare", "r"), workload="read")
+    assert found["n"] == 3
+    assert found["verdict"] == "worse"
+    assert found["low"] < found["ratio"] < found["high"] < 1
+
+
+def test_labels_are_one_for_each_run_or_it_is_said(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = table(here, "t.csv", "name,iops", "x,5", "y,6", "z,7")
+    answer = said(capsys, "import", name, "--label", "scheduler=a,b,c", "--out", "r")
+    assert answer["factors"] == {"scheduler": ["a", "b", "c"]}
+    assert status(["import", name, "--label", "scheduler=a,b", "--out", "s"]) == 2
+    assert "2 labels for 3 runs" in capsys.readouterr().err
+
+
+# -- files that are wrong, and folders ---------------------------------------------------------
+
+
+def test_originals_are_kept_with_their_checksums(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = table(here, "t.csv", "scheduler,iops", "a,5", "b,6")
+    said(capsys, "import", name, "--out", "r")
+    (row,) = json.loads((here / "r" / "originals.json").read_text())
+    assert (here / "r" / "originals" / "t.csv").read_bytes() == (here / name).read_bytes()
+    assert row["bytes"] == (here / name).stat().st_size
+    assert len(row["sha256"]) == 64
+
+
+def test_a_packed_file_is_read_as_it_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "t.csv.gz").write_bytes(gzip.compress(b"scheduler,iops\na,5\nb,6\n"))
+    assert len(said(capsys, "import", "t.csv.gz", "--out", "r")["measurements"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", "empty"), (b"\x1f\x8bnothing", "unpacked"), (bytes(range(256)), "no format knows")],
+)
+def test_what_is_no_result_is_refused_and_leaves_nothing(
+    content: bytes, words: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "f").write_bytes(content)
+    assert status(["import", "f", "--out", "r"]) == 2
+    assert words in capsys.readouterr().err
+    assert not (here / "r").exists()
+
+
+def test_a_folder_that_is_there_is_not_written_into(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = table(here, "t.csv", "scheduler,iops", "a,5", "b,6")
+    said(capsys, "import", name, "--out", "r")
+    assert status(["import", name, "--out", "r"]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("files = 5", "files: 5 is no str"),
+        ('colums = "x"', "Did you mean 'columns'"),
+        ('files = "x.csv"', "has no {name}"),
+        ("[limits]\nspeed = 5", "limits: there are in_flight and link"),
+        ('[baselines]\nscheduler = "z"', "no such level 'z'"),
+        ("confidence = 2.0", "confidence"),
+        ("= 5", "no TOML"),
+    ],
+)
+def test_a_map_that_cannot_be_meant_is_refused_with_its_key(
+    text: str, words: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = table(here, "t.csv", "scheduler,iops", "a,5", "b,6")
+    (here / "m.toml").write_text(text)
+    assert status(["import", name, "--map", "m.toml", "--out", "r"]) == 2
+    assert words in capsys.readouterr().err
+    assert not (here / "r").exists()
+
+
+def test_question_margin_and_baseline_may_be_edited_afterwards(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = table(here, "t.csv", "scheduler,iops", "a,5", "b,6")
+    said(capsys, "import", name, "--out", "r")
+    study = here / "r" / "study.toml"
+    study.write_text(
+        study.read_text()
+        .replace('question = "What do the results of t say?"', 'question = "Which?"')
+        .replace('[factors."scheduler"]', '[factors."scheduler"]\nbaseline = "b"')
+    )
+    answer = said(capsys, "compare", "r")
+    assert answer["question"] == "Which?"
+    assert one(answer, factor="scheduler")["baseline"] == "b"
+    study.write_text(study.read_text().replace('baseline = "b"', 'baseline = "z"'))
+    assert status(["compare", "r"]) == 2
+    assert "factors.scheduler.baseline" in capsys.readouterr().err
+
+
+def test_a_report_of_imported_results_leads_to_the_originals(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = table(here, "t.csv", "scheduler,iops", "a,5", "b,6")
+    said(capsys, "import", name, "--out", "r")
+    assert status(["report", "r", "--out", "page.html"]) == 0
+    assert "originals/t.csv" in (here / "page.html").read_text()
