@@ -47,7 +47,7 @@ UNKNOWN = "unknown"
 MANY = 10
 RESAMPLES = 20_000
 _SEED = 1
-_LATENCY = (".mean", ".p99")
+_TOLD = 8
 _RATES = ("iops", "bw", "rate")
 
 Floats = NDArray[np.float64]
@@ -311,21 +311,27 @@ def _t(df: float, confidence: float) -> float:
 
 
 def _words(results: Results, findings: Sequence[Finding]) -> str:
-    runs = len(results.valid)
-    cells = {(record.trial.workload, record.trial.treatment) for record in results.valid}
-    said = [f"{runs} imported runs of {len(cells)} cells."]
-    if runs == len(cells):
-        said.append("No cell was run twice: n = 1 allows a ratio, no claim.")
+    """The answer: what can be claimed, factor by factor; then what it rests on."""
     asked = [finding for finding in findings if finding.primary]
-    best = [f for f in asked if f.workload == ALL] or asked
-    for factor, group in groupby(best, key=lambda finding: finding.factor):
+    said = []
+    for factor, group in groupby(_widest(asked), key=lambda finding: finding.factor):
         claims = list(group)
         told = [f"{f.level} {f.verdict}" for f in claims if f.verdict != "cannot-tell"]
         if told:
-            said.append(f"{factor} against {claims[0].baseline}: {', '.join(told[:8])}.")
-    if not any(finding.verdict != "cannot-tell" for finding in asked):
-        said.append("Nothing can be told from them." if asked else "Nothing was varied.")
+            said.append(f"{factor} against {claims[0].baseline}: {', '.join(told[:_TOLD])}.")
+    if not said:
+        said.append("Nothing can be told from these runs." if asked else "Nothing was varied.")
+    runs = len(results.valid)
+    cells = {(record.trial.workload, record.trial.treatment) for record in results.valid}
+    said.append(f"They are {runs:,} imported runs of {len(cells):,} cells.")
+    if runs == len(cells):
+        said.append("No cell was run twice: n = 1 allows a ratio, no claim.")
     return " ".join(said)
+
+
+def _widest(asked: Sequence[Finding]) -> list[Finding]:
+    """The findings over all workloads together, where there are any."""
+    return [finding for finding in asked if finding.workload == ALL] or list(asked)
 
 
 def _method(results: Results) -> str:
