@@ -47,6 +47,7 @@ def record_out(record: TrialRecord) -> dict[str, Any]:
         "doubts": [[d.check, d.what, d.advice, d.invalid] for d in record.doubts],
         "error": record.error,
         **({"source": record.source} if record.source else {}),
+        **({"prepared": round(record.prepared, 6)} if record.prepared else {}),
     }
 
 
@@ -71,6 +72,7 @@ def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
         error=row["error"],
         measurements=tuple(_measurement(name, *told) for name, told in row["values"].items()),
         source=row.get("source", ""),
+        prepared=row.get("prepared", 0.0),
     )
 
 

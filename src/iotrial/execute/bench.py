@@ -186,7 +186,7 @@ def _header(host: Host, study: Study, results: Path, token: str) -> Mapping[str,
 
 def _make_ready(bench: Bench, target: Target) -> Aim:
     """A target's aim; what has to be made for it is owed first."""
-    reach = reach_of(bench.study)
+    reach = reach_of(bench.study, target)
     site = Site(bench.host, bench.journal.owe_made, bench.token, bench.gone_with)
     if target.kind == "loop":
         aim = _have_loop(bench, target)
@@ -224,12 +224,14 @@ def _have_file(bench: Bench, path: str, size: int) -> None:
     lay_out(bench.host, path, size)
 
 
-def reach_of(study: Study) -> Reach:
-    """What all workloads together may do to any target."""
+def reach_of(study: Study, target: Target) -> Reach:
+    """What all workloads together, with their chores, may do to a target."""
     reaches = [tool(each.tool).reach(each) for each in study.workloads]
+    chores = [chore for each in study.workloads for chore in (*each.prepare, *each.cleanup)]
     return Reach(
         reads=any(reach.reads for reach in reaches),
-        writes=any(reach.writes for reach in reaches),
+        writes=any(reach.writes for reach in reaches)
+        or any(chore.destroys(target) for chore in chores),
         paths=tuple(path for reach in reaches for path in reach.paths),
         runs=tuple(run for reach in reaches for run in reach.runs),
     )

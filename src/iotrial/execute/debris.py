@@ -26,6 +26,7 @@ from iotrial.execute.journal import MadeDebt
 from iotrial.execute.loops import LoopPlan, unmake_loop
 from iotrial.execute.mounts import Mount, parse_mountinfo
 from iotrial.model.host import Completed, Host
+from iotrial.model.step import spoken
 
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -118,8 +119,8 @@ def _command(host: Host, debt: MadeDebt) -> list[str]:
     argv = debt.argv
     done = host.run(argv)
     if done.exit != 0:
-        raise OwedError(f"`{' '.join(argv)}`: {done.complaint}")
-    return [f"ran `{' '.join(argv)}`"]
+        raise OwedError(f"`{spoken(argv)}`: {done.complaint}")
+    return [f"ran `{spoken(argv)}`"]
 
 
 def _process(host: Host, debt: MadeDebt) -> list[str]:

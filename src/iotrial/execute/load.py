@@ -63,6 +63,17 @@ def execute_load(
     return Ended(status, host.clock() - began, timed_out)
 
 
+def last_words(folder: Path, ended: Ended) -> str:
+    """What a load that failed said last, for people."""
+    for name in ("stderr", "stdout"):
+        path = folder / name
+        text = path.read_text("utf-8", "replace") if path.exists() else ""
+        lines = [line for line in text.splitlines() if line.strip()]
+        if lines:
+            return f"{lines[-1].strip()} (exit status {ended.exit}; see {name})"
+    return f"exit status {ended.exit}"
+
+
 def _await(host: Host, process: Process, began: float, watch: Watch) -> tuple[int, bool]:
     """The exit status, and whether the limit ended it."""
     due = 1.0

@@ -285,6 +285,23 @@ def _mount(site: Site, point: str, what: Mounting) -> None:
     site.gone_with.add(point)
 
 
+def mount_again(host: Host, target: Target, point: str) -> None:
+    """Unmount what was mounted for ``target`` at ``point`` and mount it again.  It is owed already.
+
+    Raises TrialError when it is in use, or has become another device by its number.
+    """
+    before = _mounts(host, point)
+    if not before or not (target.mount or target.filesystem):
+        raise TrialError(f"nothing that iotrial mounted is at {point}")
+    what = target.mount or Mounting(before[-1].source, target.filesystem)
+    _must(host.run(["umount", point], timeout=_MAKE_WITHIN), f"unmount {point}")
+    argv = ["mount", "-t", what.type, *(["-o", what.options] if what.options else [])]
+    _must(host.run([*argv, what.source, point], timeout=_MAKE_WITHIN), f"mount {what.source}")
+    after = _mounts(host, point)
+    if [each.devno for each in after] != [each.devno for each in before]:
+        raise TrialError(f"{point} has another device number since it was mounted anew")
+
+
 def _names(host: Host, source: str) -> tuple[str, ...]:
     """mount(8) resolves links, and calls /dev/dm-3 /dev/mapper/NAME; a server's path loses its
     last slash."""

@@ -106,7 +106,7 @@ def _aim(host: Host, study: Study, target: Target, notes: list[str]) -> Aim:
             notes.append(f"target {target.name} is made by the study: it could not be looked at")
         if target.made:
             return expected(host, target)
-        return ready(host, target, reach_of(study))
+        return ready(host, target, reach_of(study, target))
     try:
         names = host.list("/sys/block")
     except IotrialError:

@@ -40,8 +40,9 @@ def check_machine(host: Host, study: Study) -> None:
     check_tools(host, study)
     changes = any(level.settings for factor in study.factors for level in factor.levels)
     makes = any(target.kind == "loop" or target.made for target in study.targets)
-    if (changes or makes) and host.unprivileged:
-        what = "changes settings" if changes else "makes its target"
+    drops = [w.name for w in study.workloads if w.cache in ("drop", "remount")]
+    if (changes or makes or drops) and host.unprivileged:
+        what = "changes settings" if changes else "makes its target" if makes else "drops caches"
         raise RefusedError(
             f"{host.name}: this study {what}, which needs root: {host.unprivileged}",
             advice="Or use a file target and option factors (iotrial init file).",

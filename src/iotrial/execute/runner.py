@@ -30,6 +30,7 @@ from iotrial.execute.preflight import (
 )
 from iotrial.execute.restore import Payment, read_reports, restore
 from iotrial.execute.trial import Limits, execute_trial
+from iotrial.execute.upkeep import Upkeep
 from iotrial.hosts.places import journal_folder
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
@@ -114,7 +115,12 @@ def execute_study(
             for doubt in bench.doubts:
                 if doubt.check in ("name-here", "not-here"):
                     watcher.said(doubt.what)
-            stopped = _execute_all(bench, store, Limits(watcher, interruption, facts, hands))
+            upkeep = Upkeep(bench, folder, interruption, facts)
+            stopped = _execute_all(
+                bench, store, Limits(watcher, interruption, facts, hands, upkeep)
+            )
+            for problem in upkeep.finish():
+                watcher.said(problem)
             hands.give_back()
     return Outcome(store.results(), payment, stopped, count(store.records))
 
@@ -200,7 +206,7 @@ def _pending(study: Study, store: stores.Store) -> list[Trial]:
 def _spent(study: Study, store: stores.Store, trial: Trial) -> bool:
     if not study.design.budget:
         return False
-    used = sum(record.seconds for record in store.records)
+    used = sum(record.seconds + record.prepared for record in store.records)
     return used + _typical(store, trial) > study.design.budget
 
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from iotrial.errors import FormatError
+from iotrial.errors import FormatError, TrialError
 from iotrial.execute import cgroups, machine
 from iotrial.execute.bench import Bench
+from iotrial.execute.cache import from_memory, meet_cache
+from iotrial.execute.evidence import gather_evidence
 from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.load import Ended, Watch, execute_load
+from iotrial.execute.load import Ended, Watch, execute_load, last_words
 from iotrial.execute.rules import rules
 from iotrial.execute.sampler import Sampler
 from iotrial.execute.targets import same
+from iotrial.execute.upkeep import Upkeep
 from iotrial.model.doubt import Doubt
+from iotrial.model.measurement import Measurement
 from iotrial.model.target import Aim
 from iotrial.model.tool import Aimed, Load, Parsed, Tool
 from iotrial.model.trial import Trial, TrialRecord, TrialState
@@ -37,13 +41,29 @@ SLACK = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a trial lives under: who watches, who may stop it, the numbers options may use, and
-    the hands that set what only a person can."""
+    """What a trial lives under: who watches, who may stop it, the numbers options may use, the
+    hands that set what only a person can, and the upkeep of the targets."""
 
     watcher: Watcher
     interruption: Interruption
     facts: Mapping[str, float]
     hands: Hands
+    upkeep: Upkeep
+
+
+@dataclass(frozen=True, slots=True)
+class _Came:
+    """What a trial came to, beside what was in force; settings read back and other writers are
+    pairs, before and after the load."""
+
+    state: TrialState = "failed"
+    error: str = ""
+    command: tuple[str, ...] = ()
+    load_seconds: float = 0.0
+    settings: tuple[tuple[Setting, ...], tuple[Setting, ...]] = ((), ())
+    writers: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    doubts: tuple[Doubt, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
 
 
 def execute_trial(bench: Bench, store: Store, trial: Trial, limits: Limits) -> TrialRecord:
@@ -55,9 +75,39 @@ def execute_trial(bench: Bench, store: Store, trial: Trial, limits: Limits) -> T
     limits.hands.take(trial)
     began, started = bench.host.clock(), time.time()
     partial = store.begin(trial)
-    aim = bench.aims[trial.target]
-    same(bench.host, aim)
+    same(bench.host, bench.aims[trial.target])
+    problem = limits.upkeep.begin(trial, partial)
     bench.hold(settings_of(bench.study, trial, bench.topologies))
+    problem = problem or limits.upkeep.prepare(trial, partial)
+    came = _Came(error=problem) if problem else _measured(bench, trial, partial, limits)
+    if problem := limits.upkeep.clean(trial, partial):
+        came = replace(came, state="failed", error=came.error or problem, measurements=())
+    record = TrialRecord(
+        trial=trial,
+        state=came.state,
+        started=started,
+        seconds=bench.host.clock() - began - limits.upkeep.took,
+        load_seconds=came.load_seconds,
+        tool=tool(bench.study.workload(trial.workload).tool).name,
+        command=came.command,
+        before=_triples(came.settings[0]),
+        after=_triples(came.settings[1]),
+        writers=came.writers,
+        doubts=came.doubts,
+        error=came.error,
+        prepared=limits.upkeep.took,
+        measurements=came.measurements,
+    )
+    store.commit(partial, record)
+    return record
+
+
+def _measured(bench: Bench, trial: Trial, partial: Path, limits: Limits) -> _Came:
+    """The load between two looks at the settings, and what is known of it then."""
+    try:
+        cached = meet_cache(bench, trial)
+    except TrialError as refused:
+        return _Came(error=refused.message)
     before = (*bench.observed(), *limits.hands.observed())
     at_first = machine.writers(bench.host)
     bench.host.sleep(bench.study.design.settle)
@@ -66,27 +116,29 @@ def execute_trial(bench: Bench, store: Store, trial: Trial, limits: Limits) -> T
     load, ended = _load(bench, trial, driver, partial, limits)
     after = (*bench.observed(), *limits.hands.observed())
     writers = (at_first, machine.writers(bench.host))
+    evidence = gather_evidence(
+        bench.host,
+        bench.study.workload(trial.workload).evidence,
+        partial,
+        token=bench.journal.token,
+        interruption=limits.interruption,
+    )
     state, error, parsed = _read(driver, partial, ended)
-    doubts = (*parsed.doubts, *_drift(bench, before, after, writers))
+    doubts = (*parsed.doubts, *cached, *_drift(bench, before, after, writers), *evidence)
+    if not any(doubt.check == "page-cache" for doubt in doubts):
+        doubts = (*doubts, *from_memory(bench, trial, limits.facts))
     if state == "valid" and any(doubt.invalid for doubt in doubts):
         state = "invalid"
-    record = TrialRecord(
-        trial=trial,
-        state=state,
-        started=started,
-        seconds=bench.host.clock() - began,
-        load_seconds=ended.seconds,
-        tool=driver.name,
-        command=load.argv,
-        before=_triples(before),
-        after=_triples(after),
-        writers=writers,
-        doubts=doubts,
-        error=error,
-        measurements=parsed.measurements,
+    return _Came(
+        state,
+        error,
+        load.argv,
+        ended.seconds,
+        (before, after),
+        writers,
+        doubts,
+        parsed.measurements,
     )
-    store.commit(partial, record)
-    return record
 
 
 def _load(
@@ -130,21 +182,11 @@ def _read(driver: Tool, folder: Path, ended: Ended) -> tuple[TrialState, str, Pa
     if ended.timed_out:
         return "failed", f"{driver.name} did not end within its limit and was ended", nothing
     if ended.exit != 0:
-        return "failed", f"{driver.name}: {_last_words(folder, ended)}", nothing
+        return "failed", f"{driver.name}: {last_words(folder, ended)}", nothing
     try:
         return "valid", "", driver.parse(folder)
     except FormatError as error:
         return "failed", error.message, nothing
-
-
-def _last_words(folder: Path, ended: Ended) -> str:
-    for name in ("stderr", "stdout"):
-        path = folder / name
-        text = path.read_text("utf-8", "replace") if path.exists() else ""
-        lines = [line for line in text.splitlines() if line.strip()]
-        if lines:
-            return f"{lines[-1].strip()} (exit status {ended.exit}; see {name})"
-    return f"exit status {ended.exit}"
 
 
 def _drift(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
@@ -88,3 +88,20 @@ class Tool(Protocol):
         not a whole and well-formed result.
         """
         ...
+
+
+@runtime_checkable
+class Caching(Protocol):
+    """A tool that knows whether its I/O goes through the page cache.  Of others nobody knows."""
+
+    def buffered(self, workload: Workload) -> str:
+        """Why some of its I/O goes through the page cache, such as ``direct = false``; '' when it
+        all goes past it (O_DIRECT)."""
+        ...
+
+
+@runtime_checkable
+class LaysOut(Protocol):
+    """A tool that can write the files that a load in a directory will read, without a load."""
+
+    def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load: ...

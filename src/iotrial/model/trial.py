@@ -48,6 +48,8 @@ class TrialRecord:
     ``writers`` are the programs seen at work at its beginning and at its end that change settings
     themselves, such as ``tuned (pid 812)``.  ``error`` says why a failed trial failed.
     ``source`` is where an imported run stands: file and line below the results folder.
+    ``prepared`` are seconds that chores of the whole study or block took with it, which are not
+    in ``seconds``.
     """
 
     trial: Trial
@@ -62,6 +64,7 @@ class TrialRecord:
     writers: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     doubts: tuple[Doubt, ...] = ()
     error: str = ""
+    prepared: float = 0.0
     measurements: tuple[Measurement, ...] = field(default=(), repr=False)
     source: str = ""
 

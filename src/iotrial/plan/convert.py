@@ -194,7 +194,16 @@ def target_place(table: TargetTable) -> tuple[TargetKind, str]:
 
 def workload(name: str, table: WorkloadTable, jobfile: str) -> Workload:
     """``jobfile`` is the text of the job file, empty where there is none."""
-    return Workload(name, table.tool, options=tuple(table.options.items()), jobfile=jobfile)
+    return Workload(
+        name,
+        table.tool,
+        options=tuple(table.options.items()),
+        jobfile=jobfile,
+        cache=table.cache,
+        prepare=tuple(table.prepare),
+        cleanup=tuple(table.cleanup),
+        evidence=tuple(map(tuple, table.evidence)),
+    )
 
 
 def design(table: DesignTable) -> Design:

@@ -12,7 +12,17 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
-from iotrial.plan.values import Argv, Duration, Levels, OneOrMore, Scalar, Share, Size
+from iotrial.model.chore import Cache
+from iotrial.plan.values import (
+    Argv,
+    ChoreValue,
+    Duration,
+    Levels,
+    OneOrMore,
+    Scalar,
+    Share,
+    Size,
+)
 
 
 class _Table(BaseModel):
@@ -126,6 +136,28 @@ class WorkloadTable(_Table):
     )
     jobfile: str = Field(
         "", description="The tool's job file, relative to the study.", examples=["my.fio"]
+    )
+    cache: Cache = Field(
+        "keep",
+        description="How the page cache is met before each load: left as it is; dropped, which "
+        "is verified; by mounting the file system anew; or not at all, for the tool goes past it.",
+        examples=["drop"],
+    )
+    prepare: list[ChoreValue] = Field(
+        default_factory=list,
+        description="Done before trials, in this order.",
+        examples=[["trim", {"precondition": "2x"}]],
+    )
+    cleanup: list[ChoreValue] = Field(
+        default_factory=list,
+        description="Done after trials, also failed ones, in this order.",
+        examples=[[{"command": ["rm", "-f", "/mnt/nas/old.dat"]}]],
+    )
+    evidence: list[Argv] = Field(
+        default_factory=list,
+        description="Commands run after each load while its settings hold; what they print is "
+        "kept with the trial.",
+        examples=[[["nfsstat", "-c"]]],
     )
 
 

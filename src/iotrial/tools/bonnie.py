@@ -115,6 +115,14 @@ class Bonnie:
             total += 0.0 if said.get("f") else _CHARACTERS / _SLOW_CHARACTERS
         return total
 
+    def buffered(self, workload: Workload) -> str:
+        """See :class:`iotrial.model.tool.Caching`.  Its many small files go through it always."""
+        said = _said(workload)
+        if not said.get("D"):
+            return "no direct = true"
+        files = str(said.get("n", 16)).partition(":")[0]
+        return f"files = {files}" if files.strip("0") else ""
+
     def version_problem(self, version: str) -> str:
         """bonnie++ has no ``--version``: it complains of the option, and names itself."""
         if not version or "bonnie++" in version or version.startswith("Version:"):

@@ -86,6 +86,10 @@ class Dd:
             size = 0
         return _STARTUP + (size or _UNKNOWN) / _SLOW
 
+    def buffered(self, workload: Workload) -> str:
+        """See :class:`iotrial.model.tool.Caching`."""
+        return "" if _on(workload, "direct") else "direct = false"
+
     def version_problem(self, version: str) -> str:
         if re.match(r"dd \((?:GNU )?(?:coreutils|uutils)", version):
             return ""

@@ -35,6 +35,7 @@ _STARTUP = 0.35  # seconds; 0.3 measured for fio 3.33 (fork, shared memory, the 
 _OLDEST = (3, 0)
 # Only where a study gives no runtime: slow on purpose, since a time-out follows from it.
 _SLOW_STREAM, _SLOW_RANDOM = 20e6, 200.0  # bytes/s, I/Os per second
+_CACHED = ("mmap", "splice")
 _COMMON = ("fio", "--output-format=json+", f"--output={_OUTPUT}", "--eta=never")
 
 
@@ -68,6 +69,16 @@ class Fio:
             return Load((*_COMMON, *_spelled(words), "job.fio"), job)
         words = {"name": workload.name, **_target(aimed), **_sized(said, aimed), **said}
         return Load((*_COMMON, *_spelled({**words, **_defaults(said)})))
+
+    def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+        """fio makes the files it would read, and writes them, and no more (``create_only``)."""
+        load = self.command(workload, aimed, facts)
+        before = len(load.argv) - bool(workload.jobfile)
+        return Load((*load.argv[:before], "--create_only=1", *load.argv[before:]), load.files)
+
+    def buffered(self, workload: Workload) -> str:
+        """See :class:`iotrial.model.tool.Caching`."""
+        return next(filter(None, (_buffered(each, workload) for each in sections(workload))), "")
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """Start-up, and per stage (jobs that run at the same time) start delay, ramp and
@@ -144,6 +155,19 @@ def _defaults(said: Mapping[str, str]) -> dict[str, str]:
 
 def _names_files(section: Section) -> bool:
     return any(section.values(option) for option in ("filename", "directory", "opendir"))
+
+
+def _buffered(section: Section, workload: Workload) -> str:
+    """A job file is passed as it is, and fio's own default is buffered; else ours counts."""
+    said = dict(section.options)
+    if said.get("ioengine") in _CACHED:
+        return f"ioengine={said['ioengine']}"
+    if "buffered" in said:
+        return "" if rules.is_off(said["buffered"]) else f"buffered={said['buffered']}"
+    if not rules.is_off(said.get("atomic", "0")):
+        return ""
+    direct = said.get("direct", "0" if workload.jobfile else "1")
+    return f"job {section.name} has direct={direct}" if rules.is_off(direct) else ""
 
 
 def _waits(section: Section) -> bool:

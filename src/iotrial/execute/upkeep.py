@@ -1,0 +1,191 @@
+"""Upkeep: which chores are due before and after a trial, and that none is forgotten.
+
+Chores of the study and of a block are done with the settings that the machine had at the start,
+before the first trial that needs them; chores of a trial under that trial's settings.  Both are
+kept in that trial's folder.  After the last trial of a block, and of the run, come their clean-ups.
+
+A clean-up that is a *command* is owed: before anything is prepared, a file beside the journal says
+that it is due, and the journal says what to run as long as that file is there.  So it runs after a
+failed load, after an interrupted one, and after our death (by the guard, or ``iotrial restore``);
+and not once more after it was done.  A command that fails stays owed, and is tried again at the
+end.  Whatever else is cleaned up (a trim) owes nobody anything, and is not done after a death.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iotrial.errors import TrialError
+from iotrial.execute.bench import Bench
+from iotrial.execute.chores import Site, debts, deed, do
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.journal import SUFFIX, MadeDebt, numbered
+from iotrial.model.chore import Chore, Each
+from iotrial.model.tool import Aimed, LaysOut, Load
+from iotrial.model.trial import Trial
+from iotrial.model.workload import Workload
+from iotrial.plan.design import workload_of
+from iotrial.tools import tool
+
+IF_DUE = """\
+[ -e "$1" ] || exit 0
+shift
+exec "$@"
+"""
+"""Arguments: a file, a command that is due as long as that file is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Something that has chores before and after it: all trials of a workload on a target, those
+    of one block, or one of them."""
+
+    workload: str
+    target: str
+    each: Each
+
+
+@dataclass
+class Upkeep:
+    """``open`` maps what is prepared and not yet cleaned up to its block, ``_due`` to the file that
+    says so on the host; ``took`` are the seconds of the last :meth:`begin`, where it did
+    something."""
+
+    bench: Bench
+    results: Path
+    interruption: Interruption
+    facts: dict[str, float]
+    open: dict[Occasion, int] = field(default_factory=dict)
+    took: float = 0.0
+    _due: dict[Occasion, str] = field(default_factory=dict)
+    _shared: set[tuple[str, tuple[Chore, ...]]] = field(default_factory=set)
+    _fills: int = 0
+
+    def begin(self, trial: Trial, folder: Path) -> str:
+        """What is due before a trial for its study and block, and after the blocks before it.
+
+        Gives back why something failed, or ''.  Raises Interrupted.
+        """
+        past = [o for o, block in self.open.items() if o.each == "block" and block != trial.block]
+        each: tuple[Each, ...] = ("study", "block")
+        wanted = [Occasion(trial.workload, trial.target, when) for when in each]
+        new = [o for o in wanted if o not in self.open and self._has(o)]
+        self.took = 0.0
+        if not past and not new:
+            return ""
+        began = self.bench.host.clock()
+        self.bench.release()
+        problems = [self._end(o, folder / f"after-{n}") for n, o in enumerate(past, 1)]
+        for occasion in new:
+            if not any(problems):
+                problems.append(self._begin(occasion, trial, folder))
+        self.took = self.bench.host.clock() - began
+        return next(filter(None, problems), "")
+
+    def prepare(self, trial: Trial, folder: Path) -> str:
+        """The chores before this trial; gives back why one failed, or ''."""
+        occasion = Occasion(trial.workload, trial.target, "trial")
+        return self._begin(occasion, trial, folder) if self._has(occasion) else ""
+
+    def clean(self, trial: Trial, folder: Path) -> str:
+        """The chores after this trial; gives back why one failed, or ''."""
+        occasion = Occasion(trial.workload, trial.target, "trial")
+        return self._end(occasion, folder) if occasion in self.open else ""
+
+    def finish(self) -> list[str]:
+        """Clean up what is left at the end of a run; gives back what failed, and stays owed."""
+        if self.open:
+            self.bench.release()
+        problems = []
+        for occasion in list(self.open):
+            number = len(list((self.results / "cleanup").glob("*"))) + 1
+            problems.append(self._end(occasion, self.results / "cleanup" / f"{number:04d}"))
+        return list(filter(None, problems))
+
+    def _has(self, occasion: Occasion) -> bool:
+        declared = self.bench.study.workload(occasion.workload)
+        return any(c.each == occasion.each for c in (*declared.prepare, *declared.cleanup))
+
+    def _begin(self, occasion: Occasion, trial: Trial, folder: Path) -> str:
+        declared = self.bench.study.workload(occasion.workload)
+        self._owe(occasion, declared)
+        self.open[occasion] = trial.block
+        chores = tuple(c for c in declared.prepare if c.each == occasion.each)
+        shared = (occasion.target, chores)
+        alone = any(c.kind in ("lay out", "command") for c in chores)
+        if occasion.each == "study" and shared in self._shared and not alone:
+            return ""  # another workload has prepared the same target the same way
+        problem = self._do_all(chores, workload_of(self.bench.study, trial), occasion, folder)
+        if not problem:
+            self._shared.add(shared)
+        elif occasion.each != "trial":
+            self.open.pop(occasion)  # the next trial tries again; its clean-up stays due
+        return problem
+
+    def _end(self, occasion: Occasion, folder: Path) -> str:
+        declared = self.bench.study.workload(occasion.workload)
+        chores = tuple(c for c in declared.cleanup if c.each == occasion.each)
+        problem = self._do_all(chores, declared, occasion, folder, prefix="cleanup")
+        self.open.pop(occasion)
+        if not problem and occasion in self._due:
+            self.bench.host.remove(self._due[occasion])
+        return problem
+
+    def _do_all(
+        self,
+        chores: tuple[Chore, ...],
+        workload: Workload,
+        occasion: Occasion,
+        folder: Path,
+        prefix: str = "prepare",
+    ) -> str:
+        for chore in chores:
+            number = len(list(folder.glob(f"{prefix}-*"))) + 1
+            problem = self._do(chore, workload, occasion, folder / f"{prefix}-{number}")
+            if problem:
+                return f"{prefix} ({chore.words}): {problem}"
+        return ""
+
+    def _do(self, chore: Chore, workload: Workload, occasion: Occasion, folder: Path) -> str:
+        bench = self.bench
+        target, aim = bench.study.target(occasion.target), bench.aims[occasion.target]
+        self._fills += chore.kind == "fill"
+        name = f"iotrial-fill-{bench.journal.token}-{self._fills}"
+
+        def lay_out() -> Load | None:
+            driver = tool(workload.tool)
+            aimed = Aimed(aim.path, target.under_load, aim.target.size)
+            if not isinstance(driver, LaysOut):
+                return None
+            return driver.lay_out(workload, aimed, self.facts)
+
+        try:
+            it = deed(Site(bench.host, target, aim, name, lay_out), chore)
+        except TrialError as error:
+            return error.message
+        for debt in debts(it):
+            bench.journal.owe_made(debt)
+        token = bench.journal.token
+        return do(bench.host, it, folder, token=token, interruption=self.interruption)
+
+    def _owe(self, occasion: Occasion, declared: Workload) -> None:
+        """Say durably that the commands of this clean-up are due from now on."""
+        commands = [c.argv for c in declared.cleanup if c.each == occasion.each and c.argv]
+        if not commands:
+            return
+        if occasion not in self._due:
+            place = self.bench.journal.path.removesuffix(SUFFIX)
+            self._due[occasion] = path = f"{place}-cleanup-{len(self._due) + 1}"
+            for debt in _owed(path, commands):
+                self.bench.journal.owe_made(debt)
+        self.bench.host.save(self._due[occasion], f"{declared.name}\n".encode())
+
+
+def _owed(path: str, commands: list[tuple[str, ...]]) -> Iterator[MadeDebt]:
+    """Debts are paid from the last to the first."""
+    yield MadeDebt("file", {"file": path})
+    for argv in reversed(commands):
+        words = ("sh", "-c", IF_DUE, "iotrial-cleanup", path, *argv)
+        yield MadeDebt("command", {"name": f"clean-up `{' '.join(argv)}`", **numbered(words)})
