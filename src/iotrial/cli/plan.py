@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from iotrial.errors import StudyError
 from iotrial.execute.outline import Outline, outline
 from iotrial.execute.topology import warnings, words
 from iotrial.model.trial import treatment_text
+from iotrial.plan.chores import Doing
 from iotrial.plan.design import levels_of
 from iotrial.plan.estimate import Estimate, estimate
 from iotrial.plan.load import load_study
@@ -23,6 +25,12 @@ from iotrial.units import format_bytes, format_wait, parse_fraction
 SHOWN = 12
 ASSUMED_NOISE = 0.05
 """What one trial is taken to vary by when nobody says: seen for 2 s of 4 KiB random reads."""
+
+_CACHES = {
+    "drop": "before each load: all caches are dropped, and the target looked for in them",
+    "remount": "before each load: the file system is mounted anew, and looked for in the cache",
+    "direct": "the load goes past the page cache",
+}
 
 
 @click.command()
@@ -105,6 +113,11 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: float) -> N
             "bytes_written": costs.bytes_written if math.isfinite(costs.bytes_written) else None,
             "resolvable": {k: v for k, v in costs.resolvable if math.isfinite(v)},
             "noise": noise,
+            "chores": [_chore(each) for each in costs.chores],
+            "caches": {each.name: each.cache for each in seen.study.workloads},
+            "evidence": {
+                each.name: [list(a) for a in each.evidence] for each in seen.study.workloads
+            },
             "notes": [*seen.notes, *costs.notes],
             "refused": list(seen.refused),
         }
@@ -132,9 +145,43 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: float) -> None:
     for name, argv in seen.commands:
         output.answer(f"workload {name}:")
         output.text(f"    {' '.join(argv)}")
+        for line in _beside(seen, costs, name):
+            output.text(f"    {line}")
     output.answer("", _order(seen, output))
     for note in (*seen.notes, *costs.notes):
         output.answer(f"note: {note}")
+
+
+def _chore(each: Doing) -> dict[str, object]:
+    return {
+        "workload": each.workload,
+        "target": each.target,
+        "when": each.when,
+        "each": each.chore.each,
+        "chore": each.chore.words,
+        "times": each.times,
+        "bytes_written": each.written if math.isfinite(each.written) else None,
+        "seconds": each.seconds,
+    }
+
+
+def _beside(seen: Outline, costs: Estimate, name: str) -> Iterator[str]:
+    """What is done around the loads of a workload."""
+    workload = seen.study.workload(name)
+    if workload.cache != "keep":
+        yield _CACHES[workload.cache]
+    for each in costs.chores:
+        if each.workload == name:
+            side = "before" if each.when == "prepare" else "after"
+            when = f"{side} each {each.chore.each} ({each.times} in all)"
+            if each.chore.each == "study":
+                when = f"once, {side} all its trials"
+            amount = f", {format_bytes(each.written)}" if 0 < each.written < math.inf else ""
+            amount = ", as much as it takes" if math.isinf(each.written) else amount
+            lasts = f", about {format_wait(each.seconds)}" if each.seconds else ""
+            yield f"{when}: {each.chore.words}{amount}{lasts}"
+    for argv in workload.evidence:
+        yield f"after each load, its output kept: {' '.join(argv)}"
 
 
 def _tree(output: Output, seen: Outline, target: str) -> None:

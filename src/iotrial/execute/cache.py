@@ -19,7 +19,7 @@ Documentation/block/stat.rst.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iotrial.errors import FileRefused, TrialError
@@ -29,6 +29,7 @@ from iotrial.execute.making import mount_again
 from iotrial.execute.sampler import disk
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
+from iotrial.model.measurement import Measurement
 from iotrial.model.target import Aim, Target
 from iotrial.model.tool import Caching
 from iotrial.model.trial import Trial
@@ -221,14 +222,19 @@ def _delivered(host: Host, device: str) -> int:
     return disk(look.text(host, f"/sys/block/{device}/stat")).get("sectors_read", 0) * _SECTOR
 
 
-def from_memory(bench: Bench, trial: Trial, facts: Mapping[str, float]) -> tuple[Doubt, ...]:
+def from_memory(
+    bench: Bench, trial: Trial, facts: Mapping[str, float], read: float
+) -> tuple[Doubt, ...]:
     """The doubt that buffered reads are answered from memory: of less than twice the memory, most
-    of what was there before a load, or is read again, is still there."""
+    of what was there before the load, or is read a second time by it, is still there.  ``read``
+    is how many bytes it read, as far as it says so."""
     workload = workload_of(bench.study, trial)
     driver, size = tool(workload.tool), _read_from(bench, trial, workload)
     why = driver.buffered(workload) if isinstance(driver, Caching) else ""
     memory = facts.get("memory", 0.0)
-    if workload.cache != "keep" or not why or not driver.reach(workload).reads:
+    if not why or not driver.reach(workload).reads:
+        return ()
+    if workload.cache in ("drop", "remount") and read <= size:
         return ()
     if not size or size >= _TIMES_MEMORY * memory:
         return ()
@@ -236,8 +242,14 @@ def from_memory(bench: Bench, trial: Trial, facts: Mapping[str, float]) -> tuple
         f"reads go through the page cache ({why}), and {format_bytes(size)} are read where memory"
         f" has {format_bytes(memory)}: they may be answered from there"
     )
-    advice = 'Use direct I/O, cache = "drop", or more than twice the memory.'
+    advice = 'Use direct I/O; or more than twice the memory; or cache = "drop" and read once.'
     return (Doubt("cache-size", what, advice),)
+
+
+def bytes_read(measurements: Iterable[Measurement], seconds: float) -> float:
+    """How much a load of so many seconds read, at most, by its own account; 0 unknown."""
+    said = {each.metric: each.value for each in measurements if each.job == "all"}
+    return said.get("read.bytes", said.get("read.bw", 0.0) * seconds)
 
 
 def _read_from(bench: Bench, trial: Trial, workload: Workload) -> int:

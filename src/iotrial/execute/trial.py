@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from iotrial.errors import FormatError, TrialError
 from iotrial.execute import cgroups, machine
 from iotrial.execute.bench import Bench
-from iotrial.execute.cache import from_memory, meet_cache
+from iotrial.execute.cache import bytes_read, from_memory, meet_cache
 from iotrial.execute.evidence import gather_evidence
 from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
@@ -126,7 +126,8 @@ def _measured(bench: Bench, trial: Trial, partial: Path, limits: Limits) -> _Cam
     state, error, parsed = _read(driver, partial, ended)
     doubts = (*parsed.doubts, *cached, *_drift(bench, before, after, writers), *evidence)
     if not any(doubt.check == "page-cache" for doubt in doubts):
-        doubts = (*doubts, *from_memory(bench, trial, limits.facts))
+        read = bytes_read(parsed.measurements, ended.seconds)
+        doubts = (*doubts, *from_memory(bench, trial, limits.facts, read))
     if state == "valid" and any(doubt.invalid for doubt in doubts):
         state = "invalid"
     return _Came(

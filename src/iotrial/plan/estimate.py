@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iotrial.model.study import Study
 from iotrial.model.target import MOUNT_POINT, Target
 from iotrial.model.tool import Aimed
 from iotrial.model.workload import Workload
+from iotrial.plan.chores import ASSUMED_FILL_RATE, Doing, around, doings
 from iotrial.plan.design import cells, next_trials, workload_of
 from iotrial.tools import tool
 from iotrial.units import format_bytes, format_seconds, parse_bytes
@@ -25,13 +26,14 @@ class Estimate:
     """``seconds`` is the whole study's; ``bytes_written`` an upper bound, files laid out
     included.  ``resolvable`` maps a workload to the smallest relative difference its trials can
     tell with a power of 0.8 (infinite: none), empty where the noise is unknown.  ``notes`` say
-    in sentences what the numbers rest on."""
+    in sentences what the numbers rest on; ``chores`` are in them already."""
 
     trials: int
     seconds: float
     bytes_written: float
     resolvable: tuple[tuple[str, float], ...] = ()
     notes: tuple[str, ...] = ()
+    chores: tuple[Doing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +59,21 @@ def estimate(
     trials = next_trials(study, (), ())
     block = [trial for trial in trials if trial.block == 1]
     costs = [_cost(workload_of(study, trial), places[trial.target]) for trial in block]
-    around = study.design.settle + SECONDS_AROUND
-    seconds = study.design.blocks * sum(cost.seconds + around for cost in costs)
+    settle = study.design.settle + SECONDS_AROUND
+    settled = sum(settle + around(study.workload(trial.workload)) for trial in block)
+    seconds = study.design.blocks * (sum(cost.seconds for cost in costs) + settled)
     written = study.design.blocks * sum(cost.written for cost in costs) + _laid_out(study)
+    chores = doings(study, places)
+    seconds += sum(each.times * each.seconds for each in chores)
+    written += sum(each.times * each.written for each in chores)
     told = _resolvable(study, noise)
     notes = (
         *_design_notes(study, seconds),
         *_noise_notes(study, told),
         *_write_notes(written, timed=any(cost.timed for cost in costs)),
+        *_chore_notes(chores),
     )
-    return Estimate(len(trials), seconds, written, told, notes)
+    return Estimate(len(trials), seconds, written, told, notes, chores)
 
 
 def assumed_aim(target: Target) -> Aimed:
@@ -169,3 +176,13 @@ def _write_notes(written: float, *, timed: bool) -> Iterator[str]:
     elif timed:
         rate = format_bytes(ASSUMED_WRITE_RATE)
         yield f"Bytes written are an upper bound: loads that end by time at {rate}/s at most."
+
+
+def _chore_notes(chores: Sequence[Doing]) -> Iterator[str]:
+    if any(each.written for each in chores):
+        rate = format_bytes(ASSUMED_FILL_RATE)
+        yield f"Chores are taken to write {rate}/s; a slower disk takes longer."
+    if any(math.isinf(each.written) for each in chores):
+        yield "How much the chores write is unknown: it depends on how full the file system is."
+    if any(each.chore.kind == "command" for each in chores):
+        yield "How long commands of the study take is unknown, and not in the time."

@@ -15,6 +15,7 @@ from iotrial.model.study import Study
 from iotrial.model.workload import Workload
 from iotrial.plan import convert
 from iotrial.plan.check import checks
+from iotrial.plan.chores import chore_problems
 from iotrial.plan.locate import locate
 from iotrial.plan.problem import Problem, Source, study_error
 from iotrial.plan.schema import StudyFile
@@ -120,13 +121,15 @@ def _workloads(spec: StudyFile, read: Callable[[str], str], source: Source) -> t
 
 def _study(spec: StudyFile, workloads: tuple[Workload, ...], source: Source) -> Study:
     factors = tuple(convert.factor(name, table) for name, table in spec.factors.items())
+    targets = tuple(convert.target(name, table) for name, table in spec.targets.items())
     _raise(tool_problems(workloads, factors), source)
+    _raise(chore_problems(workloads, factors, targets), source)
     rule, problems = decide(spec.decide, workloads, factors)
     study = Study(
         question=spec.question,
         name=Path(source.file).stem,
         hosts=tuple(convert.place(name, table) for name, table in spec.hosts.items()),
-        targets=tuple(convert.target(name, table) for name, table in spec.targets.items()),
+        targets=targets,
         workloads=workloads,
         factors=factors,
         design=convert.design(spec.design),

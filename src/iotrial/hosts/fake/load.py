@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from iotrial.hosts.fake import fio as fake_fio
-from iotrial.hosts.fake.commands import COMMANDS
+from iotrial.hosts.fake.commands import program_of
 from iotrial.hosts.fake.disk import SECTOR, Block
 from iotrial.hosts.fake.fio import Command, Work
 from iotrial.hosts.fake.machine import Machine, Task
@@ -60,7 +60,9 @@ def _plan(
     if program == "sleep":
         return float(argv[1]), {}, lambda: 0
     if program != "fio" or "--version" in argv:
-        said = COMMANDS[program].command(machine, argv[1:], b"")
+        known = program_of(machine, argv)
+        words = f"sh: {program}: not found\n"
+        said = known.command(machine, argv[1:], b"") if known else Said(127, "", words)
         return 0.0, {}, lambda: _leave(folder, said)
     try:
         command = fake_fio.parse(argv, folder)
