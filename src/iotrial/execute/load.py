@@ -7,6 +7,7 @@ process of it again, without trusting a pid that may long be somebody else's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ from iotrial.model.host import Host, Process
 TOKEN = "IOTRIAL_LOAD"  # noqa: S105 (a name in the environment, no secret)
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL: fio writes its result when asked to stop."""
+
+_COUNT = re.compile(r"\d+(\+\d+ records| bytes) ")
+"""dd's account, which comes after its complaint."""
 
 ROUNDING = 1e-6
 """Seconds: a clock that is this close to the next tick has reached it (floats do not add up)."""
@@ -68,7 +72,7 @@ def last_words(folder: Path, ended: Ended) -> str:
     for name in ("stderr", "stdout"):
         path = folder / name
         text = path.read_text("utf-8", "replace") if path.exists() else ""
-        lines = [line for line in text.splitlines() if line.strip()]
+        lines = [line for line in text.splitlines() if line.strip() and not _COUNT.match(line)]
         if lines:
             return f"{lines[-1].strip()} (exit status {ended.exit}; see {name})"
     return f"exit status {ended.exit}"

@@ -22,6 +22,7 @@ from iotrial.execute.bench import Bench
 from iotrial.execute.chores import Site, debts, deed, do
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.journal import SUFFIX, MadeDebt, numbered
+from iotrial.hosts.steps import beside
 from iotrial.model.chore import Chore, Each
 from iotrial.model.tool import Aimed, LaysOut, Load
 from iotrial.model.trial import Trial
@@ -31,8 +32,9 @@ from iotrial.tools import tool
 
 IF_DUE = """\
 [ -e "$1" ] || exit 0
+due=$1
 shift
-exec "$@"
+"$@" && rm -f "$due"
 """
 """Arguments: a file, a command that is due as long as that file is there."""
 
@@ -49,9 +51,9 @@ class Occasion:
 
 @dataclass
 class Upkeep:
-    """``open`` maps what is prepared and not yet cleaned up to its block, ``_due`` to the file that
-    says so on the host; ``took`` are the seconds of the last :meth:`begin`, where it did
-    something."""
+    """``open`` maps what is prepared and not yet cleaned up to its block; ``_due`` each command of
+    a clean-up to the file on the host that says it is due; ``took`` are the seconds of the last
+    :meth:`begin`, where it did something."""
 
     bench: Bench
     results: Path
@@ -59,7 +61,7 @@ class Upkeep:
     facts: dict[str, float]
     open: dict[Occasion, int] = field(default_factory=dict)
     took: float = 0.0
-    _due: dict[Occasion, str] = field(default_factory=dict)
+    _due: dict[tuple[Occasion, Chore], str] = field(default_factory=dict)
     _shared: set[tuple[str, tuple[Chore, ...]]] = field(default_factory=set)
     _fills: int = 0
 
@@ -117,7 +119,9 @@ class Upkeep:
         alone = any(c.kind in ("lay out", "command") for c in chores)
         if occasion.each == "study" and shared in self._shared and not alone:
             return ""  # another workload has prepared the same target the same way
-        problem = self._do_all(chores, workload_of(self.bench.study, trial), occasion, folder)
+        problem, workload = "", workload_of(self.bench.study, trial)
+        for chore in chores:
+            problem = problem or self._do(chore, workload, occasion, _next(folder, "prepare"))
         if not problem:
             self._shared.add(shared)
         elif occasion.each != "trial":
@@ -125,30 +129,18 @@ class Upkeep:
         return problem
 
     def _end(self, occasion: Occasion, folder: Path) -> str:
+        """All of them, also after one that failed; gives back why the first failed, or ''."""
         declared = self.bench.study.workload(occasion.workload)
-        chores = tuple(c for c in declared.cleanup if c.each == occasion.each)
-        problem = self._do_all(chores, declared, occasion, folder, prefix="cleanup")
+        problems = []
+        for chore in [c for c in declared.cleanup if c.each == occasion.each]:
+            problems.append(self._do(chore, declared, occasion, _next(folder, "cleanup")))
+            if not problems[-1] and chore.argv:
+                self.bench.host.remove(self._due[occasion, chore])
         self.open.pop(occasion)
-        if not problem and occasion in self._due:
-            self.bench.host.remove(self._due[occasion])
-        return problem
-
-    def _do_all(
-        self,
-        chores: tuple[Chore, ...],
-        workload: Workload,
-        occasion: Occasion,
-        folder: Path,
-        prefix: str = "prepare",
-    ) -> str:
-        for chore in chores:
-            number = len(list(folder.glob(f"{prefix}-*"))) + 1
-            problem = self._do(chore, workload, occasion, folder / f"{prefix}-{number}")
-            if problem:
-                return f"{prefix} ({chore.words}): {problem}"
-        return ""
+        return next(filter(None, problems), "")
 
     def _do(self, chore: Chore, workload: Workload, occasion: Occasion, folder: Path) -> str:
+        """One chore, kept in ``folder``; gives back which failed and why, or ''."""
         bench = self.bench
         target, aim = bench.study.target(occasion.target), bench.aims[occasion.target]
         self._fills += chore.kind == "fill"
@@ -163,29 +155,34 @@ class Upkeep:
 
         try:
             it = deed(Site(bench.host, target, aim, name, lay_out), chore)
+            for debt in debts(it):
+                bench.journal.owe_made(debt)
+            token = bench.journal.token
+            why = do(bench.host, it, folder, token=token, interruption=self.interruption)
         except TrialError as error:
-            return error.message
-        for debt in debts(it):
-            bench.journal.owe_made(debt)
-        token = bench.journal.token
-        return do(bench.host, it, folder, token=token, interruption=self.interruption)
+            why = error.message
+        return f"{folder.name} ({chore.words}): {why}" if why else ""
 
     def _owe(self, occasion: Occasion, declared: Workload) -> None:
-        """Say durably that the commands of this clean-up are due from now on."""
-        commands = [c.argv for c in declared.cleanup if c.each == occasion.each and c.argv]
-        if not commands:
-            return
-        if occasion not in self._due:
-            place = self.bench.journal.path.removesuffix(SUFFIX)
-            self._due[occasion] = path = f"{place}-cleanup-{len(self._due) + 1}"
-            for debt in _owed(path, commands):
-                self.bench.journal.owe_made(debt)
-        self.bench.host.save(self._due[occasion], f"{declared.name}\n".encode())
+        """Say durably that the commands of this clean-up are due from now on.  Debts are paid from
+        the last to the first."""
+        commands = [c for c in declared.cleanup if c.each == occasion.each and c.argv]
+        for chore in reversed(commands):
+            if (occasion, chore) not in self._due:
+                place = self.bench.journal.path.removesuffix(SUFFIX)
+                self._due[occasion, chore] = path = f"{place}-cleanup-{len(self._due) + 1}"
+                for debt in _owed(path, chore.argv):
+                    self.bench.journal.owe_made(debt)
+        for chore in commands:
+            self.bench.host.save(self._due[occasion, chore], f"{declared.name}\n".encode())
 
 
-def _owed(path: str, commands: list[tuple[str, ...]]) -> Iterator[MadeDebt]:
-    """Debts are paid from the last to the first."""
-    yield MadeDebt("file", {"file": path})
-    for argv in reversed(commands):
-        words = ("sh", "-c", IF_DUE, "iotrial-cleanup", path, *argv)
-        yield MadeDebt("command", {"name": f"clean-up `{' '.join(argv)}`", **numbered(words)})
+def _owed(path: str, argv: tuple[str, ...]) -> Iterator[MadeDebt]:
+    yield MadeDebt("file", {"file": beside(path)})  # what a death in the middle of a save leaves
+    words = ("sh", "-c", IF_DUE, "iotrial-cleanup", path, *argv)
+    yield MadeDebt("command", {"name": f"clean-up `{' '.join(argv)}`", **numbered(words)})
+
+
+def _next(folder: Path, what: str) -> Path:
+    """``prepare-2``, if ``prepare-1`` is there."""
+    return folder / f"{what}-{len(list(folder.glob(f'{what}-*'))) + 1}"

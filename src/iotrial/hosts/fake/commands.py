@@ -82,7 +82,15 @@ def _filesystem(machine: Machine, path: str) -> dict[str, str]:
     _, point, kind, _ = _mount(machine, path)
     roomy = point == "/" or kind in ("ext4", "nfs4")
     free = str(machine.room() // _BLOCK) if roomy else "0"
-    return {"a": free, "f": free, "S": str(_BLOCK), "s": str(_BLOCK), "T": _TYPES.get(kind, kind)}
+    size = next((disk.size for disk in machine.disks if disk.mount == "/"), 0)
+    return {
+        "b": str(size // _BLOCK),
+        "a": free,
+        "f": free,
+        "S": str(_BLOCK),
+        "s": str(_BLOCK),
+        "T": _TYPES.get(kind, kind),
+    }
 
 
 def _status(machine: Machine, path: str) -> dict[str, str]:

@@ -111,7 +111,10 @@ def _cleanup(machine: Machine, arguments: Sequence[str], stdin: bytes) -> Said:
     program = program_of(machine, argv)
     if program is None:
         return Said(127, "", f"sh: {argv[0]}: not found\n")
-    return program.command(machine, argv[1:], stdin)
+    said = program.command(machine, argv[1:], stdin)
+    if not said.exit:
+        del machine.files[machine.real(due)]
+    return said
 
 
 PART = Upkeep
