@@ -73,7 +73,7 @@ class Upkeep:
         past = [o for o, block in self.open.items() if o.each == "block" and block != trial.block]
         each: tuple[Each, ...] = ("study", "block")
         wanted = [Occasion(trial.workload, trial.target, when) for when in each]
-        new = [o for o in wanted if o not in self.open and self._has(o)]
+        new = [o for o in wanted if (o in past or o not in self.open) and self._has(o)]
         self.took = 0.0
         if not past and not new:
             return ""
