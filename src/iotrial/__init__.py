@@ -13,6 +13,8 @@ Tunable       one knob: name, how to read it, its domain, what else  a value
               a write to it *moves*, how long it lasts
 Setting       a tunable at a value on a device                       a wish: it is read back
 Workload      the load applied: tool + options + duration            a result
+Chore         something done to a target before or after its trials  part of the load
+              (trim, fill, precondition, lay out, a command)
 Factor        what is varied, and its levels: a tunable, a group of  a result column
               settings switched as one, a workload option, or the
               target itself

@@ -5,10 +5,10 @@ killed.  Everything it was told and said is kept in a folder of its own (``prepa
 trial's): command, stdout, stderr, exitcode.
 
 What is written is random, since zeros are compressed or left out by some storage, and comes from
-``/dev/urandom`` (0.3 to 0.6 GB/s a core); devices are written past the page cache.  To
-*precondition* is to write the whole device twice, from its beginning to its end, in large blocks
-(SNIA Solid State Storage Performance Test Specification 2.0.2, "workload independent
-preconditioning").  The part of it that depends on the load is the load's own: a ramp, or its
+``/dev/urandom`` (about 0.4 GB/s of a core); devices are written past the page cache.  To
+*precondition* is to write the whole device, as a rule twice, from its beginning to its end, in
+large blocks: "workload independent preconditioning" of the SNIA Solid State Storage Performance
+Test Specification.  The part of it that depends on the load is left to the load: a ramp, or its
 steady state.
 
 Sources: blkdiscard(8), fstrim(8), dd(1), stat(1).

@@ -115,7 +115,7 @@ def execute_study(
             for doubt in bench.doubts:
                 if doubt.check in ("name-here", "not-here"):
                     watcher.said(doubt.what)
-            upkeep = Upkeep(bench, folder, interruption, facts)
+            upkeep = Upkeep(bench, folder, interruption, facts, watcher.said)
             stopped = _execute_all(
                 bench, store, Limits(watcher, interruption, facts, hands, upkeep)
             )

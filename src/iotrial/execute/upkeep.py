@@ -13,7 +13,7 @@ end.  Whatever else is cleaned up (a trim) owes nobody anything, and is not done
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,12 +53,13 @@ class Occasion:
 class Upkeep:
     """``open`` maps what is prepared and not yet cleaned up to its block; ``_due`` each command of
     a clean-up to the file on the host that says it is due; ``took`` are the seconds of the last
-    :meth:`begin`, where it did something."""
+    :meth:`begin`, where it did something.  ``said`` is told what may take long."""
 
     bench: Bench
     results: Path
     interruption: Interruption
     facts: dict[str, float]
+    said: Callable[[str], None]
     open: dict[Occasion, int] = field(default_factory=dict)
     took: float = 0.0
     _due: dict[tuple[Occasion, Chore], str] = field(default_factory=dict)
@@ -119,6 +120,9 @@ class Upkeep:
         alone = any(c.kind in ("lay out", "command") for c in chores)
         if occasion.each == "study" and shared in self._shared and not alone:
             return ""  # another workload has prepared the same target the same way
+        if chores and occasion.each != "trial":  # they may take hours
+            what = ", ".join(chore.words for chore in chores)
+            self.said(f"{occasion.workload} on {occasion.target}, once a {occasion.each}: {what}")
         problem, workload = "", workload_of(self.bench.study, trial)
         for chore in chores:
             problem = problem or self._do(chore, workload, occasion, _next(folder, "prepare"))
