@@ -24,8 +24,8 @@ from iotrial.plan.sense import variants
 from iotrial.tools import tool
 from iotrial.units import parse_bytes
 
-ASSUMED_FILL_RATE = 300e6
-"""Bytes per second of random data: /dev/urandom gives 0.3 to 0.6 GB/s a core."""
+ASSUMED_FILL_RATE = 200e6
+"""Bytes per second of random data, which /dev/urandom gives rather than the disk takes."""
 _TRIM_SECONDS = 1.0
 _DROP_SECONDS = 0.5
 _FORGETFUL = ("tmpfs", "ramfs")
