@@ -5,11 +5,11 @@ killed.  Everything it was told and said is kept in a folder of its own (``prepa
 trial's): command, stdout, stderr, exitcode.
 
 What is written is random, since zeros are compressed or left out by some storage, and comes from
-``/dev/urandom`` (0.1 to 0.2 GB/s seen on a busy virtual machine); devices are written past the page cache.  To
-*precondition* is to write the whole device, as a rule twice, from its beginning to its end, in
-large blocks: "workload independent preconditioning" of the SNIA Solid State Storage Performance
-Test Specification.  The part of it that depends on the load is left to the load: a ramp, or its
-steady state.
+``/dev/urandom`` (0.1 to 0.2 GB/s seen on a busy virtual machine).  Devices are written past the
+page cache.  To *precondition* is to write the whole device, as a rule twice, from its beginning to
+its end, in large blocks: "workload independent preconditioning" of the SNIA Solid State Storage
+Performance Test Specification.  The part of it that depends on the load is left to the load: a
+ramp, or its steady state.
 
 Sources: blkdiscard(8), fstrim(8), dd(1), stat(1).
 """

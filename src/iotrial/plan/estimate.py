@@ -181,7 +181,7 @@ def _write_notes(written: float, *, timed: bool) -> Iterator[str]:
 def _chore_notes(chores: Sequence[Doing]) -> Iterator[str]:
     if any(each.written for each in chores):
         rate = format_bytes(ASSUMED_FILL_RATE)
-        yield f"Chores are taken to write {rate}/s, since random data comes no faster; a slow disk takes longer."
+        yield f"Chores write {rate}/s if the disk keeps up: random data comes no faster."
     if any(math.isinf(each.written) for each in chores):
         yield "How much the chores write is unknown: it depends on how full the file system is."
     if any(each.chore.kind == "command" for each in chores):
