@@ -134,11 +134,13 @@ def _latencies(found: Histograms, direction: int, raw: str) -> Iterator[Measurem
     bins = found.values(direction)
     total = sum(bins.values())
     yield Measurement(f"{operation}.ios", float(total), "", raw=raw)
-    last = LAST_BIN[found.tick] if found.stride == 1 else max(
-        counted(np.ones(BINS[found.tick] // found.stride, np.int64), found.tick, found.stride)
+    top = np.zeros(BINS[found.tick] // found.stride, np.int64)
+    top[-1] = 1
+    last = (
+        LAST_BIN[found.tick] if found.stride == 1 else max(counted(top, found.tick, found.stride))
     )
     for p, value in percentiles(bins).items():
-        censored = "high" if value >= last else ""
         yield Measurement(
-            f"{operation}.clat.p{p:g}", value * found.tick, "s", raw=raw, censored=censored
-        )
+            f"{operation}.clat.p{p:g}", value * found.tick, "s", raw=raw,
+            censored="high" if value >= last else "",
+        )  # fmt: skip
