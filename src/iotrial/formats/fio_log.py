@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 
+import numpy as np
+
 from iotrial.errors import FormatError
 from iotrial.formats import fio_log_ios, fio_log_windows
 from iotrial.formats.fio_bins import counted
@@ -22,7 +24,7 @@ from iotrial.formats.fio_log_ios import Ios, Tally
 from iotrial.formats.fio_log_layout import Layout, job_of, kind_of, layout_of
 from iotrial.formats.fio_log_rows import AGAIN, Table, extent, rows, wrong
 from iotrial.formats.fio_log_unit import NANO, Evidence, tick_of
-from iotrial.formats.fio_log_windows import Average, Windows
+from iotrial.formats.fio_log_windows import Average, Manner, Windows
 from iotrial.formats.fio_report import LAST_BIN
 from iotrial.formats.histogram import percentiles
 from iotrial.model.doubt import Doubt
@@ -36,6 +38,7 @@ _SHORTEST = 0.1  # seconds; fio's times are whole milliseconds
 _BRIEF = 1.0
 _RARE = 50  # ms between windows; fio's bandwidth logs before 2.10 have 500
 _KIB = 1024
+_FEW = 3
 
 
 class FioLog:
@@ -143,6 +146,12 @@ def _ios(data: Buffer, raw: str, layout: Layout, kind: str) -> Ios:
     take = partial(fio_log_ios.digest, layout, kind)
     for block in rows(data, raw, Table(len(layout.names), take, layout.hexadecimal)):
         made.add(block.digested)
+    time, row = made.fall
+    if time > made.first + fio_log_ios.BEGINNING:
+        message = (
+            f"{raw}: line {row + 1}: the time goes back to {time} ms, and not to the beginning"
+        )
+        raise FormatError(message, advice=AGAIN)
     return made
 
 
@@ -160,7 +169,8 @@ def _windows(data: Buffer, raw: str, layout: Layout, *, older: bool) -> Windows:
 def _of_ios(
     log: Ios, layout: Layout, kind: str, raw: str
 ) -> tuple[list[Measurement], list[Doubt], float]:
-    measured, doubts, tick = [], list(_disorder(log, raw)), NANO
+    measured, tick = [], NANO
+    doubts = [*_disorder(log, raw), *_pause(log.pause / 1000, log.span, log.rows, raw)]
     if kind not in ("bw", "iops") and not layout.recent:
         evidence = Evidence(
             log.rows, sum(each.total for each in log.tallies.values()), log.early, log.quick,
@@ -220,6 +230,15 @@ def _disorder(log: Ios, raw: str) -> Iterator[Doubt]:
         )
 
 
+def _pause(longest: float, seconds: float, rows: int, raw: str) -> Iterator[Doubt]:
+    if longest > seconds / 2 and longest > _BRIEF and rows > _FEW:
+        yield Doubt(
+            "fio-log-pause",
+            f"{raw}: no line for {longest:g} of {seconds:g} s: a device that hung, or a wrong time",
+            "look at the times around it; the rates count it as time",
+        )
+
+
 def _treatment(log: Ios) -> tuple[tuple[str, str], ...]:
     least = min(each.smallest for each in log.tallies.values())
     most = max(each.largest for each in log.tallies.values())
@@ -244,13 +263,15 @@ def _of_windows(
     log: Windows, layout: Layout, kind: str, raw: str, *, older: bool
 ) -> tuple[list[Measurement], list[Doubt], float]:
     parts = fio_log_windows.sections(log, raw)
+    manner: Manner = "since" if older else "own" if layout.recent else "shared"
     start, end = fio_log_windows.span(log)
     found = {
-        direction: fio_log_windows.average(log, parts, direction, older=older)
+        direction: fio_log_windows.average(log, parts, direction, manner)
         for direction in sorted(set(log.directions.tolist()))
     }
-    doubts = list(_joined_jobs(parts, raw))
     seconds = (end - start) / 1000
+    pause = float(np.diff(np.sort(log.times)).max(initial=0)) / 1000
+    doubts = [*_joined_jobs(parts, raw), *_pause(pause, seconds, log.times.size, raw)]
     if kind not in ("bw", "iops"):
         tick, said = (NANO, ()) if layout.recent else tick_of(_evidence(log, kind))
         doubts += [*said, _LATENCY]
@@ -314,7 +335,7 @@ _LATENCY = Doubt(
 )
 _GAPS = Doubt(
     "fio-log-gaps",
-    "windows without a line count as 0, as fio means them since 2.10; before, the next line "
+    "times without a line count as 0, as fio means them since 2.10; before, the next line "
     "stood for them too",
     "compare with fio's own output of the run",
 )

@@ -23,6 +23,10 @@ from iotrial.formats.fio_log_unit import QUICK
 
 _MOST_SECONDS = 1_000_000  # eleven days; what is longer has no spread over seconds
 _LARGE = 2**40  # 2^22 values below it add up to less than 2^63
+FALL = 1000
+"""Milliseconds: workers of one job may log in another order than they finished."""
+BEGINNING = 5000
+"""Milliseconds after the first line of a log in which the first line of each job is expected."""
 _SLACK = 2  # ms: times are rounded down
 
 
@@ -58,7 +62,9 @@ class Tally:
 @dataclass
 class Ios:
     """A log, or a block of one.  ``back`` counts the lines with an earlier time than the line
-    before, and ``back_at`` is the row of the first; ``early`` and ``quick`` as in
+    before, and ``back_at`` is the row of the first; ``fall`` is the latest time that the log fell
+    back to by more than a second, and its row; ``pause`` the longest time between two lines (ms);
+    ``early`` and ``quick`` as in
     :class:`~iotrial.formats.fio_log_unit.Evidence`."""
 
     tallies: dict[int, Tally] = field(default_factory=dict)
@@ -68,6 +74,8 @@ class Ios:
     earliest: int = 0
     back: int = 0
     back_at: int = -1
+    fall: tuple[int, int] = (-1, 0)
+    pause: int = 0
     early: int = 0
     quick: int = 0
     rows: int = 0
@@ -79,9 +87,13 @@ class Ios:
         elif other.first < self.last:
             self.back += 1
             self.back_at = self.rows if self.back_at < 0 else self.back_at
+            if self.last - other.first > FALL:
+                self.fall = max(self.fall, (other.first, self.rows))
         if other.back and self.back_at < 0:
             self.back_at = self.rows + other.back_at
         self.back += other.back
+        self.fall = max(self.fall, (other.fall[0], self.rows + other.fall[1]))
+        self.pause = max(self.pause, other.pause, (other.first - self.last) * bool(self.rows))
         self.last = other.last
         self.latest = max(self.latest, other.latest)
         self.earliest = min(self.earliest, other.earliest)
@@ -112,13 +124,18 @@ def digest(layout: Layout, kind: str, columns: list[Ints]) -> Ios:
         at = int(np.flatnonzero(values != 1)[0])
         raise Refused(at, f"value {values[at]}; the lines before count each I/O as 1")
     latency = kind not in ("iops", "bw")
-    steps = times[1:] < times[:-1]
+    steps = np.diff(times)
     found = Ios(
         first=int(times[0]), last=int(times[-1]), latest=int(times.max()),
-        earliest=int(times.min()), rows=times.size, back=int(np.count_nonzero(steps)),
+        earliest=int(times.min()), rows=times.size, back=int(np.count_nonzero(steps < 0)),
+        pause=int(steps.max(initial=0)),
     )  # fmt: skip
     if found.back:
-        found.back_at = int(np.flatnonzero(steps)[0]) + 1
+        found.back_at = int(np.flatnonzero(steps < 0)[0]) + 1
+        falls = np.flatnonzero(steps < -FALL) + 1
+        if falls.size:
+            latest = int(falls[times[falls].argmax()])
+            found.fall = (int(times[latest]), latest)
     if latency and not layout.recent:
         found.early = int(np.count_nonzero(values > (times + _SLACK) * 1000))
         found.quick = int(np.count_nonzero(values < QUICK))

@@ -1,10 +1,12 @@
 """Logs of averages of fio: a line for each window of time (``log_avg_msec``, or before fio 2.10
 each half second of a bandwidth or IOPS log) and direction.
 
-A window in which nothing was done has no line.  Since fio 2.10 a line after such a gap stands for
-one window only, and the gap counts as 0; before, the line stands for all the time since the one
-before it.  Lines with a block size are of the older kind.  For those without a priority and a
-block size nobody can say: the gap counts as 0, and a doubt says so.
+A window in which nothing was done has no line.  In logs with a priority (fio 3.18 and later) a
+line after such a gap stands for one window, and the gap counts as 0.  Lines of bandwidth and IOPS
+with a block size are of fio before 2.10 and stand for all the time since the one before.  Logs
+with neither may be of either kind, and in them a direction without a line may have been put into
+its next one, where the other direction closed the window: only a time without any line counts as
+0, and a doubt says so.
 
 A rate is averaged over time.  A latency can only be averaged over time too, though it should be
 over I/Os: how many there were is not written.  Hence there are no percentiles either.
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +29,11 @@ from iotrial.formats.fio_log_rows import AGAIN, Refused
 
 MOST = 5_000_000
 _LATE = 1.5  # windows of the usual length are at most this much longer
+_ENDED = 2.5  # a direction without a line for so many windows at the end did nothing
+_MISSING = 0.9  # of a window: as good as a whole one
+Manner = Literal["since", "shared", "own"]
+"""What a line stands for: the time since the one before, the same less the time in which no
+direction had a line, or one window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +126,7 @@ def span(log: Windows) -> tuple[float, float]:
     return max(0.0, first - usual(log)), float(log.times.max())
 
 
-def average(log: Windows, parts: list[slice], direction: int, *, older: bool) -> Average:
+def average(log: Windows, parts: list[slice], direction: int, manner: Manner) -> Average:
     """The lines of one direction, weighted by the time that each stands for, and added up over
     the parts."""
     start, end = span(log)
@@ -128,25 +136,42 @@ def average(log: Windows, parts: list[slice], direction: int, *, older: bool) ->
     chosen = np.zeros(log.times.size, np.bool_)
     for part in parts:
         mine = log.directions[part] == direction
+        if not mine.any():
+            continue
         chosen[part] = mine
-        weight = np.diff(log.times[part][mine], prepend=start).astype(np.float64)
-        weights.append(weight if older else np.where(weight > _LATE * window, window, weight))
-        lasted += float(log.times[part][-1]) - start
+        times = log.times[part][mine]
+        weight = np.diff(times, prepend=start).astype(np.float64)
+        if manner == "own":
+            weight = np.where(weight > _LATE * window, window, weight)
+        elif manner == "shared":
+            weight -= _silence(log.times[part], times, start, window)
+        weights.append(weight)
+        missing = float(log.times[part][-1] - times[-1])
+        lasted += float(times[-1]) - start + (missing if missing > _ENDED * window else 0.0)
     weight, value = np.concatenate(weights), log.values[chosen].astype(np.float64)
-    if not weight.sum():  # one line, or all at one time
-        weight = np.ones_like(weight)
-        start, end, lasted = 0.0, float(weight.sum()), float(weight.sum())
     known = float(weight.sum())
+    if known <= 0:  # one line, or all at one time
+        weight, known, start, end = np.ones_like(weight), float(weight.size), 0.0, 1.0
+        lasted = known
     lasted = max(lasted, known)
     mean = float((weight * value).sum()) / lasted
     squares = float((weight * (value - mean) ** 2).sum()) + (lasted - known) * mean**2
     return Average(
-        mean=float((weight * value).sum()) / max(end - start, known / len(parts)),
+        mean=mean if len(parts) == 1 else float((weight * value).sum()) / (end - start),
         busy_mean=float((weight * value).sum()) / known,
         sd=math.sqrt(squares / lasted * value.size / max(1, value.size - 1)),
         least=float(value.min()),
         most=float(value.max()),
         idle=1 - known / lasted,
-        gap=lasted - known > _LATE * window,
+        gap=lasted - known > _MISSING * window,
         top=None if log.top is None else int(log.top[chosen].max()),
     )
+
+
+def _silence(log: Ints, times: Ints, start: float, window: float) -> NDArray[np.float64]:
+    """For each of a direction's times, how long before it, since the one before, there was no
+    line of any direction where there should have been one."""
+    every = np.unique(log)
+    apart = np.diff(every, prepend=start)
+    missing = np.cumsum(np.where(apart > _LATE * window, apart - window, 0.0))
+    return np.diff(missing[np.searchsorted(every, times)], prepend=0.0)
