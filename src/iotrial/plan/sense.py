@@ -27,6 +27,9 @@ ASSUMED_FACTS = {"cpus": 4.0, "memory": 8.0 * 2**30}
 _OPERATIONS = (
     "read", "write", "trim", "seek", "create", "stat", "delete", "list", "mixed", "total", "cpu",
     "putc", "getc", "rewrite",
+    "reread", "random_read", "random_write", "backward_read", "record_rewrite", "stride_read",
+    "fwrite", "refwrite", "fread", "refread", "pwrite", "repwrite", "pread", "repread",
+    "pwritev", "repwritev", "preadv", "repreadv",
 )  # fmt: skip
 _QUANTITIES = ("iops", "bw", "clat.mean", "clat.p99")
 _LATENCY = re.compile(r"(clat|slat|lat)\.(mean|min|max|sd|p\d{1,2}(\.\d+)?|p100)")
