@@ -29,6 +29,7 @@ _STALLED = 0.05  # of the last ten seconds some task waited for I/O, before we b
 _BUSY = 0.5  # load per processor
 _DEMO = 2**30 + 2**26  # bytes: the loop file of the demo, and its margin
 
+_COMPLAINTS = ("invalid option", "Unsupported option")
 _NOT_THERE = " is not installed"
 
 
@@ -98,14 +99,15 @@ def _any_tool(host: Host) -> list[Check]:
 def _tool(host: Host, tool: Tool) -> Check:
     name = f"tool-{tool.name}"
     said = version(host, tool.program)
-    remedy = f"apt-get install {tool.package}, or your distribution's package of that name"
+    package = f"apt-get install {tool.package}, or your distribution's package of that name"
+    remedy = getattr(tool, "remedy", package)
     if not said:
         return Check(name, "bad", f"{tool.program}{_NOT_THERE}", remedy)
     problem = tool.version_problem(said)
     if problem:
         return Check(name, "bad", problem, remedy)
     # A program without --version complains of it, and is there.
-    return Check(name, "ok", "installed" if "invalid option" in said else said)
+    return Check(name, "ok", "installed" if any(words in said for words in _COMPLAINTS) else said)
 
 
 def _root(host: Host) -> Check:

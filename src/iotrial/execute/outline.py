@@ -23,7 +23,7 @@ from iotrial.model.tunable import Setting
 from iotrial.plan.available import with_available
 from iotrial.plan.design import cells, next_trials, workload_of
 from iotrial.plan.design import settings as settings_of
-from iotrial.tools import tool
+from iotrial.tools import executed, tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _aim(host: Host, study: Study, target: Target, notes: list[str]) -> Aim:
 def _commands(
     host: Host, study: Study, trials: tuple[Trial, ...], aims: dict[str, Aim]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    facts = numbers(gather(host, (), sorted({tool(w.tool).program for w in study.workloads})))
+    facts = numbers(gather(host, (), sorted({executed(w).program for w in study.workloads})))
     found: dict[str, tuple[str, ...]] = {}
     for trial in trials:
         if trial.workload not in found:

@@ -25,11 +25,12 @@ from iotrial.execute.writable import control_file, modes, obstacle
 from iotrial.hosts.places import STATE
 from iotrial.model.host import Host
 from iotrial.model.study import Study
+from iotrial.model.tool import Tool
 from iotrial.model.topology import Topology
 from iotrial.model.trial import treatment_text
 from iotrial.plan.design import next_trials
 from iotrial.plan.design import settings as settings_of
-from iotrial.tools import tool
+from iotrial.tools import executed, tool
 from iotrial.tunables import tunable as find
 
 
@@ -62,14 +63,18 @@ def check_alone(host: Host) -> None:
         )
 
 
+def remedy(driver: Tool) -> str:
+    """How to come by a tool; one that is not in every Debian says so itself."""
+    return getattr(driver, "remedy", f"On Debian and Ubuntu: apt-get install {driver.package}")
+
+
 def check_tools(host: Host, study: Study) -> None:
-    for name in dict.fromkeys(workload.tool for workload in study.workloads):
-        driver = tool(name)
+    for driver in {each.name: each for each in map(executed, study.workloads)}.values():
         answer = host.run([driver.program, "--version"])
         if answer.exit == 127:  # noqa: PLR2004 (the shell's own "not found")
             raise ToolMissing(
                 f"{host.name}: {driver.program} is not installed",
-                advice=f"On Debian and Ubuntu: apt-get install {driver.package}",
+                advice=remedy(driver),
             )
         problem = driver.version_problem(answer.text.strip())
         if problem:

@@ -39,7 +39,7 @@ from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.available import with_available
 from iotrial.plan.design import baselines, next_trials
-from iotrial.tools import tool
+from iotrial.tools import executed
 from iotrial.tunables import group, tunable
 
 _RENAMED = "It is the same value by the name it has here."
@@ -141,7 +141,7 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
         what = f"{bench.host.name} is this very machine, or a namespace of it: one kernel, one CPU"
         advice = "The controller takes a share of it; measure without [hosts] instead."
         bench.doubts.append(Doubt("same-kernel", what, advice))
-    programs = sorted({tool(w.tool).program for w in bench.study.workloads})
+    programs = sorted({executed(w).program for w in bench.study.workloads})
     facts: dict[str, Any] = gather(bench.host, tuple(bench.aims.values()), programs)
     check_options(bench.study, numbers(facts))
     check_resume(folder, bench, facts)

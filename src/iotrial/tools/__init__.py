@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from iotrial.model.tool import Tool
+    from iotrial.model.workload import Workload
 
 
 @cache
@@ -39,3 +40,10 @@ def tool(name: str) -> Tool:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     advice = f"did you mean {near[0]!r}?  " if near else ""
     raise UsageError(f"no tool {name!r}", advice=f"{advice}there are: {', '.join(known)}")
+
+
+def executed(workload: Workload) -> Tool:
+    """The tool whose program is executed: the workload's, or the one that stands in for it
+    (``stand_in``, where the tool has such an option and checks it)."""
+    other = workload.option("stand_in")
+    return tool(str(other)) if other in tools() else tool(workload.tool)
