@@ -21,6 +21,8 @@ TOKEN = "IOTRIAL_LOAD"  # noqa: S105 (a name in the environment, no secret)
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL: fio writes its result when asked to stop."""
 
+_JSON_ERROR = re.compile(r'^\s*"error":\s*"(.+)"', re.MULTILINE)
+"""Where iperf3 says why, in the middle of its JSON."""
 _COUNT = re.compile(r"\d+(\+\d+ records| bytes) ")
 """dd's account, which comes after its complaint."""
 
@@ -73,6 +75,7 @@ def last_words(folder: Path, ended: Ended) -> str:
         path = folder / name
         text = path.read_text("utf-8", "replace") if path.exists() else ""
         lines = [line for line in text.splitlines() if line.strip() and not _COUNT.match(line)]
+        lines += _JSON_ERROR.findall(text)
         if lines:
             return f"{lines[-1].strip()} (exit status {ended.exit}; see {name})"
     return f"exit status {ended.exit}"

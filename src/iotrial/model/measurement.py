@@ -48,7 +48,7 @@ def metric(name: str) -> Metric:
 
 def split(name: str) -> tuple[str, str]:
     """Operation and quantity of a dotted name: ``create.seq.lat.max`` → ``create.seq`` and
-    ``lat.max``."""
+    ``lat.max``; ``create.dir.rate`` → ``create.dir`` and ``rate``."""
     operation, _, quantity = name.partition(".")
     order, dot, rest = quantity.partition(".")
     if dot and order in _ORDERS and operation in _ORDERED:
@@ -56,18 +56,21 @@ def split(name: str) -> tuple[str, str]:
     return operation, quantity
 
 
-_ORDERED = ("create", "stat", "delete")
-_ORDERS = ("seq", "random")
+_ORDERED = ("create", "stat", "delete", "read", "rename")
+_ORDERS = ("seq", "random", "dir", "tree")
 _QUANTITIES: dict[str, tuple[str, bool | None, str]] = {
     "iops": ("1/s", True, "IOPS"),
     "bw": ("bytes/s", True, "bandwidth"),
     "rate": ("1/s", True, "rate"),
+    "rate.sd": ("1/s", None, "spread of the rate over iterations"),
     "bytes": ("bytes", None, "bytes moved"),
     "seconds": ("s", False, "time"),
     "bw.parent": ("bytes/s", True, "bandwidth from the first start to the last end"),
     "bw.min": ("bytes/s", True, "bandwidth of the slowest process"),
     "bw.max": ("bytes/s", None, "bandwidth of the fastest process"),
     "bw.avg": ("bytes/s", True, "bandwidth of a process"),
+    "bw.sent": ("bytes/s", None, "bandwidth as the other end sent it"),
+    "bw.received": ("bytes/s", True, "bandwidth that arrived at the other end"),
     "bytes.min": ("bytes", None, "bytes of the slowest process"),
     "iops.min": ("1/s", True, "IOPS of the worst interval"),
     "iops.max": ("1/s", None, "IOPS of the best interval"),

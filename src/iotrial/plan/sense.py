@@ -26,7 +26,7 @@ ASSUMED_FACTS = {"cpus": 4.0, "memory": 8.0 * 2**30}
 
 _OPERATIONS = (
     "read", "write", "trim", "seek", "create", "stat", "delete", "list", "mixed", "total", "cpu",
-    "putc", "getc", "rewrite",
+    "putc", "getc", "rewrite", "rename",
     "reread", "random_read", "random_write", "backward_read", "record_rewrite", "stride_read",
     "fwrite", "refwrite", "fread", "refread", "pwrite", "repwrite", "pread", "repread",
     "pwritev", "repwritev", "preadv", "repreadv",
