@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -31,13 +32,32 @@ class Metric:
     title: str
 
 
-@cache
+_OF_STUDY: dict[str, Metric] = {}
+
+
+def define(metrics: Iterable[Metric]) -> None:
+    """Make these the metrics that a study defines itself, in place of those of any before."""
+    _OF_STUDY.clear()
+    _OF_STUDY.update((each.name, each) for each in metrics)
+
+
+def of_study() -> frozenset[str]:
+    """The names of the metrics that the study defines itself."""
+    return frozenset(_OF_STUDY)
+
+
 def metric(name: str) -> Metric:
     """The metric with this dotted name, ``<operation>.<quantity>``; an operation on files may
     say in which order: ``create.seq.rate``.  A quantity alone is that of several operations.
 
-    Raises KeyError for a quantity iotrial does not know.
+    Raises KeyError for a quantity that neither iotrial nor the study knows.
     """
+    return _OF_STUDY.get(name) or known(name)
+
+
+@cache
+def known(name: str) -> Metric:
+    """:func:`metric`, of those only that iotrial knows."""
     operation, quantity = split(name) if "." in name else ("", name)
     if quantity.startswith(("clat.", "slat.", "lat.")):
         return Metric(name, "s", higher=False, title=f"{operation} latency {quantity}")

@@ -10,11 +10,28 @@ OptionValue = str | int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """A metric that the study finds itself in what a command leaves: ``pattern`` is a regular
+    expression with one group, or ``json`` a path (``jobs[0].read.bw``); ``source`` is the file in
+    the trial's folder; ``unit`` as the command writes it; ``take`` which of several matches;
+    ``higher`` what is better, None for a metric that iotrial knows, or that has no direction."""
+
+    name: str
+    pattern: str = ""
+    json: str = ""
+    source: str = "stdout"
+    unit: str = ""
+    take: str = "only"
+    higher: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """A tool with its options, as the study says them.  ``jobfile`` is the text of a job file
     (fio), already read; empty when there is none.  ``cache`` is how the page cache is met before
     each load; ``prepare`` and ``cleanup`` are the chores around its trials; ``evidence`` are
-    commands whose output is kept after each load."""
+    commands whose output is kept after each load.  ``argv`` and ``metrics`` are a command's of
+    the study's own: what is executed, and what is found in its output."""
 
     name: str
     tool: str
@@ -24,6 +41,8 @@ class Workload:
     prepare: tuple[Chore, ...] = ()
     cleanup: tuple[Chore, ...] = ()
     evidence: tuple[tuple[str, ...], ...] = ()
+    argv: tuple[str, ...] = ()
+    metrics: tuple[Wanted, ...] = ()
 
     def option(self, name: str, default: OptionValue = "") -> OptionValue:
         return dict(self.options).get(name, default)

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from iotrial.model.study import Design, Factor, FactorKind, Level, Place
 from iotrial.model.target import Mounting, Target, TargetKind
 from iotrial.model.tunable import Tunable
-from iotrial.model.workload import OptionValue, Workload
+from iotrial.model.workload import OptionValue, Wanted, Workload
+from iotrial.plan.metric_table import MetricTable
 from iotrial.plan.schema import (
     DesignTable,
     FactorTable,
@@ -203,6 +204,20 @@ def workload(name: str, table: WorkloadTable, jobfile: str) -> Workload:
         prepare=tuple(table.prepare),
         cleanup=tuple(table.cleanup),
         evidence=tuple(map(tuple, table.evidence)),
+        argv=tuple(table.argv),
+        metrics=tuple(wanted(each, found) for each, found in table.metrics.items()),
+    )
+
+
+def wanted(name: str, table: MetricTable) -> Wanted:
+    return Wanted(
+        name,
+        pattern=table.pattern,
+        json=table.json_path,
+        source=table.file,
+        unit=table.unit,
+        take=table.take,
+        higher=None if table.better is None else table.better == "higher",
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from iotrial.errors import StudyError
+from iotrial.model.measurement import define as define_metrics
 from iotrial.model.study import Study
 from iotrial.model.workload import Workload
 from iotrial.plan import convert
@@ -22,6 +23,7 @@ from iotrial.plan.schema import StudyFile
 from iotrial.plan.sense import decide, study_problems, tool_problems
 from iotrial.plan.unsupported import unsupported
 from iotrial.plan.validate import validate
+from iotrial.tools.command import defined
 from iotrial.tunables import define
 
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
@@ -122,6 +124,7 @@ def _workloads(spec: StudyFile, read: Callable[[str], str], source: Source) -> t
 def _study(spec: StudyFile, workloads: tuple[Workload, ...], source: Source) -> Study:
     factors = tuple(convert.factor(name, table) for name, table in spec.factors.items())
     targets = tuple(convert.target(name, table) for name, table in spec.targets.items())
+    define_metrics(each for workload in workloads for each in defined(workload))
     _raise(tool_problems(workloads, factors), source)
     _raise(chore_problems(workloads, factors, targets), source)
     rule, problems = decide(spec.decide, workloads, factors)

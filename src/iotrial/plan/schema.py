@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from iotrial.model.chore import Cache
+from iotrial.plan.metric_table import MetricTable
 from iotrial.plan.values import (
     Argv,
     ChoreValue,
@@ -126,7 +127,7 @@ class TargetTable(_Table):
 
 
 class WorkloadTable(_Table):
-    """A load: a tool with its options, or with a job file."""
+    """A load: a tool with its options, or with a job file, or a command of your own."""
 
     tool: str = Field(description="Which load tool.", examples=["fio"])
     options: dict[str, Scalar] = Field(
@@ -158,6 +159,17 @@ class WorkloadTable(_Table):
         description="Commands run after each load while its settings hold; what they print is "
         "kept with the trial.",
         examples=[[["nfsstat", "-c"]]],
+    )
+    argv: Argv = Field(
+        default_factory=list,
+        description='The command of `tool = "command"`; `{target}` stands for the target\'s path, '
+        "`{NAME}` for the option of that name.",
+        examples=[["pgbench", "-c", "{clients}", "{target}"]],
+    )
+    metrics: dict[str, MetricTable] = Field(
+        default_factory=dict,
+        description="What to read from the output of `argv`.",
+        examples=[{"score": {"pattern": "score: ([0-9.]+)", "better": "higher"}}],
     )
 
 

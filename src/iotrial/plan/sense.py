@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from iotrial.errors import IotrialError, UsageError
-from iotrial.model.measurement import Metric, metric, split
+from iotrial.model.measurement import Metric, metric, of_study, split
 from iotrial.model.study import Decide, Factor, Study
 from iotrial.model.tool import Reach, Tool
 from iotrial.model.workload import Workload
@@ -41,6 +41,10 @@ def tool_problems(workloads: Sequence[Workload], factors: Sequence[Factor]) -> I
         path: KeyPath = ("workloads", workload.name)
         try:
             driver = tool(workload.tool)
+            for key in ("argv", "metrics"):
+                if getattr(workload, key) and driver.name != "command":
+                    message = f"{driver.name} takes none; it is for tool = 'command'"
+                    yield Problem((*path, key), message, "Leave it out, or change the tool.")
             yield from _options(driver, workload, factors)
         except UsageError as error:
             yield Problem((*path, "tool"), error.message, error.advice)
@@ -94,8 +98,8 @@ def decide(
 ) -> tuple[Decide, list[Problem]]:
     """The rule by which the study decides, and what is wrong with it.
 
-    A workload without a declared metric is decided by ``read.iops`` if it always reads, else by
-    ``write.iops``.
+    A workload without a declared metric is decided by the first of its own, else by ``read.iops``
+    if it always reads, else by ``write.iops``.
     """
     primary: list[tuple[str, str]] = []
     problems: list[Problem] = []
@@ -103,7 +107,8 @@ def decide(
         touched = reaches(workload, factors)
         given = table.primary
         declared = given if isinstance(given, str) else given.get(workload.name, "")
-        name = declared or _default_metric(touched)
+        own = workload.metrics[0].name if workload.metrics else ""
+        name = declared or own or _default_metric(touched)
         path: KeyPath = ("decide", "primary")
         path = path if isinstance(given, str) or not declared else (*path, workload.name)
         problems += _metric(path, name, primary=True)
@@ -121,6 +126,8 @@ def _default_metric(touched: Sequence[Reach]) -> str:
 
 def known_metric(name: str) -> Metric | None:
     """The metric of this name, or None; unlike :func:`metric` it minds the operation too."""
+    if name in of_study():
+        return metric(name)
     operation, quantity = split(name)
     if operation.partition(".")[0] not in _OPERATIONS:
         return None

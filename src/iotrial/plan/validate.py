@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from iotrial.plan import schema
 from iotrial.plan.locate import KeyPath, inline
+from iotrial.plan.metric_table import MetricTable
 from iotrial.plan.problem import Problem, choices, key_text, nearest
 
 TABLES: dict[tuple[str, ...], type[BaseModel]] = {
@@ -23,6 +24,7 @@ TABLES: dict[tuple[str, ...], type[BaseModel]] = {
     ("targets", "*", "loop"): schema.LoopTable,
     ("targets", "*", "mount"): schema.MountTable,
     ("workloads", "*"): schema.WorkloadTable,
+    ("workloads", "*", "metrics", "*"): MetricTable,
     ("factors", "*"): schema.FactorTable,
     ("factors", "*", "range"): schema.RangeTable,
     ("knobs", "*"): schema.KnobTable,
@@ -82,7 +84,8 @@ def _pattern(path: KeyPath) -> tuple[str, ...]:
         ("knobs",),
         ("stage",),
     )
-    return tuple("*" if free and at == 1 else str(part) for at, part in enumerate(path))
+    named = {1, 3} if path[2:3] == ("metrics",) else {1}
+    return tuple("*" if free and at in named else str(part) for at, part in enumerate(path))
 
 
 def _path(location: tuple[int | str, ...], data: object) -> KeyPath:
