@@ -1,0 +1,91 @@
+#!/bin/sh
+# One execution of iotrial's load `listing`: makes entries in a folder of its own below the target,
+# times passes over them, and removes the folder.  POSIX sh, coreutils, findutils.
+#
+#   listing.sh TARGET ENTRIES WHAT CACHE PASSES
+#
+# Prints one line for each step: what it was, how many entries, nanoseconds.
+set -eu
+
+target=$1 entries=$2 what=$3 cache=$4 passes=$5
+folder=$target/iotrial-listing
+mark=$folder/made-by-iotrial
+
+say() { printf '%s\n' "listing: $*" >&2; }
+
+now() {
+    ns=$(date +%s%N)
+    case $ns in
+        *[!0-9]*)
+            say "date here knows no nanoseconds: GNU coreutils are needed"
+            exit 1
+            ;;
+    esac
+}
+
+# What the last one left that was killed.  A folder without the mark is somebody's.
+if [ -L "$folder" ] || [ -e "$folder" ]; then
+    if [ -L "$folder" ] || ! [ -f "$mark" ]; then
+        say "$folder is there, and not iotrial's: move it"
+        exit 1
+    fi
+    rm -rf -- "$folder"
+fi
+mkdir -- "$folder"
+trap 'cd /; rm -rf -- "$folder"' EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+trap 'exit 129' HUP
+: >"$mark"
+mkdir -- "$folder/entries"
+cd -- "$folder/entries"
+
+# ls is what is measured, so ls it is.
+# shellcheck disable=SC2010,SC2012
+pass() {
+    case $what in
+        ls) ls | wc -l ;;
+        find) find . -type f | wc -l ;;
+        ls-l) ls -l | grep -c '^-' ;;
+        stat) find . -type f -printf '%s %b\n' | wc -l ;;
+    esac
+}
+
+# Drops what the kernel keeps of names, inodes and pages, and says how many names it kept before
+# and after: a cache that was not emptied is no cold one.  cut, since a sysctl must be read at once
+# and the shell's own `read` reads byte by byte.
+drop() {
+    sync
+    before=$(cut -f 1 /proc/sys/fs/dentry-state)
+    if ! (echo 3 >/proc/sys/vm/drop_caches) 2>/dev/null; then
+        say "the caches cannot be dropped: be root on the machine itself, or take cache = \"warm\""
+        exit 1
+    fi
+    after=$(cut -f 1 /proc/sys/fs/dentry-state)
+    echo "drop $before $after"
+}
+
+echo "listing 1 $what $cache $entries $passes"
+now
+from=$ns
+seq -f 'entry-%08.0f' 1 "$entries" | xargs touch --
+now
+echo "create $entries $((ns - from))"
+[ "$cache" = cold ] || pass >/dev/null
+done=0
+while [ "$done" -lt "$passes" ]; do
+    [ "$cache" = warm ] || drop
+    now
+    from=$ns
+    seen=$(pass)
+    now
+    echo "pass $((seen)) $((ns - from))"
+    done=$((done + 1))
+done
+now
+from=$ns
+cd /
+rm -rf -- "$folder"
+now
+echo "delete $entries $((ns - from))"
+echo end

@@ -1,0 +1,91 @@
+"""listing for real: entries are made, seen, and gone again, whatever ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from iotrial.model.tool import Aimed
+from iotrial.model.workload import Workload
+from iotrial.tools.listing import TOOL
+
+
+def start(folder: Path, target: Path, **options: str | int) -> subprocess.Popen[bytes]:
+    workload = Workload("w", "listing", tuple(options.items()))
+    made = TOOL.command(workload, Aimed(str(target), "directory"), {})
+    folder.mkdir(exist_ok=True)
+    for name, content in made.files:
+        (folder / name).write_bytes(content)
+    with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
+        return subprocess.Popen(
+            made.argv, cwd=folder, stdout=out, stderr=err, env={**os.environ, "LC_ALL": "C"},
+            start_new_session=True,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    path = tmp_path / "target with a blank"
+    path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize("what", ["ls", "find", "ls-l", "stat"])
+def test_every_way_sees_every_entry_and_leaves_nothing(
+    tmp_path: Path, target: Path, what: str
+) -> None:
+    folder = tmp_path / "trial"
+    done = start(folder, target, entries=300, what=what, cache="warm", passes=2)
+    assert done.wait(60) == 0, (folder / "stderr").read_text()
+    found = {each.metric for each in TOOL.parse(folder).measurements}
+    assert ("list.rate" in found) is (what in ("ls", "find"))
+    assert ("stat.rate" in found) is (what in ("ls-l", "stat"))
+    assert list(target.iterdir()) == []
+
+
+@pytest.mark.skipif(
+    not os.access("/proc/sys/vm/drop_caches", os.W_OK), reason="the caches cannot be dropped here"
+)
+def test_a_cold_cache_was_emptied(tmp_path: Path, target: Path) -> None:
+    folder = tmp_path / "trial"
+    done = start(folder, target, entries=20000, passes=1)
+    assert done.wait(200) == 0, (folder / "stderr").read_text()
+    assert "cache" not in [each.check for each in TOOL.parse(folder).doubts]
+
+
+def test_one_that_is_ended_removes_its_entries(tmp_path: Path, target: Path) -> None:
+    done = start(tmp_path / "trial", target, entries=2000, cache="warm", passes=9999)
+    folder = target / "iotrial-listing"
+    for _ in range(600):
+        if folder.exists():
+            break
+        time.sleep(0.05)
+    assert folder.exists()
+    os.killpg(done.pid, signal.SIGTERM)
+    assert done.wait(60) != 0
+    assert list(target.iterdir()) == []
+
+
+def test_what_a_killed_one_left_is_removed_by_the_next(tmp_path: Path, target: Path) -> None:
+    (target / "iotrial-listing" / "entries").mkdir(parents=True)
+    (target / "iotrial-listing" / "made-by-iotrial").touch()
+    done = start(tmp_path / "trial", target, entries=10, cache="warm")
+    assert done.wait(60) == 0
+    assert list(target.iterdir()) == []
+
+
+def test_a_folder_of_that_name_that_is_somebody_s_is_left_alone(
+    tmp_path: Path, target: Path
+) -> None:
+    mine = target / "iotrial-listing"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    done = start(tmp_path / "trial", target, entries=10, cache="warm")
+    assert done.wait(60) == 1
+    assert (mine / "thesis.txt").read_text() == "years of work"
+    assert "not iotrial's" in (tmp_path / "trial" / "stderr").read_text()
