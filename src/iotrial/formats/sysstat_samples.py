@@ -1,0 +1,173 @@
+"""What iostat and sar print of a device in an interval, and its mean over all intervals.
+
+Units are sysstat's: a kB is 1024 bytes, a sector or block 512.  Rates and depths are the mean of
+the intervals, which are of one length; a latency is weighted by the I/Os of its interval, since an
+idle one says nothing.  ``svctm`` is not read: sysstat's own manual says not to trust it.
+
+Sources: sysstat's ``iostat.c``, ``pr_stats.c`` and ``rd_stats.c`` of 10.1.5 to 12.7.5.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from iotrial.errors import FormatError
+from iotrial.model.doubt import Doubt
+from iotrial.model.measurement import Measurement, metric
+from iotrial.model.recording import Recording
+
+_K, _M, _S, _MS, _PCT = 1024.0, 1048576.0, 512.0, 1e-3, 0.01
+COLUMNS: Mapping[str, tuple[str, float]] = {
+    "tps": ("total.iops", 1.0), "r/s": ("read.iops", 1.0), "w/s": ("write.iops", 1.0),
+    "d/s": ("trim.iops", 1.0), "f/s": ("flush.iops", 1.0), "rtps": ("read.iops", 1.0),
+    "wtps": ("write.iops", 1.0), "dtps": ("trim.iops", 1.0),
+    "rsec/s": ("read.bw", _S), "rkB/s": ("read.bw", _K), "rMB/s": ("read.bw", _M),
+    "wsec/s": ("write.bw", _S), "wkB/s": ("write.bw", _K), "wMB/s": ("write.bw", _M),
+    "dsec/s": ("trim.bw", _S), "dkB/s": ("trim.bw", _K), "dMB/s": ("trim.bw", _M),
+    "Blk_read/s": ("read.bw", _S), "kB_read/s": ("read.bw", _K), "MB_read/s": ("read.bw", _M),
+    "Blk_wrtn/s": ("write.bw", _S), "kB_wrtn/s": ("write.bw", _K), "MB_wrtn/s": ("write.bw", _M),
+    "Blk_dscd/s": ("trim.bw", _S), "kB_dscd/s": ("trim.bw", _K), "MB_dscd/s": ("trim.bw", _M),
+    "sec/s": ("total.bw", _S), "kB/s": ("total.bw", _K), "MB/s": ("total.bw", _M),
+    "rd_sec/s": ("read.bw", _S), "wr_sec/s": ("write.bw", _S), "dc_sec/s": ("trim.bw", _S),
+    "bread/s": ("read.bw", _S), "bwrtn/s": ("write.bw", _S), "bdscd/s": ("trim.bw", _S),
+    "await": ("total.lat.mean", _MS), "r_await": ("read.lat.mean", _MS),
+    "w_await": ("write.lat.mean", _MS), "d_await": ("trim.lat.mean", _MS),
+    "f_await": ("flush.lat.mean", _MS),
+    "avgqu-sz": ("total.depth", 1.0), "aqu-sz": ("total.depth", 1.0), "%util": ("total.util", _PCT),
+    "%user": ("cpu.usr", _PCT), "%usr": ("cpu.usr", _PCT), "%system": ("cpu.sys", _PCT),
+    "%sys": ("cpu.sys", _PCT),
+    "rxpck/s": ("receive.rate", 1.0), "txpck/s": ("send.rate", 1.0),
+    "rxkB/s": ("receive.bw", _K), "txkB/s": ("send.bw", _K), "%ifutil": ("total.util", _PCT),
+    "rxbyt/s": ("receive.bw", 1.0), "txbyt/s": ("send.bw", 1.0),
+}  # fmt: skip
+"""A column of iostat or sar → metric and what one of it is in base units."""
+_SIZES = (
+    # What an I/O's mean size times their number must be: size, number of, columns of the product.
+    ("rareq-sz", ("r/s",), ("rkB/s",)), ("wareq-sz", ("w/s",), ("wkB/s",)),
+    ("avgrq-sz", ("r/s", "w/s"), ("rsec/s", "wsec/s")),
+    ("areq-sz", ("tps",), ("rkB/s", "wkB/s", "dkB/s")),
+    ("avgrq-sz", ("tps",), ("rd_sec/s", "wr_sec/s")),
+)  # fmt: skip
+_NUMBER = re.compile(r"\d{1,15}([.,]\d{1,6})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One device in one interval: column → what is printed."""
+
+    line: int
+    device: str
+    values: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Run:
+    """One execution of the tool: its ``reports``, each with a sample for each device."""
+
+    line: int
+    version: str = ""
+    reports: list[list[Sample]] = field(default_factory=list)
+
+
+def number(text: str, place: str) -> float:
+    """Raises FormatError for anything but digits with one decimal mark."""
+    if not _NUMBER.fullmatch(text):
+        what = f"{place}: {text[:40]!r} is no number"
+        raise FormatError(what, advice="Take it without -h or --human, and whole.")
+    return float(text.replace(",", "."))
+
+
+def checked(sample: Sample, raw: str) -> None:
+    """Raises FormatError where a mean size times the number of I/Os is not the bandwidth."""
+    told = sample.values
+    for size, counts, products in _SIZES:
+        if size not in told or not all(each in told for each in (*counts, products[0])):
+            continue
+        place = f"{raw}: line {sample.line}: {sample.device}"
+        events = sum(number(told[each], place) for each in counts)
+        volume = sum(number(told[each], place) for each in products if each in told)
+        mean = number(told[size], place)
+        steps = [_step(told[each]) for each in (size, *counts, *products) if each in told]
+        step = max(steps)
+        slack = step * (events + mean * len(counts) + len(products) + step)
+        if abs(events * mean - volume) > slack + 1e-9 * volume:
+            what = f"{place}: {size} {mean:g} times {events:g}/s is not {volume:g}/s"
+            raise FormatError(what, advice="A number was changed: take the file as it was written.")
+
+
+def _step(text: str) -> float:
+    """What one more in the last digit is worth, and half of it again for the rounding of both."""
+    part = re.sub(r"^\d+[.,]?", "", text)
+    return float(10.0 ** -len(part)) * 0.75
+
+
+def recordings(
+    run: Run, raw: str, tool: str, *, since_boot: bool, zeros: bool = True
+) -> Iterator[Recording]:
+    """A recording for each device, in the order they came.
+
+    ``since_boot``: the first report covers the time since the machine was started, and is left out
+    where there are others.  ``zeros``: a device that is not in a report was idle then (``-z``).
+    """
+    reports = run.reports
+    doubts: list[Doubt] = []
+    if since_boot and len(reports) > 1:
+        reports = reports[1:]
+    elif since_boot:
+        what = "one report only: unless -y was given, its means are those since the machine started"
+        doubts.append(Doubt("since-boot", what, "Take two reports or more: iostat -x 1 10."))
+    by_device: dict[str, list[Sample]] = {}
+    for report in reports:
+        for sample in report:
+            checked(sample, raw)
+            by_device.setdefault(sample.device, []).append(sample)
+    for device, samples in by_device.items():
+        missing = len(reports) - len(samples) if zeros else 0
+        own = list(doubts)
+        if missing > 0:
+            what = f"{device} is missing in {missing} of {len(reports)} reports: taken as idle then"
+            own.append(Doubt("idle", what, "Was the device there all the time?"))
+        found = tuple(_means(samples, max(0, missing), raw))
+        if found:
+            yield Recording(
+                tool=tool,
+                workload=tool,
+                measurements=found,
+                name=device,
+                version=run.version,
+                line=samples[0].line,
+                treatment=(("device", device),) if device else (),
+                doubts=tuple(own),
+            )
+
+
+def _means(samples: Sequence[Sample], missing: int, raw: str) -> Iterator[Measurement]:
+    columns = [name for name in samples[0].values if name in COLUMNS]
+    taken: set[str] = set()
+    for name in columns:
+        wanted, scale = COLUMNS[name]
+        if wanted in taken:
+            continue
+        taken.add(wanted)
+        told = [number(s.values[name], f"{raw}: line {s.line}: {name}") for s in samples]
+        if ".lat." in wanted:
+            weights = [_ios(sample, wanted, raw) for sample in samples]
+            if not (total := math.fsum(weights)):
+                continue
+            value = math.fsum(v * w for v, w in zip(told, weights, strict=True)) / total
+        else:
+            value = math.fsum(told) / (len(told) + missing)
+        yield Measurement(wanted, value * scale, metric(wanted).unit, "all", raw)
+
+
+def _ios(sample: Sample, wanted: str, raw: str) -> float:
+    """The I/Os per second that a latency is the mean of."""
+    told = sample.values
+    counts = {"read": ("r/s",), "write": ("w/s",), "trim": ("d/s",), "flush": ("f/s",)}.get(
+        wanted.partition(".")[0], ("tps",) if "tps" in told else ("r/s", "w/s", "d/s")
+    )
+    place = f"{raw}: line {sample.line}"
+    return math.fsum(number(told[each], place) for each in counts if each in told)

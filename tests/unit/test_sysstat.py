@@ -1,0 +1,178 @@
+"""iostat and sar: the means of what they printed, and what becomes of damage."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iotrial.errors import FormatError
+from iotrial.formats.iostat import FORMAT as IOSTAT
+from iotrial.formats.sar import FORMAT as SAR
+from iotrial.model.measurement import metric
+from iotrial.model.recording import Format, Recording
+
+DATA = Path(__file__).parent.parent / "data"
+RECORDED: list[tuple[Format, Path]] = [
+    (each, path)
+    for each in (IOSTAT, SAR)
+    for path in sorted((DATA / each.name).iterdir())
+    if path.suffix != ".md"
+]
+BANNER = "Linux 6.1.0 (box) \t11/21/26 \t_x86_64_\t(2 CPU)\n\n"
+HEAD = "Device r/s rkB/s r_await rareq-sz w/s wkB/s w_await wareq-sz aqu-sz %util\n"
+FIRST = "sda 9.00 9.00 9.00 1.00 9.00 9.00 9.00 1.00 9.00 9.00\n"
+SECOND = "sda 10.00 40.00 2.00 4.00 0.00 0.00 0.00 0.00 1.00 50.00\n"
+THIRD = "sda 30.00 240.00 4.00 8.00 0.00 0.00 0.00 0.00 3.00 100.00\n"
+TEXT = BANNER + "\n".join(HEAD + row for row in (FIRST, SECOND, THIRD))
+
+
+def values(recording: Recording) -> dict[str, float]:
+    return {each.metric: each.value for each in recording.measurements}
+
+
+def iostat(text: str) -> dict[str, dict[str, float]]:
+    return {each.name: values(each) for each in IOSTAT.read(text.encode(), "f")}
+
+
+@pytest.mark.parametrize(("form", "path"), RECORDED, ids=lambda x: getattr(x, "name", ""))
+def test_a_recording_is_recognised_and_read(form: Format, path: Path) -> None:
+    data = path.read_bytes()
+    assert form.recognises(data[:65536], path.name) == 3
+    other = SAR if form is IOSTAT else IOSTAT
+    assert other.recognises(data[:65536], path.name) == 0
+    found = form.read(data, path.name)
+    assert {"vda", "dev254-0"} & {each.name for each in found}
+    assert all("since-boot" not in [d.check for d in each.doubts] for each in found)
+
+
+def test_the_first_report_is_left_out_and_latencies_are_weighted() -> None:
+    assert iostat(TEXT)["sda"] == pytest.approx(
+        {
+            "read.iops": 20.0, "read.bw": 140 * 1024.0, "read.lat.mean": 0.0035,
+            "write.iops": 0.0, "write.bw": 0.0, "total.depth": 2.0, "total.util": 0.75,
+        }
+    )  # fmt: skip
+
+
+def test_a_first_report_alone_is_doubted() -> None:
+    (found,) = IOSTAT.read((BANNER + HEAD + FIRST).encode(), "f")
+    assert [each.check for each in found.doubts] == ["since-boot"]
+    assert values(found)["read.iops"] == 9
+
+
+def test_two_executions_are_kept_apart() -> None:
+    found = IOSTAT.read((TEXT + "\n" + TEXT).encode(), "f")
+    assert [values(each)["read.iops"] for each in found] == [20.0, 20.0]
+    assert [each.line for each in found] == [7, 18]
+
+
+def test_a_device_that_is_left_out_was_idle() -> None:
+    text = TEXT.replace(THIRD, THIRD.replace("sda", "sdb"))
+    found = IOSTAT.read(text.encode(), "f")
+    assert [values(each)["read.iops"] for each in found] == [5.0, 15.0]
+    assert [d.check for each in found for d in each.doubts] == ["idle", "idle"]
+
+
+@pytest.mark.parametrize(
+    ("column", "size"),
+    [("rkB/s", 1024), ("rMB/s", 2**20), ("rsec/s", 512), ("kB_read/s", 1024), ("Blk_read/s", 512)],
+)
+def test_units_are_the_kernel_s(column: str, size: int) -> None:
+    report = f"Device: tps {column}\nsda 2.00 3.00\n"
+    assert iostat(BANNER + "\n".join([report] * 2))["sda"]["read.bw"] == 3 * size
+
+
+def test_sar_s_text_sadf_and_json_say_the_same() -> None:
+    text, csv, document = (
+        {each.name: values(each) for each in SAR.read((DATA / "sar" / name).read_bytes(), "f")}
+        for name in ("dubn-12.7.5.txt", "sadf-du-12.7.5.csv", "sadf-j-12.7.5.json")
+    )
+    assert text["vda"] == csv["vda"] == document["vda"]
+    assert text["cpu"] == csv["cpu"] == document["cpu"]
+    assert text["eth0"] == document["eth0"]
+
+
+@pytest.mark.parametrize("name", ["dubn-12.7.5.txt", "dub-10.1.5.txt"])
+def test_sar_s_own_averages_are_ours(name: str) -> None:
+    whole = (DATA / "sar" / name).read_text()
+    lines = whole.splitlines(keepends=True)
+    header = ""
+    kept = lines[:2]
+    for line in lines[2:]:
+        if "/s" in line or "%user" in line:
+            header = line
+        elif line.startswith("Average:"):
+            kept += [header, line]
+    ours, theirs = (
+        {(x.name, m.metric): m.value for x in SAR.read(t.encode(), "f") for m in x.measurements}
+        for t in (whole, "".join(kept))
+    )
+    assert set(ours) == set(theirs)
+    for key, value in theirs.items():
+        if key[1].endswith(("iops", "bw", "cpu.usr")):
+            assert ours[key] == pytest.approx(value, rel=0.05, abs=0.02 * 1024)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("sda 10.00", "sda 11.00", "line 7: sda: rareq-sz 4 times 11/s is not 40/s"),
+        (" 50.00", "", "line 7: 9 numbers; the header has 10"),
+        (" 50.00", " 5x", "line 7: %util: '5x' is no number"),
+        (SECOND, SECOND * 2, "line 8: sda comes twice"),
+        (f"{HEAD}{SECOND}", SECOND, "line 6: numbers below no header"),
+        (f"{HEAD}{SECOND}", "Device tps kB/s\nsda 1.00 2.00\n", "line 6: other columns"),
+        (TEXT, "nothing", "no report of devices"),
+    ],
+)
+def test_what_is_damaged_is_an_error_with_its_place(old: str, new: str, said: str) -> None:
+    with pytest.raises(FormatError, match=said):
+        iostat(TEXT.replace(old, new, 1))
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> tuple[Format, bytes]:
+    form, path = draw(st.sampled_from(RECORDED))
+    data = path.read_bytes()
+    for _ in range(draw(st.integers(1, 3))):
+        lines = data.split(b"\n")
+        at = draw(st.integers(0, max(0, len(lines) - 1)))
+        match draw(st.sampled_from(["bytes", "cut", "drop", "double", "swap", "again"])):
+            case "bytes":
+                place = draw(st.integers(0, len(data)))
+                new = draw(st.binary(max_size=5) | st.sampled_from([b",", b"9", b".", b"-", b'"']))
+                data = data[:place] + new + data[place + draw(st.integers(0, 4)) :]
+            case "cut":
+                data = data[: draw(st.integers(0, len(data)))]
+            case "drop":
+                data = b"\n".join(lines[:at] + lines[at + 1 :])
+            case "double":
+                data = b"\n".join(lines[: at + 1] + lines[at:])
+            case "swap":
+                data = b"\n".join([*lines[at:], *lines[:at]])
+            case "again":
+                data += draw(st.sampled_from(RECORDED))[1].read_bytes()
+    return form, data
+
+
+@settings(max_examples=300, deadline=None)
+@given(mutated())
+def test_a_mutated_report_gives_sound_numbers_or_a_format_error(
+    given_: tuple[Format, bytes],
+) -> None:
+    form, data = given_
+    form.recognises(data[:65536], "x")
+    try:
+        found = form.read(data, "f")
+    except FormatError:
+        return
+    assert found
+    for each in found:
+        for m in each.measurements:
+            assert math.isfinite(m.value)
+            assert m.value >= 0
+            assert m.unit == metric(m.metric).unit
