@@ -134,6 +134,13 @@ def test_what_is_damaged_is_an_error_with_its_place(old: str, new: str, said: st
         iostat(TEXT.replace(old, new, 1))
 
 
+def test_columns_of_the_cpus_that_change_are_an_error() -> None:
+    cpu = "avg-cpu:  %user %system\n 1.00 2.00\n\n"
+    text = BANNER + cpu + HEAD + FIRST + "\n" + cpu + HEAD + SECOND + "\n"
+    with pytest.raises(FormatError, match="line 16: other columns than in line 10"):
+        iostat(text + cpu.replace("%user", "%uses") + HEAD + THIRD)
+
+
 @st.composite
 def mutated(draw: st.DrawFn) -> tuple[Format, bytes]:
     form, path = draw(st.sampled_from(RECORDED))

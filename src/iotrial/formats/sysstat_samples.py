@@ -146,6 +146,10 @@ def recordings(
 
 def _means(samples: Sequence[Sample], missing: int, raw: str) -> Iterator[Measurement]:
     columns = [name for name in samples[0].values if name in COLUMNS]
+    for sample in samples:
+        if list(sample.values) != list(samples[0].values):
+            what = f"{raw}: line {sample.line}: other columns than in line {samples[0].line}"
+            raise FormatError(what, advice="Take the whole output of one execution.")
     taken: set[str] = set()
     for name in columns:
         wanted, scale = COLUMNS[name]
