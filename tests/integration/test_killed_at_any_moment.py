@@ -139,7 +139,11 @@ def test_after_any_of_fifty_kills_and_a_restore_everything_reads_as_before(
             stderr=subprocess.DEVNULL,
             cwd=tmp_path,
         )
-        time.sleep(moments.uniform(0.2, LATEST))
+        if kill % 2:  # at any moment; and, however slow the machine is, while something is held
+            deadline = time.monotonic() + 60
+            while queue_files(loop_device) == before and time.monotonic() < deadline:
+                time.sleep(0.02)
+        time.sleep(moments.uniform(0.0 if kill % 2 else 0.2, LATEST / 2 if kill % 2 else LATEST))
         kill_with_guard(process, state)
         changed += queue_files(loop_device) != before
         restored = subprocess.run(

@@ -316,7 +316,7 @@ def test_an_agent_that_is_killed_frees_the_lock_and_its_guard_fires(
     assert "done" not in note.read_text(), "it must not believe that all was given back"
     with SSHHost(box.where, name="box") as again, again.lock(LOCK):
         assert [name for name in again.list("/run/iotrial") if name.startswith("agent-")] == [
-            f"agent-{again._connection.pid}"
+            f"agent-{int(holder(again).split()[1])}"
         ], "what the killed one left is gone"
 
 
