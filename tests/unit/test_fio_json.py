@@ -214,7 +214,8 @@ def test_short_ios_are_doubted() -> None:
 def test_jobs_that_did_not_run_together_are_doubted() -> None:
     def halve(job: dict[str, Any]) -> None:
         read = job["read"]
-        read.update(runtime=read["runtime"] * 2, iops=read["iops"] / 2)
+        halves = {key: read[key] / 2 for key in ("iops", "bw", "bw_bytes")}
+        read.update(runtime=read["runtime"] * 2, **halves)
 
     assert doubts(changed("two-jobs", halve)) == {"uneven": False}
 
@@ -245,7 +246,8 @@ def as_fio2(document: dict[str, Any]) -> dict[str, Any]:
                 latency = record.pop(f"{stage}_ns")
                 for field in ("N", "bins"):
                     latency.pop(field, None)
-                latency["mean"] /= 1000
+                for field in ("min", "max", "mean"):
+                    latency[field] /= 1000
                 listed = latency.get("percentile", {})
                 latency["percentile"] = {p: v // 1000 for p, v in listed.items()}
                 record[stage] = latency

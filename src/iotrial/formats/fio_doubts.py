@@ -83,6 +83,12 @@ def _direction(each: Direction, label: str) -> Iterator[Doubt]:
     if abs(each.iops - counted) > slack:
         what = f"job {label}: {each.iops:.0f} {each.operation} IOPS, but {counted:.0f} by its count"
         yield Doubt("inconsistent", what, "do not use these numbers before you know why")
+    moved = each.bytes / each.seconds
+    if abs(each.bw - moved) > moved * (_APART + 0.001 / each.seconds) + 1024:
+        what = (
+            f"job {label}: {each.bw:.0f} bytes/s of {each.operation}s, but {moved:.0f} by its count"
+        )
+        yield Doubt("inconsistent", what, "do not use these numbers before you know why")
 
 
 def _in_concert(jobs: Sequence[Job]) -> Iterator[Doubt]:

@@ -27,7 +27,15 @@ _LARGEST = 2.0**64  # fio's counters have 64 bits: more is not a number fio wrot
 
 # The last bin of fio's histogram.  A latency beyond it is counted in it, so a percentile there
 # only says "at least this": 29 groups of 64 bins in ns (fio 3), 19 groups in µs (fio 2).
-LAST_BIN = {1e-9: 17_112_760_320, 1e-6: 16_711_680}
+# The terse output of fio 3 is in µs too; its bins are those of fio 3.
+_LAST_NS, _LAST_US = 17_112_760_320, 16_711_680
+
+
+def censored(value: int, tick: float) -> bool:
+    """Whether a percentile of ``value`` ticks only says "at least this"."""
+    if tick == 1e-9:  # noqa: PLR2004
+        return value >= _LAST_NS
+    return value == _LAST_US or value >= _LAST_NS // 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +121,38 @@ def _count(record: Mapping[str, Any], key: str, where: str) -> int | None:
 
 
 def _histogram(raw: object, where: str) -> dict[int, int]:
-    """Bin value → count.  Names among the bins (json+ of fio 2) mean indices, not values: such
-    a histogram is left out rather than guessed at."""
+    """Bin value → count.  Other names among the bins, or other sizes than known: the histogram
+    is left out rather than guessed at."""
     bins: dict[int, int] = {}
+    indexed = "FIO_IO_U_PLAT_BITS" in mapping(raw, where)
     for key, count in mapping(raw, where).items():
+        if indexed and key in _OF_INDEXED:
+            if count != _OF_INDEXED[key]:
+                return {}
+            continue
         if not (key.isascii() and key.isdigit()):
             return {}
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= _LARGEST:
             raise FormatError(f"{where}.{key[:40]} is not a number of I/Os")
         if len(key) > 20:  # noqa: PLR2004 (digits of 2^64)
             raise FormatError(f"{where}.{key[:40]} is outside what fio can count")
-        bins[int(key)] = count
+        if count or not indexed:
+            bins[_middle(int(key)) if indexed else int(key)] = count
     return bins
+
+
+# What the json+ of fio 2.6 … 2.16 says of bins that it names by number, not by value.
+_OF_INDEXED = {"FIO_IO_U_PLAT_BITS": 6, "FIO_IO_U_PLAT_VAL": 64, "FIO_IO_U_PLAT_NR": 1216}
+
+
+def _middle(index: int) -> int:
+    """The value of bin ``index`` as fio computes it (stat.c, plat_idx_to_val): 64 bins to a
+    power of two, each named by its middle."""
+    bits, values = _OF_INDEXED["FIO_IO_U_PLAT_BITS"], _OF_INDEXED["FIO_IO_U_PLAT_VAL"]
+    if index < 2 * values or index >= _OF_INDEXED["FIO_IO_U_PLAT_NR"]:
+        return index
+    shift = (index >> bits) - 1
+    return (1 << (shift + bits)) + int((index % values + 0.5) * (1 << shift))
 
 
 def _listed(raw: object, where: str) -> dict[float, int]:
@@ -132,6 +160,8 @@ def _listed(raw: object, where: str) -> dict[float, int]:
     found: dict[float, int] = {}
     for p in PERCENTILES:
         value = _count(record, f"{p:.6f}", where)
+        if value is None:  # fio 2.0
+            value = _count(record, f"{p:.2f}", where)
         if value is not None:
             found[p] = value
     return found
@@ -150,6 +180,9 @@ def _latency(record: Mapping[str, Any], stage: str, ios: int, where: str) -> Lat
         count = ios if mean else 0
     if mean is None or not count:
         return None
+    least, most = _number(raw, "min", at), _number(raw, "max", at)
+    if least is not None and most is not None and not least - 1 <= mean <= most + 1:
+        raise FormatError(f"{at}: mean {mean:g} does not lie between {least:g} and {most:g}")
     bins = _histogram(raw.get("bins", {}), f"{at}.bins")
     listed = _listed(raw.get("percentile", {}), f"{at}.percentile")
     return Latency(count, mean * tick, tick, bins, listed)
