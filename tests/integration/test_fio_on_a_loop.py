@@ -152,3 +152,62 @@ def test_a_device_that_is_gone_is_not_replaced_by_a_file(tmp_path: Path) -> None
     done = execute(asked.argv, tmp_path)
     assert done.returncode != 0
     assert not gone.exists()
+
+
+STAGES = """\
+[global]
+ioengine=libaio
+direct=1
+iodepth=4
+numjobs=2
+filename=/dev/mapper/not-here
+filename=/dev/mapper/nor-here
+runtime=1
+time_based
+write_bw_log=stage
+log_avg_msec=250
+[in-order]
+wait_for_previous
+rw=read
+bs=8K
+[mixed]
+wait_for_previous
+rw=randrw
+rwmixread=70
+bs=8K
+norandommap
+[mixed]
+wait_for_previous
+rw=randrw
+rwmixread=40
+bs=8K
+norandommap
+"""
+
+
+def test_a_job_file_of_stages_runs_on_the_target_with_its_logs_beside_it(
+    device: str, tmp_path: Path
+) -> None:
+    workload = Workload("stages", "fio", (("filename", "target"),), STAGES)
+    assert FIO.check(workload, {}) == []
+    asked = FIO.command(workload, Aimed(device, "device"), {})
+    for name, content in asked.files:
+        (tmp_path / name).write_bytes(content)
+    before = sectors(device)
+    assert execute(asked.argv, tmp_path).returncode == 0
+    after = sectors(device)
+    parsed = FIO.parse(tmp_path)
+    assert "one-after-another" in {each.check for each in parsed.doubts}
+    found = values(parsed)
+    for operation, at in (("read", 0), ("write", 1)):
+        assert found[f"{operation}.bytes"] == pytest.approx(after[at] - before[at], rel=0.05)
+    assert len(list(tmp_path.glob("stage_bw.*.log"))) == 6
+    runs = fio_json.FORMAT.read((tmp_path / "fio.json").read_bytes(), "fio.json")
+    assert [(r.workload, dict(r.treatment).get("rwmixread", "")) for r in runs] == [
+        ("read", ""), ("randrw", "70"), ("randrw", "40"),
+    ]  # fmt: skip
+    shares = [
+        m["read.bytes"] / (m["read.bytes"] + m.get("write.bytes", 0.0))
+        for m in ({e.metric: e.value for e in r.measurements if e.job == "all"} for r in runs)
+    ]
+    assert shares == pytest.approx([1.0, 0.7, 0.4], abs=0.03)

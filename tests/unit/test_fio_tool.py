@@ -323,3 +323,49 @@ def test_binary_sizes_mean_what_they_say(option: str, said: str, passed: str) ->
     workload = Workload("w", "fio", (("rw", "randread"), ("runtime", "1s"), (option, said)))
     argv = TOOL.command(workload, Aimed("/dev/loop9", "device", 2**26), {"cpus": 2}).argv
     assert f"--{option}={passed}" in argv
+
+
+LUNS = """\
+; sixteen devices that are not here
+[global]
+ioengine=libaio
+filename=/dev/mapper/one
+filename = /dev/mapper/two
+#filename=/dev/mapper/three
+[first]
+wait_for_previous
+rw=read
+runtime=10
+time_based
+[mixed]
+wait_for_previous
+rw=randrw
+rwmixread=70
+runtime=20
+time_based
+[mixed]
+wait_for_previous
+rw=randrw
+rwmixread=40
+runtime=20
+time_based
+"""
+
+
+def test_the_target_may_stand_in_for_the_devices_of_a_job_file() -> None:
+    assert TOOL.reach(job(LUNS)).paths == ("/dev/mapper/one", "/dev/mapper/two")
+    workload = job(LUNS, filename="target")
+    assert complaints(workload) == {}
+    assert TOOL.reach(workload) == Reach(reads=True, writes=True)
+    asked = TOOL.command(workload, DEVICE, FACTS)
+    assert "--filename=/dev/loop7" in asked.argv
+    ((name, content),) = asked.files
+    gone = {"filename=/dev/mapper/one", "filename = /dev/mapper/two"}
+    assert name == "job.fio"
+    assert content.decode().splitlines() == [x for x in LUNS.splitlines() if x not in gone]
+    assert TOOL.seconds(workload, DEVICE) == pytest.approx(50.35)
+
+
+def test_a_file_name_in_the_options_is_refused_without_a_job_file_or_with_another_word() -> None:
+    assert "filename" in complaints(load(rw="read", filename="target"))
+    assert "filename" in complaints(job(LUNS, filename="/dev/sda"))

@@ -21,12 +21,15 @@ from iotrial.errors import FormatError
 
 MARK = '"fio version"'
 AGAIN = "repeat the trial: fio did not end by itself, or the disk with the results is full"
-_OPEN = re.compile(rf"(?:^[ \t]*|(?<=[}}\]])[\s,]*)[\[{{]|\{{(?=\s*{MARK})", re.MULTILINE)
+_OPEN = re.compile(
+    rf'(?:^[ \t]*|(?<=[}}\]])[\s,]*)(?:\{{(?=\s*")|\[(?=\s*\{{))|\{{(?=\s*{MARK})', re.MULTILINE
+)
 # printf("%f") of 0/0: bare nan, which no JSON parser takes.  NaN of the same length is taken.
 _BARE_NAN = re.compile(r"-?(?:nan|inf)\b")
 _NAN = re.compile(r"(?<=[:\s])-?(?:nan|inf)(?=\s*[,}\]])")
 _DEEPEST = 6  # objects and arrays around a report; others wrap it once or twice
-_WORK = 4  # times the text's length: what may be spent on documents that do not decode
+_TRIES = 2000  # documents that do not decode, after which the rest is not looked at
+_GLANCE = 4096  # characters in which most of those show that they are none
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +62,24 @@ def reports(text: str, raw: str) -> tuple[tuple[Report, ...], tuple[Torn, ...]]:
     whole: list[Report] = []
     torn: list[Torn] = []
     first: Torn | None = None
-    lines, documents, place, told, spent = _Lines(text), False, 0, 0, 0
+    lines, documents, place, told, failed = _Lines(text), False, 0, 0, 0
     healed, decodable = False, text
-    while spent <= _WORK * len(text) + 2**20 and (match := _OPEN.search(text, place)) is not None:
+    while failed < _TRIES and (match := _OPEN.search(text, place)) is not None:
         start = match.end() - 1
         try:
             value, end, repeated = _decode(decodable, start)
         except (ValueError, RecursionError) as error:
-            at = getattr(error, "pos", start)
+            at = _place(error, start)
             if not healed and _BARE_NAN.match(text, at):
                 healed, decodable = True, _NAN.sub(lambda found: "NaN".rjust(len(found[0])), text)
                 continue
             broken = Torn(getattr(error, "msg", "nested too deeply"), at, lines(at), len(whole))
             first = first or broken
             ours = text.find(MARK, start, at) >= 0
-            if ours or (text[start] == "{" and not text[at:].strip()):
+            inner = bool(torn) and torn[-1].after == len(whole)
+            if ours or (text[start] == "{" and not inner and not text[at:].strip()):
                 torn.append(broken)
-            spent += at - start + 1
+            failed += 1 + _TRIES * (at - start) // (4 * len(text))
             place = start + 1
             continue
         documents, place = True, end
@@ -135,8 +139,32 @@ def _decode(text: str, start: int) -> tuple[object, int, frozenset[str]]:
             repeated.update(_contradictions(pairs))
         return record
 
-    value, end = json.JSONDecoder(object_pairs_hook=unique, strict=False).raw_decode(text, start)
+    decoder = json.JSONDecoder(object_pairs_hook=unique, strict=False)
+    glance = text[start : start + _GLANCE]
+    try:  # an error counts all lines before it: of a whole file, for each bracket in a log
+        value, end = decoder.raw_decode(glance)
+    except json.JSONDecodeError as error:
+        if error.pos < _GLANCE // 2 and len(glance) == _GLANCE:
+            raise _Broken(error.msg, start + error.pos) from None
+    else:
+        return value, start + end, frozenset(repeated)
+    repeated.clear()
+    value, end = decoder.raw_decode(text, start)
     return value, end, frozenset(repeated)
+
+
+class _Broken(ValueError):
+    """As json.JSONDecodeError, without counting lines: ``msg`` and ``pos``."""
+
+    def __init__(self, msg: str, pos: int) -> None:
+        super().__init__(msg)
+        self.msg, self.pos = msg, pos
+
+
+def _place(error: ValueError | RecursionError, start: int) -> int:
+    """The character at which a document breaks."""
+    at = getattr(error, "pos", start)
+    return at if isinstance(at, int) else start
 
 
 def _contradictions(pairs: Sequence[tuple[str, Any]]) -> Iterator[str]:

@@ -74,6 +74,16 @@ def parse(text: str, raw: str = "job file") -> JobFile:
     return JobFile(sections, tuple(includes))
 
 
+def without(text: str, options: frozenset[str]) -> str:
+    """The job file without these options, whatever their value; every other line as it was."""
+    kept = [
+        line
+        for line in text.splitlines(keepends=True)
+        if _without_comment(line).partition("=")[0].strip() not in options
+    ]
+    return "".join(kept)
+
+
 def _without_comment(line: str) -> str:
     for mark in ";#":
         line = line.partition(mark)[0]

@@ -51,10 +51,12 @@ _WHOLE = re.compile(r"\d{1,20}")
 _REAL = re.compile(r"\d{1,20}\.\d{6}")
 _MAYBE = re.compile(r"\d{1,20}\.\d{6}|-?(?:nan|inf)")  # a deviation of too few
 _SHARE = re.compile(r"(?:\d{1,20}\.\d{1,6}|-?(?:nan|inf))%")
+_DEPTH = re.compile(r"\d{1,5}\.\d%")
+_TIME = re.compile(r"\d{1,5}\.\d\d%|-?nan%")  # nan where there was no I/O
 _RANK = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)%=(\d{1,20})")
 _KIB = 1024
 _AGAIN = "take the line as fio wrote it: something was cut off or edited"
-_PERCENTILES, _CPU, _DEPTHS, _LATENCIES, _DISK = 20, 5, 7, 22, 9
+_PERCENTILES, _DEPTHS, _LATENCIES, _DISK = 20, 7, 22, 9
 _ABOVE = 1.01  # a percentile is the middle of its bin, at most 0.8 % above the largest latency
 
 
@@ -137,8 +139,12 @@ def line(text: str, head: re.Match[str], number: int, raw: str) -> Line:
     usr, system = (float(fields.take(_SHARE, "CPU")[:-1]) for _ in range(2))
     for what in ("context switches", "major faults", "minor faults"):
         fields.whole(what)
-    for what in ("share of a depth",) * _DEPTHS + ("share of a latency",) * _LATENCIES:
-        fields.take(_SHARE, what)
+    for _ in range(_DEPTHS):
+        fields.take(_DEPTH, "share of a depth")
+    for _ in range(_LATENCIES):
+        fields.take(_TIME, "share of a latency")
+    if _TIME.fullmatch(fields.peek()):
+        raise fields.fail("there is a share of a latency too many")
     directions = tuple(_direction(each) for each in blocks if each.size or each.iops)
     job = Job(
         label=head["name"],

@@ -11,13 +11,15 @@ A job file is passed unchanged and gets none of these.  How fio 3.33 combines it
 line: options there are ``[global]`` ones, wherever they stand; a section or ``[global]`` of the
 file overrides them; but ``filename`` accumulates, so a target on the command line would be loaded
 *beside* the files a section names.  Therefore the target is passed only to a job file in which no
-section names a file or directory, and an option the file sets too is an error.
+section names a file or directory, and an option the file sets too is an error.  With
+``filename = "target"`` in the study the target stands in for all names in the job file.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
@@ -26,7 +28,7 @@ from iotrial.formats.fio_jobfile import Section, escaped
 from iotrial.model.tool import Aimed, Load, Parsed, Reach
 from iotrial.model.workload import Workload
 from iotrial.tools import fio_rules as rules
-from iotrial.tools.fio_check import problems, sections
+from iotrial.tools.fio_check import jobfile, passed, problems, sections
 from iotrial.tools.fio_options import resolved
 from iotrial.tools.fio_reach import reach_of
 
@@ -59,13 +61,13 @@ class Fio:
         without a size."""
         for option, problem in problems(workload, facts):
             raise UsageError(f"workload {workload.name}: {option}: {problem}")
-        said = dict(resolved(workload, facts))
+        said = dict(resolved(replace(workload, options=passed(workload)), facts))
         if said.get("ioengine") == "auto" or not ("ioengine" in said or workload.jobfile):
             said["ioengine"] = "io_uring" if facts.get("io_uring") else "libaio"
         if workload.jobfile:
             named = any(map(_names_files, sections(workload)))
             words = {**({} if named else _target(aimed)), **said}
-            job = (("job.fio", workload.jobfile.encode()),)
+            job = (("job.fio", jobfile(workload).encode()),)
             return Load((*_COMMON, *_spelled(words), "job.fio"), job)
         words = {"name": workload.name, **_target(aimed), **_sized(said, aimed), **said}
         return Load((*_COMMON, *_spelled({**words, **_defaults(said)})))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from iotrial.errors import IotrialError, UsageError
 from iotrial.formats import fio_jobfile
 from iotrial.formats.fio_jobfile import Section
-from iotrial.model.workload import Workload
+from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import fio_rules as rules
 from iotrial.tools.fio_options import value_text
 
@@ -36,10 +36,10 @@ def sections(workload: Workload) -> tuple[Section, ...]:
     Raises UsageError for a job file whose content is not all in the study.
     """
     table = rules.option_table()
-    own = tuple((table.canonical(n), _plain(v)) for n, v in workload.options)
+    own = tuple((table.canonical(n), _plain(v)) for n, v in passed(workload))
     if not workload.jobfile:
         return (Section(workload.name, own),)
-    file = fio_jobfile.parse(workload.jobfile, f"job file of {workload.name}")
+    file = fio_jobfile.parse(jobfile(workload), f"job file of {workload.name}")
     if file.includes:
         advice = f"put the content of {file.includes[0]} in its place"
         raise UsageError("a job file with include cannot be known beforehand", advice=advice)
@@ -49,6 +49,24 @@ def sections(workload: Workload) -> tuple[Section, ...]:
     )
 
 
+def replaces(workload: Workload) -> bool:
+    """Whether the target stands in for every file and device that the job file names."""
+    return bool(workload.jobfile) and ("filename", rules.TARGET) in workload.options
+
+
+def passed(workload: Workload) -> tuple[tuple[str, OptionValue], ...]:
+    """The study's options that fio is to see."""
+    given = workload.options
+    return tuple(o for o in given if o[0] != "filename") if replaces(workload) else given
+
+
+def jobfile(workload: Workload) -> str:
+    """The job file as fio gets it: unchanged, but for the names that the target stands in for."""
+    if not replaces(workload):
+        return workload.jobfile
+    return fio_jobfile.without(workload.jobfile, rules.NAMES_FILES)
+
+
 def _plain(value: object) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
@@ -56,7 +74,7 @@ def _plain(value: object) -> str:
 def _options(workload: Workload, facts: Mapping[str, float]) -> Iterator[Problem]:
     table = rules.option_table()
     seen: set[str] = set()
-    for name, value in workload.options:
+    for name, value in passed(workload):
         option = table.canonical(name)
         refusal = {**rules.REFUSED, **rules.REFUSED_IN_OPTIONS}.get(option, "")
         if option in seen:
@@ -86,13 +104,13 @@ def _unknown(name: str) -> str:
 
 def _jobfile(workload: Workload) -> Iterator[Problem]:
     try:
-        file = fio_jobfile.parse(workload.jobfile)
+        file = fio_jobfile.parse(jobfile(workload))
         known = sections(workload)
     except IotrialError as error:
         yield "jobfile", str(error).replace("\n ", ";")
         return
     table = rules.option_table()
-    own = {table.canonical(name): name for name, _ in workload.options}
+    own = {table.canonical(name): name for name, _ in passed(workload)}
     named = [bool(each.values("filename") or each.values("directory")) for each in known]
     if any(named) and not all(named):
         yield "jobfile", "some sections name files and some do not: let all do, or none"

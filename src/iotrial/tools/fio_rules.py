@@ -103,6 +103,10 @@ REFUSED: Mapping[str, str] = {
     "read_iolog": "a replayed log says itself what is written to: iotrial cannot check it",
     "verify_only": "it measures nothing",
 }
+TARGET = "target"
+"""filename = "target" beside a job file: the target in place of every name in it."""
+NAMES_FILES = frozenset({"filename", "directory", "opendir"})
+
 # Refused in a study's options only: there, targets and iotrial say it.
 REFUSED_IN_OPTIONS: Mapping[str, str] = {
     "filename": _TARGETS,
