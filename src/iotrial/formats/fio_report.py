@@ -27,15 +27,15 @@ _LARGEST = 2.0**64  # fio's counters have 64 bits: more is not a number fio wrot
 
 # The last bin of fio's histogram.  A latency beyond it is counted in it, so a percentile there
 # only says "at least this": 29 groups of 64 bins in ns (fio 3), 19 groups in µs (fio 2).
-# The terse output of fio 3 is in µs too; its bins are those of fio 3.
-_LAST_NS, _LAST_US = 17_112_760_320, 16_711_680
+LAST_BIN = {1e-9: 17_112_760_320, 1e-6: 16_711_680}
 
 
 def censored(value: int, tick: float) -> bool:
     """Whether a percentile of ``value`` ticks only says "at least this"."""
     if tick == 1e-9:  # noqa: PLR2004
-        return value >= _LAST_NS
-    return value == _LAST_US or value >= _LAST_NS // 1000
+        return value >= LAST_BIN[tick]
+    # The terse output of fio 3 is in µs too; its bins are those of fio 3.
+    return value == LAST_BIN[1e-6] or value >= LAST_BIN[1e-9] // 1000
 
 
 @dataclass(frozen=True, slots=True)
