@@ -427,7 +427,8 @@ def test_any_bytes_at_all_give_a_format_error(content: bytes) -> None:
 @pytest.mark.parametrize(
     "text",
     ["(groupid=" * 30000, "x: (g=0): rw=" * 30000, "| 1.00th=[ 1]," * 30000,
-     "Jobs: 1 [eta 1] " * 30000, "issued : total=" + "r=1/" * 30000, "read: IOPS=1, BW=" + "1" * 100000, "<a> " * 50000],
+     "Jobs: 1 [eta 1] " * 30000, "issued : total=" + "r=1/" * 30000,
+     "read: IOPS=1, BW=" + "1" * 100000, "<a> " * 50000],
 )  # fmt: skip
 def test_endless_lines_end(text: str) -> None:
     with pytest.raises(FormatError):
