@@ -224,8 +224,9 @@ def _sized(size: float, ios: int, sizes: Sizes, operation: str) -> Iterator[Doub
     if operation not in sizes.spans:
         return
     low, high = sizes.spans[operation]
-    # A last I/O at the end of a file may be shorter.
-    if low * (ios - 1) * 0.99 <= size <= high * ios * 1.01:
+    # A last I/O at the end of a file may be shorter, and fio counts those it issued: some of them
+    # may never have come back (1.3 % too few bytes were seen in runs of seconds at depth 64).
+    if low * (ios - 1) * 0.95 <= size <= high * ios * 1.01:
         return
     what = f"{size:.6g} bytes in {ios} {operation}s are {size / ios:.6g} each, not {low:g}"
     what += "" if low == high else f" to {high:g}"
