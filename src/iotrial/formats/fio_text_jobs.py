@@ -235,14 +235,21 @@ def _sized(size: float, ios: int, sizes: Sizes, operation: str) -> Iterator[Doub
 
 def _latency(part: Part, stage: str, ios: int, tick: float) -> Latency:
     took, table = part.took[stage], part.tables.get(stage)
-    listed = (
-        {}
-        if table is None
-        else {p: round(ticks * table.tick / tick) for p, ticks in table.listed.items()}
-    )
-    return Latency(ios, took.mean, tick, {}, {p: v for p, v in listed.items() if p in _WANTED})
+    listed = {} if table is None else table.listed
+    unit = 1.0 if table is None else table.tick
+    values = {p: _bin(ticks, unit, tick) for p, ticks in listed.items() if p in _WANTED}
+    return Latency(ios, took.mean, tick, {}, values)
 
 
+def _bin(ticks: int, unit: float, tick: float) -> int:
+    """The value of fio's histogram that was printed, rounded up to ``unit``.  The top one is known
+    exactly: what lies beyond it is counted in it."""
+    value = round(ticks * unit / tick)
+    top = _TOPS[tick]
+    return top if value - top in range(round(unit / tick)) else value
+
+
+_TOPS = {1e-6: 16_711_680, 1e-9: 17_112_760_320}
 _WANTED = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 _BIN = 1 / 32  # a bin of fio's histogram is 1/64 wide, and its middle is printed
 
