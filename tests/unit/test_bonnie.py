@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.formats.bonnie import FILES, IO, parse, runs
+from iotrial.formats import formats
+from iotrial.formats.bonnie import FILES, FORMAT, IO, Run, parse, runs
 from iotrial.model.measurement import metric
 from iotrial.model.tool import Aimed, Parsed
 from iotrial.model.workload import OptionValue, Workload
@@ -20,7 +21,8 @@ from iotrial.tools import tool
 from iotrial.tools.bonnie import TOOL
 
 DATA = Path(__file__).parent.parent / "data" / "bonnie"
-RECORDED = sorted(DATA.iterdir())
+RECORDED = sorted(path for path in DATA.iterdir() if path.suffix in (".csv", ".txt"))
+VERSIONS = sorted((DATA / "versions").glob("*.csv"))
 FACTS = {"cpus": 2.0, "memory": 2.0**33}
 FOLDER = Aimed("/mnt/x", "directory")
 FAST = "+++++,+++"
@@ -51,11 +53,16 @@ def table(version: str = "1.03e", io: str = WITHOUT_CHARACTERS, latency: str = "
 
 
 def values(parsed: Parsed) -> dict[str, float]:
-    return {each.metric: each.value for each in parsed.measurements}
+    return {each.metric: each.value for each in parsed.measurements if not each.censored}
 
 
 def read(text: str) -> dict[str, float]:
     return values(parse(text.encode(), "f"))
+
+
+def bounds(text: str) -> dict[str, float]:
+    found = parse(text.encode(), "f").measurements
+    return {each.metric: each.value for each in found if each.censored == "high"}
 
 
 def doubts(parsed: Parsed) -> dict[str, str]:
@@ -172,7 +179,7 @@ def test_latencies_of_a_table_stand_in_their_columns() -> None:
 def test_several_lines_are_several_runs() -> None:
     data = f"{OLD}\n{NEW}\n".encode()
     assert [(run.name, run.version, run.line) for run in runs(data, "f")] == [
-        ("box", "1.03", 1), ("box", "1.97", 2),
+        ("box", "", 1), ("box", "1.97", 2),
     ]  # fmt: skip
     with pytest.raises(FormatError, match=r"2 runs of bonnie\+\+ \(lines 1, 2\)"):
         parse(data, "f")
@@ -181,15 +188,19 @@ def test_several_lines_are_several_runs() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "neither CSV nor a table"),
-        ("a,b,c,d,e,f,g,h,i", "line 1: 9 fields"),
+        ("", "the file is empty"),
+        ("a,b,c,d,e,f,g,h,i", "neither CSV nor a table"),
+        (OLD[:-4], "line 1: 26 fields"),
+        (OLD.replace("1000M", ""), "without its size"),
+        (NEW.replace(",16,,,,,", ",,,,,,"), "without their number"),
+        (NEW.replace("box,4,", "box,x,"), "'x' is no count"),
         (OLD.replace("19929", "x"), r"create.seq.rate: 'x' is no number"),
         (OLD.replace("19929", "nan"), "is no number"),
         (OLD.replace("1000M", "1000X"), "'1000X' is no size"),
         (OLD.replace(",88,", ",,", 1), "putc CPU: '' is no number"),
         (OLD.replace(",100,88", ",+++++,88", 1), r"putc.bw: '\+\+\+\+\+' is no number"),
         (NEW.replace("11ms", "11"), "latency of write.bw: '11' is no time"),
-        (NEW.replace("1.97,1.97", "1.95,1.95"), "CSV format 1.95"),
+        (NEW.replace("1.97,1.97", "2.05,2.05"), "CSV format 2.05"),
         (NEW[:100], "format 1.97 has 48"),
         (table().partition("box")[0], "ends before its numbers"),
         (table(io="          162171  12 74414   6     229003   8   361.2   1"), "column 4"),
@@ -201,13 +212,154 @@ def test_what_is_not_whole_is_an_error_with_its_line(text: str, said: str) -> No
 
 
 def test_bytes_that_are_no_text_are_an_error() -> None:
-    with pytest.raises(FormatError, match=r"f: line 2: byte 3 is not text"):
-        parse(b"ab\n\xff", "f")
+    with pytest.raises(FormatError, match=r"f: line 2: byte 3 is NUL"):
+        parse(b"ab\n\0", "f")
+
+
+def numbers(run: Run) -> dict[str, tuple[float, str]]:
+    return {each.metric: (each.value, each.censored) for each in run.measurements}
+
+
+@pytest.mark.parametrize("path", VERSIONS, ids=lambda path: path.stem)
+def test_every_version_says_the_same_in_its_csv_and_in_its_tables(path: Path) -> None:
+    said = runs(path.read_bytes(), "f")
+    drawn = runs(path.with_suffix(".txt").read_bytes(), "f")
+    assert len(said) == len(drawn) == 3
+    for one, other in zip(said, drawn, strict=True):
+        assert other.version == path.stem
+        assert one.version in ("", path.stem)
+        exact, printed = numbers(one), numbers(other)
+        if path.stem == "2.00":  # rounded; its rates of files are not rates
+            exact = {name: exact[name] for name in printed}
+        assert set(printed) == set(exact)
+        for name, (value, censored) in printed.items():
+            assert censored == exact[name][1]
+            if censored and not one.version:  # a line without a version or a size may be of 1.00
+                assert exact[name][0] in (value, value / 2)
+                continue
+            rounded = 0.05 if path.stem == "2.00" else 1e-9
+            near = 0.5 if name == "seek.rate" else 0.0
+            assert value == pytest.approx(exact[name][0], rel=rounded, abs=near)
+
+
+@pytest.mark.parametrize("path", VERSIONS, ids=lambda path: path.stem)
+def test_tables_with_their_csv_are_the_same_runs_once(path: Path) -> None:
+    csv = path.read_bytes()
+    both = runs(
+        path.with_suffix(".txt").read_bytes() + b"\nWriting a byte at a time...\n" + csv, "f"
+    )
+    assert [numbers(run) for run in both] == [numbers(run) for run in runs(csv, "f")]
+
+
+def test_what_was_too_fast_is_at_least_the_amount_in_half_a_second() -> None:
+    fast = OLD.replace("200,27,300,8", f"{FAST},{FAST}").replace("496.2,1", FAST)
+    assert bounds(fast) == {
+        "write.bw": 1000 * 2**20 / 0.5,
+        "rewrite.bw": 1000 * 2**20 / 0.5,
+        "seek.rate": 8192 / 0.5,
+        **dict.fromkeys(FILES[1:], 16 * 1024 / 0.5),
+    }
+
+
+def test_in_1_00_too_fast_is_less_than_a_second_and_it_seeks_8000_times() -> None:
+    first = runs((DATA / "versions/1.00c.csv").read_bytes(), "f")[0]
+    assert numbers(first)["write.bw"] == (32 * 2**20, "high")
+    assert bounds(OLD.replace("1000M", "1000").replace("496.2,1", "+++++,7"))["seek.rate"] == 8000
+
+
+def test_nobody_knows_how_many_characters_1_97_moved() -> None:
+    (run,) = runs(NEW.replace("786,99", FAST).encode(), "f")
+    assert "putc.bw" in run.censored
+    assert "putc.bw" not in numbers(run)
+
+
+def test_1_98_says_how_often_it_sought() -> None:
+    fields = NEW.replace("548.4,17", FAST).split(",")
+    later = ",".join(["1.98", "2.00a", *fields[2:7], "100", "5", *fields[7:]])
+    assert bounds(later)["seek.rate"] == 200
+
+
+def test_sizes_that_32_bits_cannot_count_have_no_rates() -> None:
+    parsed = parse(NEW.replace(",4G,", ",3T,").encode(), "f")
+    assert not {"write.bw", "read.bw", "rewrite.bw"} & set(values(parsed))
+    assert values(parsed)["write.lat.max"] == pytest.approx(0.011)
+    assert "write.bw" in doubts(parsed)["overflow"]
+    assert read(OLD.replace("1000M", "3T"))["write.bw"] == 200 * 1024  # 1.03 counts in doubles
+
+
+def test_a_recording_says_of_which_machine_and_how_it_was_run() -> None:
+    text = f"prose, with a comma\n{OLD}\n> {NEW}\n"
+    assert formats()["bonnie++"] is FORMAT
+    assert FORMAT.recognises(text.encode(), "x") == 3
+    one, other = FORMAT.read(text.encode(), "f")
+    assert (one.tool, one.workload, one.name, one.version, one.line) == (
+        "bonnie++", "bonnie++", "box", "", 2,
+    )  # fmt: skip
+    assert one.treatment == (("size", "1000M"), ("files", "16"))
+    assert other.treatment == (("size", "4G"), ("files", "16"), ("concurrency", "4"))
+    shaped = FORMAT.read(OLD.replace("1000M", "4G:16k").replace(",16,", ",2:99:9/3,").encode(), "f")
+    assert shaped[0].treatment == (("size", "4G"), ("chunk", "16k"), ("files", "2:99:9/3"))
+
+
+def test_a_line_that_stands_there_twice_is_one_run() -> None:
+    (run,) = runs(f'{OLD}\n\n    $ echo "{OLD}" | bon_csv2txt\n'.encode(), "f")
+    assert {each.check for each in run.doubts} == {"censored", "copy"}
+
+
+@pytest.mark.parametrize("name", ['"box, two"', "box, two"])
+def test_a_name_may_have_a_comma(name: str) -> None:
+    assert [run.name.strip('"') for run in runs(OLD.replace("box", name).encode(), "f")] in (
+        ["box, two"], ["box,two"],
+    )  # fmt: skip
+    (run,) = runs(NEW.replace("box", name).encode(), "f")
+    assert numbers(run)["write.bw"] == (17094 * 1024, "")
+
+
+def test_a_table_of_several_machines_is_several_runs() -> None:
+    io = "one           1000M 34694  88 39045  27 19030   8 36912  68 63545  12 496.2   1\n"
+    more = "one              16 19929 100 +++++ +++ 32373  99 +++++ +++ +++++ +++ +++++ +++\n"
+    head, second = table().split("box             32G")[0], table().split("\n", 4)[4]
+    foot = "\n".join(second.splitlines()[:-1])
+    text = f"{head}{io}{io.replace('one', 'two')}{foot}\n{more}{more.replace('one', 'two')}"
+    found = runs(text.encode(), "f")
+    assert [run.name for run in found] == ["one", "two"]
+    assert all(numbers(run)["create.seq.rate"] == (19929, "") for run in found)
+    with pytest.raises(FormatError, match="2 runs with 1 runs of files"):
+        runs(f"{head}{io}{io}{foot}\n{more}".encode(), "f")
+
+
+def test_an_indented_table_is_read_by_its_columns_too() -> None:
+    quoted = "".join(f"> {line}\n" for line in table().splitlines())
+    assert read(quoted) == read(table())
+
+
+def test_a_table_and_the_line_below_it_must_agree() -> None:
+    row = f"box,32G,,,162171,12,74414,6,,,229003,8,361.2,1,16,81,0,{FAST},117,0,80,0,{FAST},115,0"
+    assert len(runs(f"{table()}{row}\n".encode(), "f")) == 1
+    with pytest.raises(FormatError, match=r"line 9: not the numbers of the table on line 1"):
+        runs(f"{table()}{row.replace('162171', '162117')}\n".encode(), "f")
+
+
+def test_bonnie_before_bonnie_is_read_too() -> None:
+    text = (
+        "              -------Sequential Output-------- ---Sequential Input-- --Random--\n"
+        "              -Per Char- --Block--- -Rewrite-- -Per Char- --Block--- --Seeks---\n"
+        "Machine    MB K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU K/sec %CPU  /sec %CPU\n"
+        "box       100  3392 95.1  5150 21.7  2081 17.7  3211 92.2  4994 21.2   75.2  4.6\n"
+    )
+    (one,) = FORMAT.read(text.encode(), "f")
+    assert (one.tool, one.name, one.treatment) == ("bonnie", "box", (("size", "100M"),))
+    found = {each.metric: each.value for each in one.measurements}
+    assert found["write.bw"] == 5150 * 1024
+    assert found["seek.cpu"] == pytest.approx(0.046)
 
 
 @st.composite
 def mutations(draw: st.DrawFn) -> bytes:
     texts = [path.read_bytes() for path in RECORDED]
+    texts += [
+        path.with_suffix(suffix).read_bytes() for path in VERSIONS for suffix in (".csv", ".txt")
+    ]
     texts += [text.encode() for text in (OLD, NEW, NO_LARGE_FILE, table())]
     data = bytearray(draw(st.sampled_from(texts)))
     for _ in range(draw(st.integers(1, 4))):
@@ -220,12 +372,14 @@ def mutations(draw: st.DrawFn) -> bytes:
 @settings(max_examples=200, deadline=None)
 @given(mutations())
 def test_a_mutated_output_gives_sound_numbers_or_a_format_error(data: bytes) -> None:
+    assert 0 <= FORMAT.recognises(data, "f") <= 3
     try:
-        parsed = parse(data, "f")
-    except FormatError:
+        found = FORMAT.read(data, "f")
+    except FormatError as error:
+        if not str(error).startswith("f: "):
+            pytest.fail(f"does not name the file: {error}")
         return
-    assert parsed.measurements or "censored" in doubts(parsed)
-    for each in parsed.measurements:
+    for each in (each for run in found for each in run.measurements):
         assert math.isfinite(each.value)
         assert each.value >= 0
         assert each.unit == metric(each.metric).unit

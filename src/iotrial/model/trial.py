@@ -69,8 +69,9 @@ class TrialRecord:
     source: str = ""
 
     def value(self, metric: str) -> float | None:
-        """The trial's own number for a metric: over all jobs, or None where it has none."""
+        """The trial's own number for a metric: over all jobs, or None where it has none.  A
+        censored one is a bound and no number: it must enter no mean and no ratio."""
         for measurement in self.measurements:
             if measurement.metric == metric and measurement.job == "all":
-                return measurement.value
+                return None if measurement.censored else measurement.value
         return None

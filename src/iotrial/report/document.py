@@ -98,7 +98,12 @@ def _trial(record: TrialRecord) -> dict[str, Any]:
         "command": list(record.command),
         "settings": [list(setting) for setting in record.before],
         "values": {
-            each.metric: {"value": each.value, "unit": each.unit, "raw": each.raw}
+            each.metric: {
+                "value": each.value,
+                "unit": each.unit,
+                "raw": each.raw,
+                **({"censored": each.censored} if each.censored else {}),
+            }
             for each in record.measurements
         },
     }

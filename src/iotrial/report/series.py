@@ -69,8 +69,8 @@ Numbers = Mapping[str, float]
 
 
 def numbers(record: TrialRecord) -> dict[str, float]:
-    """The trial's own numbers by metric, base units."""
-    return {m.metric: m.value for m in record.measurements if m.job == "all"}
+    """The trial's own numbers by metric, base units; bounds (censored) are none."""
+    return {m.metric: m.value for m in record.measurements if m.job == "all" and not m.censored}
 
 
 def series(results: Results, workload: str, metric: str) -> Series:

@@ -317,7 +317,7 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
 
 def _number(record: TrialRecord, name: str, unit: str, folder: str) -> Number:
     for found in record.measurements:
-        if found.metric == name and found.job == "all":
+        if found.metric == name and found.job == "all" and not found.censored:
             source, _ = _source(record.source)
             return Number(found.value, unit, _quoted(source) or _href(folder, found.raw))
     return Number(None, unit)

@@ -1,9 +1,9 @@
 """Which numbers count: one response per workload, metric, block and treatment.
 
 A trial counts when it is valid; of several valid attempts at one cell of a block the last does.
-Its response must be a positive, finite number, because effects are ratios: a trial without one
-is set aside and shows as a smaller n.  Everything is put in the study's order, so that nothing
-computed from it can depend on the order of the records.
+Its response must be a positive, finite number, because effects are ratios: a trial without one,
+or with a bound only (censored), is set aside and shows as a smaller n.  Everything is put in the
+study's order, so that nothing computed from it can depend on the order of the records.
 """
 
 from __future__ import annotations
