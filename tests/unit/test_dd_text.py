@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
-from iotrial.formats.dd import parse
+from iotrial.formats import formats
+from iotrial.formats.dd import FORMAT, parse
 from iotrial.formats.dd_operands import Asked, asked
 from iotrial.model.measurement import metric
 from iotrial.model.tool import Parsed
@@ -18,6 +20,7 @@ from iotrial.model.tool import Parsed
 DATA = Path(__file__).parent.parent / "data" / "dd"
 RECORDED = sorted(path.name for path in DATA.glob("*.txt"))
 GB = 1073741824
+UUTILS = "67108864 bytes (67 MB, 64 MiB) copied, 0.1 s, 945 MB/s"
 RECORDS = "1024+0 records in\n1024+0 records out\n"
 SPELLINGS = {
     "coreutils 9": f"{GB} bytes (1.1 GB, 1.0 GiB) copied, 2.5 s, 429 MB/s",
@@ -30,6 +33,14 @@ SPELLINGS = {
     "toybox": f"{GB} bytes (1.0 G) copied, 2.500 s, 409 M/s",
     "BSD": f"{GB} bytes transferred in 2.500000 secs (429496730 bytes/sec)",
     "coreutils 5": f"{GB} bytes transferred in 2.500000 seconds (429496730 bytes/sec)",
+}
+
+
+WORDS = {
+    language: (f"{received}\n{sent}", line.replace(str(GB), "{}"))
+    for language, received, sent, line in (
+        row.split("\t") for row in (DATA / "words.tsv").read_text().splitlines()[1:]
+    )
 }
 
 
@@ -61,10 +72,110 @@ def test_every_spelling_says_the_same(spelling: str) -> None:
     assert found.doubts == ()
 
 
+@pytest.mark.parametrize("language", WORDS)
+@pytest.mark.parametrize("quoted", ["{}", "> {}", "    # {}"])
+def test_words_are_of_any_language(language: str, quoted: str) -> None:
+    records, line = WORDS[language]
+    text = "\n".join(quoted.format(each) for each in (*records.split("\n"), line.format(GB)))
+    for encoding in ("utf-8", "utf-16"):
+        found = parse(text.encode(encoding), "dd.txt")
+        assert values(found) == {
+            "total.bytes": GB,
+            "total.seconds": 2.5,
+            "total.bw": GB / 2.5,
+            "total.iops": 1024 / 2.5,
+        }
+        assert found.doubts == ()
+
+
+def test_seconds_with_one_digit_are_read_by_the_rate() -> None:
+    found = read(f"64+0 records in\n64+0 records out\n{UUTILS}")
+    assert values(found)["total.bw"] == 945e6
+    assert values(found)["total.seconds"] == pytest.approx(67108864 / 945e6)
+
+
+def test_a_recording_says_how_dd_was_run() -> None:
+    runs = FORMAT.read(recorded("session.txt"), "session.txt")
+    assert formats()["dd"] is FORMAT
+    assert FORMAT.recognises(recorded("session.txt"), "") == 3
+    assert [(run.tool, run.workload, run.name, run.line) for run in runs] == [
+        ("dd", "write", "disk.img", 4),
+        ("dd", "read", "disk.img", 9),
+        ("dd", "read", "disk.img", 13),
+    ]
+    assert runs[1].treatment == (("bs", "1M"), ("count", "32"), ("iflag", "direct"))
+    assert {each.job for run in runs for each in run.measurements} == {"all"}
+    (alone,) = FORMAT.read(SPELLINGS["busybox"].encode(), "x")
+    assert (alone.workload, alone.name, alone.treatment) == ("dd", "", ())
+
+
+def test_a_copy_is_both_and_a_loop_is_many_runs() -> None:
+    report = f"{RECORDS}{SPELLINGS['coreutils 9']}\n\n"
+    loop = f"$ for i in 1 2; do dd if=/dev/sdx of=/tmp/y bs=1M; done\n{report}{report}"
+    both = FORMAT.read(f"{loop}$ ./other\n{report}".encode(), "f")
+    assert [run.workload for run in both] == ["both", "both", "both"]
+    lines = loop.replace("; ", "\n")
+    then = f"$ dd if=/dev/zero of=/tmp/y bs=1M\n{report}{report}"
+    assert [run.workload for run in FORMAT.read(f"{lines}{then}".encode(), "f")] == [
+        "both", "both", "write", "dd",
+    ]  # fmt: skip
+    once = f"$ dd if=/dev/sdx of=/tmp/y bs=1M\n{report}$ ./other\n{report}"
+    assert [run.workload for run in FORMAT.read(once.encode(), "f")] == ["both", "dd"]
+
+
+def test_progress_on_lines_of_its_own_is_no_run() -> None:
+    text = recorded("progress.txt").replace(b"\r", b"\n")
+    assert len(FORMAT.read(text, "f")) == 1
+    lines = "".join(f"{n * GB} bytes (1.1 GB, 1.0 GiB) copied, 2.5 s, 429 MB/s\n" for n in (1,))
+    grown = f"{2 * GB} bytes (2.1 GB, 2.0 GiB) copied, 5.01234 s, 428 MB/s\n"
+    assert len(FORMAT.read(f"{grown.replace('5.01234', '5.01233')}{grown}".encode(), "f")) == 2
+    assert len(FORMAT.read(lines.encode(), "f")) == 1
+
+
+def test_progress_that_looks_like_a_result_is_none_where_records_follow() -> None:
+    shown = (
+        "412090368 bytes (412 MB, 393 MiB) copied, 1.00039 s, 412 MB/s\n"
+        "502090368 bytes (502 MB, 479 MiB) copied, 1.20039 s, 418 MB/s\n"
+        "512+0 records in\n512+0 records out\n"
+        "536870912 bytes (537 MB, 512 MiB) copied, 1.31076 s, 410 MB/s\n"
+    )
+    (run,) = FORMAT.read(f"# dd if=x of=/dev/null bs=1M status=progress\n{shown}".encode(), "f")
+    assert (run.workload, run.seconds) == ("read", 1.31076)
+    assert "progress" in {each.check for each in run.doubts}
+
+
+def test_a_time_shorter_than_dd_itself_is_a_doubt() -> None:
+    report = f"{RECORDS}{SPELLINGS['coreutils 9']}\n\nreal\t0m{{}}s\nuser\t0m0.1s\nsys\t0m0.1s\n"
+    assert doubts(read(report.format("2.503"))) == {}
+    assert doubts(read(report.format("2.303"))) == {"time": True}
+
+
+def test_prose_with_numbers_is_no_report() -> None:
+    text = f"It has 1+1 disks\n{RECORDS}{SPELLINGS['coreutils 9']}\nand a RAID 0+1 too, 3 of them\n"
+    assert values(read(text)) == values(read(RECORDS + SPELLINGS["coreutils 9"]))
+
+
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_a_rate_that_is_not_bytes_by_seconds_is_a_doubt(spelling: str) -> None:
-    line = SPELLINGS[spelling].replace(str(GB), str(2 * GB), 1)
-    assert doubts(read(f"{RECORDS}{line}\n")) == {"rate": True}
+@pytest.mark.parametrize("changed", ["bytes", "seconds", "rate"])
+def test_numbers_of_one_line_that_do_not_fit_are_an_error(spelling: str, changed: str) -> None:
+    line = SPELLINGS[spelling]
+    if changed == "bytes":
+        line = line.replace(str(GB), str(2 * GB), 1)
+    elif changed == "seconds":
+        line = re.sub(r"2([.,])50*", r"2\g<1>75", line, count=1)
+    else:
+        line = re.sub(r"4(29|09)", r"5\g<1>", line, count=1)
+    with pytest.raises(FormatError, match=r"dd\.txt: line 3: .* by its seconds"):
+        read(f"{RECORDS}{line}\n")
+
+
+def test_sizes_in_parentheses_and_records_must_fit_the_bytes() -> None:
+    line = SPELLINGS["coreutils 9"]
+    for size, other in (("1.1 GB", "1.3 GB"), ("1.0 GiB", "1.2 GiB")):
+        with pytest.raises(FormatError, match=f"'{other}' is not {GB} bytes"):
+            read(RECORDS + line.replace(size, other))
+    with pytest.raises(FormatError, match=r"1023\+0 records cannot be 1073741824 bytes"):
+        read(RECORDS.replace("1024", "1023") + line)
 
 
 def test_the_last_line_alone_is_a_run_without_records() -> None:
@@ -133,6 +244,14 @@ def test_nothing_and_no_time_make_a_trial_invalid() -> None:
     assert values(read(quick)) == {"total.bytes": 512}
 
 
+@pytest.mark.parametrize("between", ["real 0m2.5s\n", "", "$ dd if=/dev/zero of=x\n"])
+def test_a_dd_that_gave_no_time_is_named_and_left_out(between: str) -> None:
+    found = read(f"{RECORDS}{between}{RECORDS}{SPELLINGS['coreutils 9']}")
+    assert {each.job for each in found.measurements} == {"all", "dd#1"}
+    words = {each.check: each.what for each in found.doubts}
+    assert words["no-time-given"] == "the dd that ends on line 2 gave no time, and was left out"
+
+
 def test_records_that_contradict_the_bytes_are_a_doubt() -> None:
     told = Asked(("read",), block=2**19)
     assert doubts(read(f"{RECORDS}{SPELLINGS['coreutils 9']}", told)) == {"records": True}
@@ -149,8 +268,8 @@ def test_records_that_contradict_the_bytes_are_a_doubt() -> None:
         f"1+0 records out\n1+0 records in\n{SPELLINGS['coreutils 9']}\n",
         f"{RECORDS}{SPELLINGS['coreutils 9'][:-4]}",
         f"{RECORDS}{SPELLINGS['coreutils 9'].replace('2.5 s', '2.5 ms')}",
-        f"{RECORDS}real 0m2.5s\n{SPELLINGS['coreutils 9']}",
-        f"{RECORDS}{RECORDS}{SPELLINGS['coreutils 9']}",
+        f"{RECORDS}{SPELLINGS['coreutils 9'].replace(',', ';')}",
+        f"{RECORDS}real 0m2.5s\nuser 0m2.5s\n",
         f"{RECORDS}{SPELLINGS['coreutils 9'].replace(str(GB), '9' * 22)}",
     ],
 )
@@ -171,7 +290,10 @@ def test_what_is_not_whole_is_refused_with_the_file(text: str) -> None:
     ],
 )
 def test_operands_say_what_was_asked(words: str, expected: Asked) -> None:
-    assert asked(words.split()) == expected
+    found = asked(words.split())
+    assert (found.operations, found.block, found.size, found.cached) == (
+        expected.operations, expected.block, expected.size, expected.cached,
+    )  # fmt: skip
 
 
 @given(data=st.data(), name=st.sampled_from(RECORDED))
@@ -191,6 +313,21 @@ def test_mutated_texts_give_measurements_or_a_format_error(data: st.DataObject, 
         assert math.isfinite(each.value)
         assert each.value >= 0
         assert each.unit == metric(each.metric).unit
+
+
+@given(data=st.data(), name=st.sampled_from([*SPELLINGS, *WORDS]))
+def test_one_changed_digit_is_seen_or_changes_little(data: st.DataObject, name: str) -> None:
+    records, line = WORDS.get(name, (RECORDS.rstrip(), SPELLINGS.get(name, "")))
+    text = f"{records}\n{line.format(GB)}"
+    digits = [at for at, char in enumerate(text) if char.isdigit()]
+    at = data.draw(st.sampled_from(digits))
+    piece = data.draw(st.sampled_from(["", *"0123456789", "00"]))
+    try:
+        found = read(f"{text[:at]}{piece}{text[at + 1 :]}")
+    except FormatError:
+        return
+    assert values(found)["total.bytes"] == pytest.approx(GB, rel=0.06)
+    assert values(found)["total.bw"] == pytest.approx(GB / 2.5, rel=0.06)
 
 
 @given(st.text())

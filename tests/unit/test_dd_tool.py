@@ -43,6 +43,23 @@ def test_writes_end_on_the_disk_and_make_no_device_files() -> None:
     )
 
 
+def test_both_copies_one_half_of_the_target_over_the_other() -> None:
+    assert command(FILE, rw="both", nonblock=True) == (
+        "dd if=/data/file of=/data/file bs=1048576 count=32 seek=32 iflag=direct,nonblock "
+        "oflag=direct,nonblock conv=notrunc,nocreat,fsync"
+    )
+    assert command(DISK, rw="both", size="8MiB", skip="1MiB", direct=False, fsync=False) == (
+        "dd if=/dev/sdx of=/dev/sdx bs=1048576 count=8 skip=1 seek=9 conv=notrunc,nocreat"
+    )
+    assert DD.reach(workload(rw="both")) == Reach(reads=True, writes=True)
+    with pytest.raises(UsageError, match="has no 83886080 bytes"):
+        command(FILE, rw="both", size="40MiB")
+    with pytest.raises(UsageError, match="over what is read"):
+        command(DISK, rw="both", size="8MiB", seek="4MiB")
+    with pytest.raises(UsageError, match="is a directory"):
+        command(Aimed("/data", "directory"), rw="both", size="1MiB")
+
+
 def test_a_directory_gets_a_file_to_write_and_none_to_read() -> None:
     folder = Aimed("/data", "directory")
     assert "of=/data/iotrial.dd" in command(folder, rw="write", size="1MiB")
@@ -61,7 +78,7 @@ def test_a_write_needs_a_size() -> None:
 @pytest.mark.parametrize(
     ("options", "option", "words"),
     [
-        ({"rw": "copy"}, "rw", "not read or write"),
+        ({"rw": "copy"}, "rw", "not read, write or both"),
         ({"count": 4}, "count", "say size"),
         ({"skp": 4}, "skp", "did you mean 'skip'"),
         ({"of": "/dev/sda"}, "of", "not an option"),

@@ -45,7 +45,7 @@ def rows(lines: Sequence[str], raw: str) -> Iterator[tuple[Row, str]]:
     for at, line in enumerate(lines, 1):
         if line.count(",") < _FEWEST:
             continue
-        text = _QUOTING.sub("", line).rstrip()
+        text = _QUOTING.sub("", line).rstrip(" \t\\`")
         if echoed := _ECHO.match(text):
             text = echoed[1].rstrip()
         if likely(text):

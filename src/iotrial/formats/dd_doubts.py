@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -16,24 +15,24 @@ _LONGER = "give it more to copy: a larger size"
 @dataclass(frozen=True, slots=True)
 class Run:
     """``line`` is that of its last report.  ``bytes`` and ``seconds`` are what dd counted (0 s:
-    no time); ``tick`` and ``rate_step`` what one more in the last printed digit of the seconds
-    and of the ``rate`` (bytes/s) is worth.  ``read`` and ``written`` are full and partial records.
-    ``earlier``: reports before the last."""
+    no time).  ``read`` and ``written`` are full and partial records.  ``progress``: it may be no
+    result but the progress of one; ``alone``: it has no records; ``begins``: there was another
+    line before it.  ``earlier``: reports before the last."""
 
     line: int
     bytes: int
     seconds: float
-    tick: float
-    rate: float
-    rate_step: float
     read: tuple[int, int]
     written: tuple[int, int]
     asked: Asked
+    progress: bool = False
+    alone: bool = False
+    begins: bool = False
     earlier: int = 0
 
     def after(self, last: Run) -> Run:
         """The same run as ``last``, further on."""
-        return replace(self, earlier=last.earlier + 1)
+        return replace(self, earlier=self.earlier + last.earlier + 1, asked=last.asked)
 
 
 def doubts_about(run: Run, label: str) -> Iterator[Doubt]:
@@ -64,24 +63,12 @@ def _time(run: Run, label: str) -> Iterator[Doubt]:
 
 
 def _numbers(run: Run, label: str) -> Iterator[Doubt]:
-    """dd's own numbers against each other, as far as their digits go."""
-    advice = "one of the numbers was changed after dd wrote it: take the original"
-    if math.isfinite(run.rate_step) and run.seconds and not _agree(run):
-        found = run.bytes / run.seconds
-        what = f"{label}: dd says {run.rate:.4g} bytes/s, its bytes and seconds {found:.4g}"
-        yield Doubt("rate", what, advice, invalid=True)
+    """dd's numbers against what it was asked."""
     block, (full, partial) = run.asked.block, run.written
     # From bytes alone, or with records of another size, nothing follows.
     if block and full + partial and not full * block <= run.bytes <= (full + partial) * block:
         what = f"{label}: {full}+{partial} records of {block} bytes are not {run.bytes} bytes"
-        yield Doubt("records", what, advice, invalid=True)
-
-
-def _agree(run: Run) -> bool:
-    least = run.bytes / (run.seconds + run.tick) - run.rate_step
-    quickest = run.seconds - run.tick
-    most = run.bytes / quickest + run.rate_step if quickest > 0 else math.inf
-    return least * (1 - 1e-9) <= run.rate <= most * (1 + 1e-9)
+        yield Doubt("records", what, "is it the command of this run?", invalid=True)
 
 
 def _memory(operation: str, label: str) -> Doubt:

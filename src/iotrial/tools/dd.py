@@ -4,7 +4,9 @@ What iotrial adds unless the study says otherwise: ``direct = true``, as for fio
 for writes, so that the time ends when the data is on the disk (GNU dd 9.1 syncs before it takes
 the time).  ``conv=notrunc,nocreat`` always: a file keeps what lies beyond, and a device that is
 gone is not replaced by a file in /dev, which would measure memory; in a directory the file is
-made.  dd writes zeros: storage that compresses or deduplicates answers faster than it is.
+made.  ``rw = "both"`` copies within the target: what lies at ``skip`` (its beginning) to ``seek``
+(behind what is read), half of the target unless ``size`` says less.  dd writes zeros: storage that
+compresses or deduplicates answers faster than it is.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from iotrial.units import parse_bytes
 
 _OPTIONS = ("rw", "bs", "size", "direct", "nonblock", "fsync", "skip", "seek")
 _SWITCHES = frozenset({"direct", "nonblock", "fsync"})
-_ONLY = {"fsync": "write", "seek": "write", "skip": "read"}
+_ONLY = {"fsync": ("write", "both"), "seek": ("write", "both"), "skip": ("read", "both")}
 _OUTPUT = "stderr"
 _NAME = "iotrial.dd"
 _STARTUP = 0.05  # seconds
@@ -49,30 +51,30 @@ class Dd:
         return list(dict.fromkeys(_problems(workload)))
 
     def reach(self, workload: Workload) -> Reach:
-        writes = workload.option("rw", "read") != "read"
-        return Reach(reads=not writes, writes=writes)
+        rw = workload.option("rw", "read")
+        return Reach(reads=rw != "write", writes=rw != "read")
 
     def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem :meth:`check` finds, for reads in a directory,
-        and where nothing says how much to write."""
+        where nothing says how much to write, and where a copy does not fit."""
         for option, problem in self.check(workload, facts):
             raise UsageError(f"workload {workload.name}: {option}: {problem}")
-        writes = workload.option("rw", "read") == "write"
+        rw = workload.option("rw", "read")
+        reads, writes = rw != "write", rw != "read"
         block, size = _size(workload, "bs", "1MiB"), _wanted(workload, aimed)
         flags = [name for name in ("direct", "nonblock") if _on(workload, name)]
-        where = _path(aimed, writes=writes)
-        words = ["if=/dev/zero", f"of={where}"] if writes else [f"if={where}", "of=/dev/null"]
+        where = _path(aimed, reads=reads)
+        words = [f"if={where if reads else '/dev/zero'}", f"of={where if writes else '/dev/null'}"]
         words.append(f"bs={block}")
         if size:
             words.append(f"count={_blocks(size, block, aimed)}")
         elif writes:
             advice = 'say how much to write, such as size = "1GiB"'
             raise UsageError(f"dd needs a size to write to {aimed.path}", advice=advice)
-        skipped = "seek" if writes else "skip"
-        if workload.option(skipped):
-            words.append(f"{skipped}={_size(workload, skipped, '0') // block}")
-        if flags:
-            words.append(f"{'oflag' if writes else 'iflag'}={','.join(flags)}")
+        offsets = {"skip": _size(workload, "skip", "0"), "seek": _behind(workload, size, aimed)}
+        words += [f"{name}={offset // block}" for name, offset in offsets.items() if offset]
+        for does, flag in ((reads, "iflag"), (writes, "oflag")):
+            words += [f"{flag}={','.join(flags)}"] * bool(does and flags)
         if writes:
             kept = ["notrunc"] if aimed.kind == "directory" else ["notrunc", "nocreat"]
             words.append(f"conv={','.join([*kept, *['fsync'] * _on(workload, 'fsync')])}")
@@ -117,8 +119,8 @@ def _problems(workload: Workload) -> Iterator[tuple[str, str]]:
     if workload.jobfile:
         yield "jobfile", "dd has no job files: write options"
     rw = workload.option("rw", "read")
-    if rw not in ("read", "write"):
-        yield "rw", f"{rw!r} is not read or write"
+    if rw not in ("read", "write", "both"):
+        yield "rw", f"{rw!r} is not read, write or both"
     for name, value in workload.options:
         if name == "count":
             yield name, "say size, in bytes: the count follows from it and bs"
@@ -126,8 +128,8 @@ def _problems(workload: Workload) -> Iterator[tuple[str, str]]:
             near = difflib.get_close_matches(name, _OPTIONS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_OPTIONS)}"
             yield name, f"not an option of dd in iotrial; {hint}"
-        elif name in _ONLY and rw != _ONLY[name] and value is not False:
-            yield name, f"it is for rw = {_ONLY[name]}"
+        elif name in _ONLY and rw not in _ONLY[name] and value is not False:
+            yield name, f"it is for rw = {' or '.join(_ONLY[name])}"
         elif name in _SWITCHES and value not in (True, False):
             yield name, f"{value!r} is not true or false"
         elif name not in _SWITCHES and name != "rw":
@@ -173,7 +175,25 @@ def _wanted(workload: Workload, aimed: Aimed) -> int:
     if workload.option("size"):
         return _size(workload, "size", "0")
     away = _size(workload, "skip", "0") + _size(workload, "seek", "0")
-    return max(0, aimed.size - away)
+    left = max(0, aimed.size - away)
+    block = _size(workload, "bs", "1MiB")
+    return left // 2 // block * block if workload.option("rw", "read") == "both" else left
+
+
+def _behind(workload: Workload, size: int, aimed: Aimed) -> int:
+    """Where to write.  A copy is written behind what it is of, and must fit there.
+
+    Raises UsageError where it does not, or would be written over what is read."""
+    if workload.option("rw", "read") != "both":
+        return _size(workload, "seek", "0")
+    begin = _size(workload, "skip", "0")
+    at = _size(workload, "seek", str(begin + size))
+    if aimed.size and max(begin, at) + size > aimed.size:
+        advice = "take a smaller size: a copy needs room for what it reads and what it writes"
+        raise UsageError(f"{aimed.path} has no {max(begin, at) + size} bytes", advice=advice)
+    if abs(at - begin) < size:
+        raise UsageError(f"seek = {at}: the copy would be written over what is read")
+    return at
 
 
 def _blocks(size: int, block: int, aimed: Aimed) -> int:
@@ -186,10 +206,10 @@ def _on(workload: Workload, name: str) -> bool:
     return bool(workload.option(name, name != "nonblock"))
 
 
-def _path(aimed: Aimed, *, writes: bool) -> str:
+def _path(aimed: Aimed, *, reads: bool) -> str:
     if aimed.kind != "directory":
         return aimed.path
-    if writes:
+    if not reads:
         return f"{aimed.path.rstrip('/')}/{_NAME}"
     advice = "make a file the target: iotrial lays it out before the first trial"
     raise UsageError(f"dd reads one file, and {aimed.path} is a directory", advice=advice)
