@@ -47,6 +47,7 @@ _LEAST = 1e-9  # seconds; dd's clock counts nanoseconds
 _AGAIN = "repeat it: dd was stopped, was told status=noxfer or none, or the text is cut"
 _CHANGED = "take the original: one of its numbers was changed after dd wrote it"
 _BOTH = 2
+_HEAD = 4096  # characters of a line in which a command is looked for
 
 
 @dataclass(slots=True)
@@ -164,7 +165,7 @@ def _line(reader: _Reader, at: int, text: str, before: str) -> None:
     elif made and len(reader.counts) != 1:
         if reader.counts or not overwritten:
             _report(reader, at, made)
-    elif _SAID.fullmatch(text):
+    elif "dd: " in text and _SAID.fullmatch(text):
         reader.said.append("".join(c if c.isprintable() else "?" for c in text[:200]))
     elif reader.counts and (text or not overwritten):
         if not reader.beside and len(reader.counts) > 1 and text and _BESIDE.fullmatch(text):
@@ -211,7 +212,8 @@ def _untimed(reader: _Reader, instead: str, *, damaged: bool = False) -> None:
 
 def _other(reader: _Reader, at: int, text: str) -> None:
     """A line that is not dd's: what follows it is another run."""
-    if took := _TIME.fullmatch(text):
+    took = _TIME.fullmatch(text) if text.startswith("real") else None
+    if took:
         if reader.clear:
             seconds = 60.0 * int(took[1] or 0) + float(took[2].replace(",", "."))
             reader.slow.append((reader.runs[-1], seconds))
@@ -221,8 +223,8 @@ def _other(reader: _Reader, at: int, text: str) -> None:
         reader.apart = reader.apart or not text.startswith("load: ")
         return
     reader.apart, reader.clear = True, False
-    reader.loop |= bool(_LOOP.search(text[:4096]))
-    command = _COMMAND.search(text[:4096])
+    reader.loop |= bool(_LOOP.search(text[:_HEAD]))
+    command = _COMMAND.search(text[:_HEAD]) if "dd" in text[:_HEAD] else None
     if command:
         if reader.waiting:
             reader.unanswered.append(reader.waiting)

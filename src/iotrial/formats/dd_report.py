@@ -61,6 +61,8 @@ class Report:
 
 def report(line: str) -> Report | None:
     """The report in a line, or None."""
+    if "/" not in line:
+        return None
     found = _COPIED.search(line[:_LONGEST]) or _TRANSFERRED.search(line[:_LONGEST])
     if not found:
         return None
@@ -90,7 +92,7 @@ def report(line: str) -> Report | None:
 
 def counts(line: str) -> tuple[int, int, str] | None:
     """Full and partial records, and ``in`` or ``out`` where it is English, else ''."""
-    found = _RECORDS.fullmatch(line.strip())
+    found = _RECORDS.fullmatch(line.strip()) if "+" in line else None
     if not found or not re.search(_LETTERS + "{2}", found[1] + found[4]):
         return None
     sure = _SURE.search(line)
