@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -26,6 +27,13 @@ from iotrial.importing.legend import Legend
     metavar="FACTOR=LABEL,…",
     help="A label for each run, in order.",
 )
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    metavar="FACTOR=LABEL",
+    help="What a factor's levels are compared with; else its first.",
+)
 @common
 def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     output: Output,
@@ -34,6 +42,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     map_file: Path | None,
     format_name: str | None,
     labels: tuple[str, ...],
+    baselines: tuple[str, ...],
 ) -> int:
     """Read results that other tools left in FILES (or folders), and make a results folder.
 
@@ -53,7 +62,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     from iotrial.importing.cells import cells
 
     _known(format_name)
-    legend = _legend(map_file, labels)
+    legend = _legend(map_file, labels, baselines)
     found = reading.found(files)
     folder = out or Path("results") / f"{time.strftime('%Y-%m-%d')}-{_title(found)}"
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -85,7 +94,7 @@ def _known(name: str | None) -> None:
         raise UsageError(f"no format {name!r}", advice=choices(name, list(formats()), "there are"))
 
 
-def _legend(path: Path | None, labels: tuple[str, ...]) -> Legend:
+def _legend(path: Path | None, labels: tuple[str, ...], baselines: tuple[str, ...]) -> Legend:
     from dataclasses import replace
 
     from iotrial.importing.legend import parse
@@ -96,15 +105,17 @@ def _legend(path: Path | None, labels: tuple[str, ...]) -> Legend:
             legend = parse(path.read_text(encoding="utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"--map {path}: {error}") from error
-    told = []
-    for each in labels:
-        name, equals, values = each.partition("=")
-        if not name or not equals or not values:
-            raise UsageError(
-                f"--label {each}: not of the form FACTOR=LABEL or FACTOR=LABEL,LABEL,…"
-            )
-        told.append((name, tuple(values.split(","))))
-    return replace(legend, labels=(*legend.labels, *told))
+    told = tuple((name, tuple(each.split(","))) for name, each in _pairs("--label", labels))
+    against = tuple(_pairs("--baseline", baselines))
+    return replace(legend, labels=(*legend.labels, *told), baselines=(*legend.baselines, *against))
+
+
+def _pairs(option: str, texts: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for each in texts:
+        name, _, value = each.partition("=")
+        if not name or not value:
+            raise UsageError(f"{option} {each}: not of the form FACTOR=LABEL")
+        yield name, value
 
 
 def _title(found: list[tuple[str, Path]]) -> str:

@@ -31,6 +31,10 @@ _REPEAT = re.compile(
     r"[-_. ]?(?:run|rep|repeat|iter|iteration|pass|trial|take|round|try)[-_. ]?\d+$"
 )
 _SWITCHES = {"false": 0, "off": 0, "no": 0, "stock": 0, "true": 1, "on": 1, "yes": 1}
+_OPERATIONS = frozenset(
+    "read write rdwr rw readwrite randread randwrite randrw seqread seqwrite seqrw seq rand random"
+    " sequential trim reread rewrite".split()
+)
 FILE = "file"
 _SHOWN = 6
 
@@ -184,8 +188,8 @@ def _by_file(runs: Sequence[Run]) -> dict[int, str]:
 
 def _shortened(files: set[str]) -> dict[str, str]:
     """What tells files apart: their names without what all begin or all end with."""
-    words = {file: _REPEAT.sub("", _stem(file)) for file in files}
-    split = {file: re.split(r"[-_./ ]+", name) for file, name in words.items()}
+    names = {file: _REPEAT.sub("", _stem(file)) for file in files}
+    split = {file: _words(name) for file, name in names.items()}
     lists = list(split.values())
     fewest = min(map(len, lists))
     head = next((i for i in range(fewest) if len({each[i] for each in lists}) > 1), fewest)
@@ -195,6 +199,12 @@ def _shortened(files: set[str]) -> dict[str, str]:
         file: "-".join(each[head : len(each) - tail]) or "-".join(each)
         for file, each in split.items()
     }
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name, without those that say the operation: the workload says it."""
+    words = re.split(r"[-_./ ]+", name)
+    return [word for word in words if word.lower() not in _OPERATIONS] or words
 
 
 def _stem(file: str) -> str:
