@@ -16,6 +16,7 @@ import pytest
 
 import iotrial.errors
 from iotrial.cli.main import describe
+from iotrial.formats import formats
 from iotrial.plan.template import templates
 from iotrial.tools import tools
 from iotrial.tunables import families
@@ -121,6 +122,11 @@ def test_every_exit_code_is_described_and_no_other(page: Path) -> None:
 def test_every_error_is_in_the_drawn_tree(error: str) -> None:
     if issubclass(getattr(iotrial.errors, error, object), iotrial.errors.IotrialError):
         assert re.search(rf"\b{error}\b", iotrial.errors.__doc__ or "")
+
+
+def test_every_format_is_listed() -> None:
+    text = (ROOT / "docs" / "importing.md").read_text(encoding="utf-8")
+    assert not [name for name in formats() if f"`{name}`" not in text]
 
 
 def test_templates_tools_and_families_are_listed() -> None:

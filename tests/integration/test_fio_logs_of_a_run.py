@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.formats import fio_hist_log, fio_log
-from iotrial.formats.fio_json import parse
+from iotrial.formats.fio import hist_log as fio_hist_log
+from iotrial.formats.fio import log as fio_log
+from iotrial.formats.fio.json_output import parse
 from iotrial.model.recording import Recording
 
 pytestmark = pytest.mark.skipif(

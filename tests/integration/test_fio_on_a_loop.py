@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from iotrial.formats import fio_json
+from iotrial.formats.fio import json_output as fio_json
 from iotrial.model.tool import Aimed, Load, Parsed
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import tool

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
-from iotrial.formats.fio_jobfile import escaped, filenames, parse
+from iotrial.formats.fio.jobfile import escaped, filenames, parse
 
 if TYPE_CHECKING:
     from pathlib import Path

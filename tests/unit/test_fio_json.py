@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
-from iotrial.formats.fio_json import parse
+from iotrial.formats.fio.json_output import parse
 from iotrial.formats.histogram import PERCENTILES, merged, percentiles
 from iotrial.model.measurement import metric
 from iotrial.model.tool import Parsed

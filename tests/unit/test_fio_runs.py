@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
-from iotrial.formats.fio_json import FORMAT, parse
-from iotrial.formats.fio_report import _histogram, _middle
+from iotrial.formats.fio.json_output import FORMAT, parse
+from iotrial.formats.fio.report import _histogram, _middle
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
 

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
-from iotrial.formats import fio_json, fio_terse, formats
+from iotrial.formats import formats
+from iotrial.formats.fio import json_output as fio_json
+from iotrial.formats.fio import terse as fio_terse
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
 

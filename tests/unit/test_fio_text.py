@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
-from iotrial.formats import fio_json, formats
-from iotrial.formats.fio_text import FORMAT
-from iotrial.formats.fio_text_numbers import Spelling
+from iotrial.formats import formats
+from iotrial.formats.fio import json_output as fio_json
+from iotrial.formats.fio.text import FORMAT
+from iotrial.formats.fio.text_numbers import Spelling
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
 

@@ -323,3 +323,16 @@ def test_a_report_of_imported_results_leads_to_the_originals(
     said(capsys, "import", name, "--out", "r")
     assert status(["report", "r", "--out", "page.html"]) == 0
     assert "originals/t.csv" in (here / "page.html").read_text()
+
+
+def test_a_folder_is_read_for_what_is_a_result_in_it(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "old" / "deep").mkdir(parents=True)
+    table(here / "old" / "deep", "t.csv", "scheduler,iops", "a,5", "b,6")
+    (here / "old" / "notes").write_text("Remember the milk.\n")
+    answer = said(capsys, "import", "old", "--out", "r")
+    assert [each["file"] for each in answer["files"]] == ["deep/t.csv"]
+    (doubt,) = [each for each in answer["doubts"] if each["check"] == "unread"]
+    assert doubt["what"].startswith("notes: ")
+    assert status(["import", "old/notes", "--out", "s"]) == 2

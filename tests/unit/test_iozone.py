@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
 from iotrial.formats import formats
-from iotrial.formats import iozone as text
-from iotrial.formats.iozone import FORMAT
-from iotrial.formats.iozone_command import command
-from iotrial.formats.iozone_xls import FORMAT as SHEET
+from iotrial.formats.iozone import text
+from iotrial.formats.iozone.command import command
+from iotrial.formats.iozone.text import FORMAT
+from iotrial.formats.iozone.xls import FORMAT as SHEET
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
 from iotrial.plan.sense import known_metric

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
-from iotrial.formats.iostat import FORMAT as IOSTAT
-from iotrial.formats.sar import FORMAT as SAR
+from iotrial.formats.sysstat.iostat import FORMAT as IOSTAT
+from iotrial.formats.sysstat.sar import FORMAT as SAR
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Format, Recording
 

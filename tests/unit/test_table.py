@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.formats.columns import columns_from, guess, to_toml
-from iotrial.formats.table import FORMAT, tables
-from iotrial.formats.table_rows import columns_of
-from iotrial.formats.table_xlsx import FORMAT as XLSX
+from iotrial.formats.table.columns import columns_from, guess, to_toml
+from iotrial.formats.table.pasted import FORMAT, tables
+from iotrial.formats.table.rows import columns_of
+from iotrial.formats.table.xlsx import FORMAT as XLSX
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
 

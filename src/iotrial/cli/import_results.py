@@ -9,8 +9,10 @@ from pathlib import Path
 import click
 
 from iotrial.cli.output import Output, common
-from iotrial.errors import UsageError
+from iotrial.errors import FormatError, UsageError
+from iotrial.importing.files import Given
 from iotrial.importing.legend import Legend
+from iotrial.model.doubt import Doubt
 
 
 @click.command()
@@ -63,22 +65,31 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
 
     _known(format_name)
     legend = _legend(map_file, labels, baselines)
-    found = reading.found(files)
+    found = reading.given(files)
     folder = out or Path("results") / f"{time.strftime('%Y-%m-%d')}-{_title(found)}"
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already", advice="Name another with --out.")
     originals = {}
+    unread: list[Doubt] = []
     in_flight = 0.0
-    for name, path in found:
-        originals[name] = (path, reading.read(name, path, legend, format_name or ""))
-        if originals[name][1].format == reading.JOBFILE:
-            in_flight = max(in_flight, reading.in_flight(path))
+    for each in found:
+        try:
+            original = reading.read(each.name, each.path, legend, format_name or "")
+        except FormatError as error:
+            if each.named:
+                raise
+            unread.append(Doubt("unread", error.message, "Name the file to insist on it."))
+            continue
+        originals[each.name] = (each.path, original)
+        if original.format == reading.JOBFILE:
+            in_flight = max(in_flight, reading.in_flight(each.path))
     placed = cells([original for _, original in originals.values()], legend)
     if not placed.runs:
-        raise UsageError("there is no run in these files")
+        more = f": {unread[0].what}" if unread else ""
+        raise UsageError(f"there is no run in these files{more}")
     text = writing.study_text(placed, legend, _title(found))
     done = writing.records(placed, legend, in_flight)
-    doubts = [*placed.doubts, *plausible.of_study(placed.runs, legend)]
+    doubts = [*unread, *placed.doubts, *plausible.of_study(placed.runs, legend)]
     writing.keep(folder, text, done, originals, doubts)
     output.document(summary.document(folder, placed, done, originals, doubts))
     for line in summary.told(folder, placed, done, originals, doubts):
@@ -118,8 +129,8 @@ def _pairs(option: str, texts: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-def _title(found: list[tuple[str, Path]]) -> str:
+def _title(found: list[Given]) -> str:
     """A name for the folder: of the only file, else of the folder they are in."""
-    path = found[0][1]
+    path = found[0].path
     name = path.name.partition(".")[0] if len(found) == 1 else path.parent.name
     return "".join(char if char.isalnum() or char in "-_" else "-" for char in name) or "imported"

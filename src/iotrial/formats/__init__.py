@@ -1,7 +1,7 @@
 """Bytes to measurements: what tools wrote, in every version of theirs.  Pure; needs no tool.
 
-A module here with a ``FORMAT`` is a plugin: adding a format is adding a file, and what ``import``
-recognises, its listing and the tests of mutated files follow.
+A module here, or in a tool's package here, with a ``FORMAT`` is a plugin: adding a format is
+adding a file, and what ``import`` recognises, its listing and the tests of mutated files follow.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def formats() -> Mapping[str, Format]:
     """Every format by its name, in alphabetical order."""
     found: dict[str, Format] = {}
-    for module in pkgutil.iter_modules(__path__):
-        plugin = getattr(importlib.import_module(f"{__name__}.{module.name}"), "FORMAT", None)
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        plugin = getattr(importlib.import_module(module.name), "FORMAT", None)
         if plugin is not None:
             found[plugin.name] = plugin
     return MappingProxyType(dict(sorted(found.items())))

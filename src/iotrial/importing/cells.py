@@ -32,9 +32,11 @@ _REPEAT = re.compile(
 )
 _SWITCHES = {"false": 0, "off": 0, "no": 0, "stock": 0, "true": 1, "on": 1, "yes": 1}
 _OPERATIONS = frozenset(
-    "read write rdwr rw readwrite randread randwrite randrw seqread seqwrite seqrw seq rand random"
-    " sequential trim reread rewrite".split()
-)
+    (
+        "read", "write", "rdwr", "rw", "readwrite", "randread", "randwrite", "randrw", "seqread",
+        "seqwrite", "seqrw", "seq", "rand", "random", "sequential", "trim", "reread", "rewrite",
+    )
+)  # fmt: skip
 FILE = "file"
 _SHOWN = 6
 

@@ -9,10 +9,12 @@ import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.formats import fio_jobfile, formats
+from iotrial.formats import formats
+from iotrial.formats.fio import jobfile as fio_jobfile
 from iotrial.importing.cells import Original
 from iotrial.importing.legend import Legend
 from iotrial.model.recording import Buffer, Format
@@ -29,24 +31,33 @@ _PACKED: dict[bytes, Callable[[Path], Packed]] = {
 JOBFILE = "fio-jobfile"
 
 
-def found(paths: Sequence[Path]) -> list[tuple[str, Path]]:
-    """Every file with the name it is kept by: relative to the deepest folder that holds them all.
-    A folder stands for the files in it.  Raises UsageError for what is not there, or is none."""
-    files: list[Path] = []
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A file, the ``name`` it is kept by, and whether a person named it: what lies in a folder
+    beside results may be something else."""
+
+    name: str
+    path: Path
+    named: bool
+
+
+def given(paths: Sequence[Path]) -> list[Given]:
+    """Every file, its name relative to the deepest folder that holds them all.  A folder stands
+    for the files in it.  Raises UsageError for what is not there, or is none."""
+    files: dict[Path, bool] = {}
     for path in paths:
         if path.is_dir():
             inside = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p, path))
             if not inside:
                 raise UsageError(f"{path}: there is no file in this folder")
-            files += inside
+            files.update(dict.fromkeys((Path.cwd() / p for p in inside), False))
         elif path.is_file():
-            files.append(path)
+            files[Path.cwd() / path] = True
         else:
             what = "is no ordinary file" if path.exists() else "there is no such file"
             raise UsageError(f"{path}: {what}")
-    real = list(dict.fromkeys(Path.cwd() / path for path in files))
-    top = Path(os.path.commonpath([path.parent for path in real]))
-    return [(path.relative_to(top).as_posix(), path) for path in real]
+    top = Path(os.path.commonpath([path.parent for path in files]))
+    return [Given(path.relative_to(top).as_posix(), path, files[path]) for path in files]
 
 
 def _hidden(path: Path, top: Path) -> bool:

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from iotrial.errors import FormatError, IotrialError, UsageError
-from iotrial.formats import bonnie
+from iotrial.formats.bonnie import output as bonnie
 from iotrial.model.doubt import Doubt
 from iotrial.model.tool import Aimed, Load, Parsed, Reach
 from iotrial.model.workload import OptionValue, Workload

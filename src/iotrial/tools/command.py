@@ -21,7 +21,7 @@ from typing import Any
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.lines import text_of
-from iotrial.formats.table_cells import parse_number
+from iotrial.formats.table.cells import parse_number
 from iotrial.model.measurement import Measurement, Metric, known
 from iotrial.model.tool import Aimed, Load, Parsed, Reach
 from iotrial.model.workload import Wanted, Workload

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.formats import dd as report
-from iotrial.formats.dd_operands import asked
+from iotrial.formats.dd import output as report
+from iotrial.formats.dd.operands import asked
 from iotrial.model.tool import Aimed, Load, Parsed, Reach
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.units import parse_bytes

@@ -23,8 +23,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.formats import fio_json
-from iotrial.formats.fio_jobfile import Section, escaped
+from iotrial.formats.fio import json_output as fio_json
+from iotrial.formats.fio.jobfile import Section, escaped
 from iotrial.model.tool import Aimed, Load, Parsed, Reach
 from iotrial.model.workload import Workload
 from iotrial.tools import fio_rules as rules

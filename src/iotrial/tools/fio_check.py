@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from iotrial.errors import IotrialError, UsageError
-from iotrial.formats import fio_jobfile
-from iotrial.formats.fio_jobfile import Section
+from iotrial.formats.fio import jobfile as fio_jobfile
+from iotrial.formats.fio.jobfile import Section
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import fio_rules as rules
 from iotrial.tools.fio_options import value_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from iotrial.formats.fio_jobfile import Section, filenames
+from iotrial.formats.fio.jobfile import Section, filenames
 from iotrial.model.tool import Reach
 from iotrial.tools import fio_rules as rules
 

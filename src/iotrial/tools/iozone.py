@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iotrial.errors import FormatError, IotrialError, UsageError
-from iotrial.formats import iozone
-from iotrial.formats.iozone_xls import FORMAT as SHEET
+from iotrial.formats.iozone import text as iozone
+from iotrial.formats.iozone.xls import FORMAT as SHEET
 from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Recording
 from iotrial.model.tool import Aimed, Load, Parsed, Reach

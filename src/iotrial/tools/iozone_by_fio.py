@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iotrial.errors import FormatError
-from iotrial.formats import fio_json
-from iotrial.formats.fio_jobfile import escaped
+from iotrial.formats.fio import json_output as fio_json
+from iotrial.formats.fio.jobfile import escaped
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Load, Parsed

@@ -1,0 +1,1 @@
+"""What bonnie++ writes: its CSV of every version, and its tables."""

@@ -1,0 +1,1 @@
+"""What any dd prints, in any language."""

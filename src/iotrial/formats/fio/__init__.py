@@ -1,0 +1,1 @@
+"""What fio writes: JSON, text, terse, logs; and its job files."""

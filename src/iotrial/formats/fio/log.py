@@ -1,0 +1,347 @@
+"""fio's logs of bandwidth, IOPS and latencies (``write_bw_log`` …) → measurements.
+
+The file's name says what was logged (``x_clat.1.log``); :mod:`~iotrial.formats.fio.log_layout`
+has the columns of each version.  A log of every I/O gives what fio itself counts: I/Os, bytes,
+rates, the latency's mean and its percentiles from fio's own bins.  A log of averages gives means
+over time (:mod:`~iotrial.formats.fio.log_windows`).  A log has no version:
+:mod:`~iotrial.formats.fio.log_unit` tells micro- from nanoseconds.
+
+Memory is flat for logs of every I/O: 100 million lines take a few hundred MiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from iotrial.errors import FormatError
+from iotrial.formats.fio import log_ios as fio_log_ios
+from iotrial.formats.fio import log_windows as fio_log_windows
+from iotrial.formats.fio.bins import counted
+from iotrial.formats.fio.log_ios import Ios, Tally
+from iotrial.formats.fio.log_layout import Layout, job_of, kind_of, layout_of
+from iotrial.formats.fio.log_rows import AGAIN, Table, extent, rows, wrong
+from iotrial.formats.fio.log_unit import NANO, Evidence, tick_of
+from iotrial.formats.fio.log_windows import Average, Manner, Windows
+from iotrial.formats.fio.report import LAST_BIN
+from iotrial.formats.histogram import percentiles
+from iotrial.model.doubt import Doubt
+from iotrial.model.measurement import Measurement
+from iotrial.model.recording import Buffer, Recording
+
+_OPERATIONS = ("read", "write", "trim")
+_HEAD = 65536
+_EPOCH = 10**11  # ms: 1973; no job lasts three years
+_SHORTEST = 0.1  # seconds; fio's times are whole milliseconds
+_BRIEF = 1.0
+_RARE = 50  # ms between windows; fio's bandwidth logs before 2.10 have 500
+_KIB = 1024
+_FEW = 3
+
+
+class FioLog:
+    """The format ``fio-log``."""
+
+    name = "fio-log"
+    title = "fio, log of bandwidth, IOPS or latency"
+
+    def recognises(self, head: bytes, name: str) -> int:
+        if name.endswith(".log.fz") and head[:1] == b"\x78":
+            return 2
+        shaped = layout_of(_lines(head)[:100]) is not None
+        return (1 + 2 * bool(kind_of(name))) if shaped else 0
+
+    def read(self, data: Buffer, raw: str) -> tuple[Recording, ...]:
+        kind, layout = kind_of(raw), _layout(data, raw)
+        if not kind:
+            raise FormatError(
+                f"{raw}: the name does not say what was logged: bw, iops, lat, clat or slat",
+                advice="Name it as fio does: job_clat.1.log",
+            )
+        head = _lines(bytes(data[:_HEAD]))
+        how = _manner(layout, kind, head)
+        torn = extent(data, raw)[1]
+        made = _ios(data, raw, layout, kind) if how == "ios" else None
+        log = made or _windows(data, raw, layout, older=how == "older")
+        measured, doubts, seconds = (
+            _of_ios(log, layout, kind, raw)
+            if isinstance(log, Ios)
+            else _of_windows(log, layout, kind, raw, older=how == "older")
+        )
+        first = log.earliest if isinstance(log, Ios) else int(log.times.min())
+        directions = sorted(log.tallies if isinstance(log, Ios) else set(log.directions.tolist()))
+        return (
+            Recording(
+                tool="fio",
+                workload="+".join(_OPERATIONS[each] for each in directions),
+                measurements=tuple(measured),
+                name=job_of(raw),
+                line=1,
+                treatment=_treatment(log) if isinstance(log, Ios) else (),
+                doubts=(*doubts, *_torn(raw, torn=torn)),
+                started=first / 1000 if first > _EPOCH else 0.0,
+                seconds=seconds,
+            ),
+        )
+
+
+FORMAT = FioLog()
+
+
+def _lines(head: bytes) -> list[bytes]:
+    """The whole lines of a head; of a head that is one line, that line."""
+    lines = head.split(b"\n")
+    return lines[:-1] if len(lines) > 1 else lines
+
+
+def _layout(data: Buffer, raw: str) -> Layout:
+    """Raises FormatError with the line that is none of a log."""
+    if data[:1] == b"\x78" and raw.endswith(".fz"):
+        advice = "Unpack it with the fio that wrote it: fio --inflate-log=FILE > NAME_clat.1.log"
+        raise FormatError(f"{raw}: byte 0: a compressed log (log_store_compressed)", advice=advice)
+    end, _ = extent(data, raw)
+    lines = _lines(bytes(data[: min(end, _HEAD)]))
+    if found := layout_of(lines):
+        return found
+    words = [word.strip() for word in lines[0].split(b",")]
+    prefixed = [number for number, word in enumerate(words) if word.startswith(b"0x")]
+    for number, line in enumerate(lines, 1):
+        if why := wrong(line, len(words), prefixed[0] if prefixed else -1):
+            raise FormatError(f"{raw}: line {number}: {why}", advice=AGAIN)
+    good, bad = 0, len(lines)
+    while bad - good > 1:
+        half = (good + bad) // 2
+        good, bad = (half, bad) if layout_of(lines[:half]) else (good, half)
+    shown = lines[bad - 1][:60].decode("latin-1")
+    message = f"{raw}: line {bad}: {shown!r} is not what fio logs there, in any version"
+    raise FormatError(message, advice=AGAIN)
+
+
+def _manner(layout: Layout, kind: str, head: list[bytes]) -> str:
+    """``ios``: a line for each I/O; ``averages``: one for each window; ``older``: the same before
+    fio 2.10, where bandwidth and IOPS were always averages and lines have a block size."""
+    table = [[word.strip() for word in line.split(b",")] for line in head]
+    size, value, offset = (layout.at(name) for name in ("size", "value", "offset"))
+    if size < 0:
+        return "ios" if kind not in ("bw", "iops") else "older"
+    if all(row[size].strip(b"0") == b"" for row in table):
+        return "averages"
+    if layout.recent or kind not in ("bw", "iops"):
+        return "ios"
+    if kind == "iops":
+        return "ios" if all(row[value] == b"1" for row in table) else "older"
+    if offset >= 0 and any(row[offset].strip(b"0") for row in table):
+        return "ios"  # averages have no offset
+    times: dict[bytes, list[int]] = {}
+    for row in table:
+        times.setdefault(row[layout.at("direction")], []).append(int(row[0]))
+    apart = [b - a for each in times.values() for a, b in pairwise(each)]
+    return "older" if all(each < 0 or each >= _RARE for each in apart) else "ios"
+
+
+def _ios(data: Buffer, raw: str, layout: Layout, kind: str) -> Ios:
+    made = Ios()
+    take = partial(fio_log_ios.digest, layout, kind)
+    for block in rows(data, raw, Table(len(layout.names), take, layout.hexadecimal)):
+        made.add(block.digested)
+    time, row = made.fall
+    if time > made.first + fio_log_ios.BEGINNING:
+        message = (
+            f"{raw}: line {row + 1}: the time goes back to {time} ms, and not to the beginning"
+        )
+        raise FormatError(message, advice=AGAIN)
+    return made
+
+
+def _windows(data: Buffer, raw: str, layout: Layout, *, older: bool) -> Windows:
+    take = partial(fio_log_windows.digest, layout, older=older)
+    parts = []
+    for block in rows(data, raw, Table(len(layout.names), take, layout.hexadecimal)):
+        parts.append(block.digested)
+        if block.line + block.count > fio_log_windows.MOST:
+            message = f"{raw}: line {block.line}: more than {fio_log_windows.MOST} averages"
+            raise FormatError(message, advice="Give a part of it.")
+    return fio_log_windows.joined(parts)
+
+
+def _of_ios(
+    log: Ios, layout: Layout, kind: str, raw: str
+) -> tuple[list[Measurement], list[Doubt], float]:
+    measured, tick = [], NANO
+    doubts = [*_disorder(log, raw), *_pause(log.pause / 1000, log.span, log.rows, raw)]
+    if kind not in ("bw", "iops") and not layout.recent:
+        evidence = Evidence(
+            log.rows, sum(each.total for each in log.tallies.values()), log.early, log.quick,
+            log.span, averages=False, kind=kind,
+        )  # fmt: skip
+        tick, said = tick_of(evidence)
+        doubts += said
+    if log.span < _BRIEF:
+        doubts.append(
+            Doubt(
+                "fio-log-short",
+                f"{raw}: {log.rows} I/Os in {log.span:g} s, by a clock of whole milliseconds"
+                + ("" if log.span >= _SHORTEST else ": no rates are given"),
+                "run it longer",
+            )
+        )
+    for direction, tally in sorted(log.tallies.items()):
+        operation = _OPERATIONS[direction]
+        for name, value, unit in _counted(tally, log):
+            measured.append(Measurement(f"{operation}.{name}", value, unit, raw=raw))
+        if kind not in ("bw", "iops"):
+            measured += _latencies(tally, f"{operation}.{kind}", tick, raw)
+    return measured, doubts, log.span
+
+
+def _counted(tally: Tally, log: Ios) -> Iterator[tuple[str, float, str]]:
+    yield "ios", float(tally.count), ""
+    if tally.largest:
+        yield "bytes", float(tally.size), "bytes"
+    if log.span < _SHORTEST:
+        return
+    yield "iops", tally.count / log.span, "1/s"
+    if tally.largest:
+        yield "bw", tally.size / log.span, "bytes/s"
+    for name, value in fio_log_ios.spreads(tally, log):
+        yield name, value, "1/s" if name.startswith("iops") else "bytes/s"
+
+
+def _latencies(tally: Tally, name: str, tick: float, raw: str) -> Iterator[Measurement]:
+    yield Measurement(f"{name}.mean", tally.total / tally.count * tick, "s", raw=raw)
+    yield Measurement(f"{name}.max", tally.most * tick, "s", raw=raw)
+    for p, value in percentiles(counted(tally.bins, tick)).items():
+        beyond = value >= LAST_BIN[tick]
+        yield Measurement(
+            f"{name}.p{p:g}", value * tick, "s", raw=raw, censored="high" if beyond else ""
+        )
+
+
+def _disorder(log: Ios, raw: str) -> Iterator[Doubt]:
+    if log.back:
+        yield Doubt(
+            "fio-log-jobs",
+            f"{raw}: line {log.back_at + 1}: the time goes back, there and {log.back - 1} times "
+            "more: several jobs in one file; taken as side by side, their rates added up",
+            "were they runs one after another, the rates are too high: give a file for each "
+            "(per_job_logs=1)",
+        )
+
+
+def _pause(longest: float, seconds: float, rows: int, raw: str) -> Iterator[Doubt]:
+    if longest > seconds / 2 and longest > _BRIEF and rows > _FEW:
+        yield Doubt(
+            "fio-log-pause",
+            f"{raw}: no line for {longest:g} of {seconds:g} s: a device that hung, or a wrong time",
+            "look at the times around it; the rates count it as time",
+        )
+
+
+def _treatment(log: Ios) -> tuple[tuple[str, str], ...]:
+    least = min(each.smallest for each in log.tallies.values())
+    most = max(each.largest for each in log.tallies.values())
+    if not most or least != most:
+        return ()
+    for unit, letter in ((2**20, "m"), (2**10, "k")):
+        if most % unit == 0:
+            return (("bs", f"{most // unit}{letter}"),)
+    return (("bs", str(most)),)
+
+
+def _torn(raw: str, *, torn: bool) -> Iterator[Doubt]:
+    if torn:
+        yield Doubt(
+            "fio-log-torn",
+            f"{raw}: its last line does not end: it is left out, and more may be missing",
+            "repeat the run: fio was killed, or the disk was full",
+        )
+
+
+def _of_windows(
+    log: Windows, layout: Layout, kind: str, raw: str, *, older: bool
+) -> tuple[list[Measurement], list[Doubt], float]:
+    parts = fio_log_windows.sections(log, raw)
+    manner: Manner = "since" if older else "own" if layout.recent else "shared"
+    start, end = fio_log_windows.span(log)
+    found = {
+        direction: fio_log_windows.average(log, parts, direction, manner)
+        for direction in sorted(set(log.directions.tolist()))
+    }
+    seconds = (end - start) / 1000
+    pause = float(np.diff(np.sort(log.times)).max(initial=0)) / 1000
+    doubts = [*_joined_jobs(parts, raw), *_pause(pause, seconds, log.times.size, raw)]
+    if kind not in ("bw", "iops"):
+        tick, said = (NANO, ()) if layout.recent else tick_of(_evidence(log, kind))
+        doubts += [*said, _LATENCY]
+        return list(_window_latencies(found, kind, tick, raw)), doubts, seconds
+    if kind == "iops" and not older and bool((log.values == 1).all()):
+        doubts.append(_COMPRESSED)
+        return [], doubts, seconds
+    if not layout.recent and not older and any(each.idle > 0.01 for each in found.values()):  # noqa: PLR2004
+        doubts.append(_GAPS)
+    scale, unit = (_KIB, "bytes/s") if kind == "bw" else (1, "1/s")
+    measured = []
+    for direction, each in found.items():
+        values = {kind: each.mean * scale}
+        if len(parts) == 1 and log.times.size > 1:
+            values[f"{kind}.sd"] = each.sd * scale
+            if kind == "iops":
+                values["iops.min"] = 0.0 if each.gap else each.least
+                values["iops.max"] = each.most if each.top is None else float(each.top)
+        measured += [
+            Measurement(f"{_OPERATIONS[direction]}.{name}", value, unit, raw=raw)
+            for name, value in values.items()
+        ]
+    return measured, doubts, seconds
+
+
+def _evidence(log: Windows, kind: str) -> Evidence:
+    early = log.values > (log.times + 2) * 1000
+    total = sum(log.values.tolist())
+    return Evidence(
+        log.values.size, total, int(early.sum()), 0, float(log.times.max()) / 1000,
+        averages=True, kind=kind,
+    )  # fmt: skip
+
+
+def _window_latencies(
+    found: dict[int, Average], kind: str, tick: float, raw: str
+) -> Iterator[Measurement]:
+    for direction, each in found.items():
+        name = f"{_OPERATIONS[direction]}.{kind}"
+        yield Measurement(f"{name}.mean", each.busy_mean * tick, "s", raw=raw)
+        if each.top is not None:
+            yield Measurement(f"{name}.max", each.top * tick, "s", raw=raw)
+
+
+def _joined_jobs(parts: list[slice], raw: str) -> Iterator[Doubt]:
+    if len(parts) > 1:
+        yield Doubt(
+            "fio-log-jobs",
+            f"{raw}: line {parts[1].start + 1}: the time begins anew, in all {len(parts)} times: "
+            "several jobs in one file; taken as side by side, their rates added up",
+            "were they runs one after another, the rates are too high: give a file for each",
+        )
+
+
+_LATENCY = Doubt(
+    "fio-log-averages",
+    "a log of averages (log_avg_msec): the mean latency is weighted by time, not by I/Os, and "
+    "there are no percentiles; with log_max_value each line is a maximum, and the file does "
+    "not say so",
+    "log every I/O, or use json+ output or write_hist_log",
+)
+_GAPS = Doubt(
+    "fio-log-gaps",
+    "times without a line count as 0, as fio means them since 2.10; before, the next line "
+    "stood for them too",
+    "compare with fio's own output of the run",
+)
+_COMPRESSED = Doubt(
+    "fio-log-ones",
+    "every window says 1: with log_compression fio averages the ones of each I/O: no rate",
+    "leave out log_compression, or log_avg_msec",
+)

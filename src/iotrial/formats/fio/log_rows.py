@@ -1,0 +1,216 @@
+"""Rows of whole numbers, as fio's logs have them: read in blocks, on all cores, in flat memory.
+
+A line is ``1, 2, 0, 4096, 0``: numbers of fio's (the priority may be ``0x0004``), a comma and
+spaces between them, ended by ``\\n`` or ``\\r\\n``.  Whatever else a line holds is an error that
+names it.  A last line without an end was cut off where fio was killed, or is still to be written:
+it is left out, and :attr:`Rows.torn` says so.
+
+A block is copied from the file, read by pyarrow, and digested while others are; the results come
+in the order of the file.  Memory holds a few blocks, whatever the size of the file: pages of a
+mapped file are given back when they were read.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from iotrial.errors import FormatError
+from iotrial.formats.fio.bins import Ints
+from iotrial.model.recording import Buffer
+
+T = TypeVar("T")
+LARGEST = 2**53
+"""No number of a log is larger: nanoseconds of a hundred days, bytes of 8 PiB."""
+AGAIN = "fio was killed, the disk was full, or the file was changed: give it as fio wrote it."
+_BLOCK = 4 * 2**20
+_FREE = 2  # time and value differ from line to line; the others seldom
+_HEXADECIMAL = re.compile(rb"0x[0-9a-f]{1,8}")
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[T]):
+    """What is expected of each line: ``width`` numbers, of which the one at ``hexadecimal`` is
+    written ``0x0004`` (-1: none), and what is made of a block of them.  ``digest`` may refuse a
+    row by raising :class:`Refused`."""
+
+    width: int
+    digest: Callable[[list[Ints]], T]
+    hexadecimal: int = -1
+
+
+class Refused(Exception):
+    """A row that a digest does not take: its place in the block (from 0), and why."""
+
+    def __init__(self, row: int, why: str) -> None:
+        super().__init__(why)
+        self.row = row
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Generic[T]):
+    """A block's rows: how many, what was made of them, and the line (from 1) of the first."""
+
+    line: int
+    count: int
+    digested: T
+
+
+def extent(data: Buffer, raw: str) -> tuple[int, bool]:
+    """Where the last whole line ends (empty ones after it left out), and whether a torn one
+    follows.  Raises FormatError where there is no line."""
+    if not len(data):
+        raise FormatError(f"{raw}: the file is empty", advice="fio writes its logs when it ends.")
+    end = data.rfind(b"\n") + 1
+    torn = bool(data[end : end + _BLOCK].strip())
+    while end and data[end - 1 : end] in (b"\n", b"\r"):
+        end -= 1
+    if not end:
+        raise FormatError(f"{raw}: line 1: no line is whole", advice=AGAIN)
+    return data.find(b"\n", end) + 1, torn
+
+
+def rows(data: Buffer, raw: str, table: Table[T]) -> Iterator[Rows[T]]:
+    """The blocks of a file, digested, in its order.
+
+    Raises FormatError with the line's number for the first line that is no row of ``table``.
+    """
+    end, _ = extent(data, raw)
+    workers = min(4, len(os.sched_getaffinity(0)))
+    line = 1
+    waiting: deque[tuple[bytes, Future[tuple[int, T]]]] = deque()
+    blocks = _blocks(data, end, raw)
+    with ThreadPoolExecutor(workers) as pool:
+        while True:
+            while len(waiting) <= workers and (block := next(blocks, None)) is not None:
+                waiting.append((block, pool.submit(_digested, block, table)))
+            if not waiting:
+                return
+            block, future = waiting.popleft()
+            try:
+                count, digested = future.result()
+            except (pa.ArrowException, Refused) as error:
+                for _, later in waiting:
+                    later.cancel()
+                raise _explained(block, error, table, (raw, line)) from None
+            yield Rows(line, count, digested)
+            line += count
+
+
+def _blocks(data: Buffer, end: int, raw: str) -> Iterator[bytes]:
+    # Pages that nobody can have changed are read again when they are wanted again.
+    mapped = isinstance(data, mmap.mmap) and memoryview(data).readonly
+    begin = 0
+    while begin < end:
+        cut = end if begin + _BLOCK >= end else data.rfind(b"\n", begin, begin + _BLOCK) + 1
+        if cut <= begin:
+            message = f"{raw}: byte {begin}: a line of more than {_BLOCK} bytes"
+            raise FormatError(message, advice=AGAIN)
+        yield data[begin:cut]
+        if mapped and isinstance(data, mmap.mmap):
+            start = begin - begin % mmap.PAGESIZE
+            data.madvise(mmap.MADV_DONTNEED, start, cut - start)
+        begin = cut
+
+
+def _digested(block: bytes, table: Table[T]) -> tuple[int, T]:
+    lines = int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
+    names = [str(number) for number in range(table.width)]
+    same = _same(block, lines, table)
+    kinds = {name: pa.int64() for name in names}
+    if table.hexadecimal >= 0:
+        kinds[names[table.hexadecimal]] = pa.dictionary(pa.int32(), pa.binary())
+    read = csv.read_csv(
+        pa.BufferReader(block),
+        read_options=csv.ReadOptions(
+            use_threads=False, block_size=len(block) + 1, column_names=names
+        ),
+        parse_options=csv.ParseOptions(
+            quote_char=False, escape_char=False, newlines_in_values=False, ignore_empty_lines=False
+        ),
+        convert_options=csv.ConvertOptions(
+            column_types=kinds,
+            null_values=[],
+            check_utf8=False,
+            include_columns=names[: table.width - len(same)],
+        ),
+    )
+    if read.num_rows != lines:
+        raise pa.ArrowInvalid(f"{read.num_rows} rows on {lines} lines")
+    # Arrow takes 0x10 for 16 wherever it stands.  Looking for one x is faster than counting all.
+    if table.hexadecimal >= 0:
+        plain = block.count(b"x") == lines and b"X" not in block
+    else:
+        plain = b"x" not in block and b"X" not in block
+    if not plain:
+        raise pa.ArrowInvalid("a hexadecimal number")
+    columns = []
+    for number, column in enumerate(read.columns):
+        whole = column.chunk(0)  # the block is one
+        if number == table.hexadecimal:
+            words = [word.strip() for word in whole.dictionary.to_pylist()]
+            if not all(map(_HEXADECIMAL.fullmatch, words)):
+                raise pa.ArrowInvalid("no hexadecimal number")
+            continue
+        numbers: Ints = whole.to_numpy(zero_copy_only=False)
+        if int(numbers.min()) < 0 or int(numbers.max()) > LARGEST:
+            raise pa.ArrowInvalid("a number that is too large")
+        columns.append(numbers)
+    columns += [np.full(lines, number, np.int64) for number in same]
+    return lines, table.digest(columns)
+
+
+def _same(block: bytes, lines: int, table: Table[T]) -> list[int]:
+    """The numbers from the third on, where all lines have the same: they need not be converted."""
+    words = block[: block.find(b"\n") + 1].split(b",")
+    if (
+        table.hexadecimal >= 0
+        or len(words) != table.width
+        or wrong(block[: block.find(b"\n")], table.width)
+    ):
+        return []
+    end = b"," + b",".join(words[_FREE:])
+    return [int(word) for word in words[_FREE:]] if block.count(end) == lines else []
+
+
+def _explained(
+    block: bytes, error: Exception, table: Table[T], place: tuple[str, int]
+) -> FormatError:
+    """The first wrong line of a block, and what is wrong with it."""
+    raw, first = place
+    for number, line in enumerate(block.split(b"\n")[:-1]):
+        if why := wrong(line, table.width, table.hexadecimal):
+            return FormatError(f"{raw}: line {first + number}: {why}", advice=AGAIN)
+    if isinstance(error, Refused):
+        return FormatError(f"{raw}: line {first + error.row}: {error.why}", advice=AGAIN)
+    said = str(error).splitlines()[0][:100]
+    return FormatError(f"{raw}: line {first} or one of the next: {said}", advice=AGAIN)
+
+
+def wrong(line: bytes, width: int, hexadecimal: int = -1) -> str:
+    """What is wrong with a line; '' nothing."""
+    words = [word.strip(b" \t") for word in line.removesuffix(b"\r").split(b",")]
+    if len(words) != width:
+        shown = line[:40].decode("latin-1")
+        return f"{len(words)} fields, not {width} as on line 1: {shown!r}"
+    for number, word in enumerate(words):
+        shown = word[:40].decode("latin-1")
+        if number == hexadecimal:
+            if not _HEXADECIMAL.fullmatch(word):
+                return f"{shown!r} is no priority such as 0x0004"
+        elif not word.isdigit():
+            return f"{shown!r} is no whole number"
+        elif len(word) > len(str(LARGEST)) + 4 or int(word) > LARGEST:
+            return f"{shown} is larger than anything fio counts"
+    return ""

@@ -1,0 +1,1 @@
+"""What IOR and mdtest write."""

@@ -1,0 +1,1 @@
+"""What IOzone writes: tables, Excel reports, throughput, spreadsheets."""

@@ -1,0 +1,1 @@
+"""What iperf3 writes: JSON, JSON streams, text."""

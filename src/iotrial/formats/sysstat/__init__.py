@@ -1,0 +1,1 @@
+"""What iostat and sar write."""

@@ -1,0 +1,60 @@
+"""A table of numbers: CSV by commas, semicolons, tabs or bars, Markdown, or pasted columns.
+
+What each column is, is guessed, or said by a person (:mod:`iotrial.formats.table.columns`).
+Several tables in one text are read one after another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iotrial.errors import FormatError, IotrialError
+from iotrial.formats.lines import text_of
+from iotrial.formats.table.columns import Columns
+from iotrial.formats.table.rows import columns_of, recordings
+from iotrial.formats.table.text import Table, tables_in
+from iotrial.model.doubt import Doubt
+from iotrial.model.recording import Buffer, Recording
+
+_LAST_WORDS = "the file has no line end: its last number may be cut"
+
+
+class _Text:
+    name = "table"
+    title = "a table of numbers: CSV, Markdown, or columns of text"
+
+    def recognises(self, head: bytes, name: str) -> int:
+        """1 for a table of which a column is a measurement with a unit; never more: what a tool
+        wrote is for the tool's own format."""
+        whole = head[: head.rfind(b"\n") + 1] or head
+        try:
+            found = tables(whole, name)
+            return int(any(columns_of(each, None).having("value") for each in found))
+        except IotrialError:
+            return 0
+
+    def read(self, data: Buffer, raw: str, columns: Columns | None = None) -> tuple[Recording, ...]:
+        """``columns`` is what a person says of them.  Raises FormatError with line and column,
+        and UsageError for columns that the table does not have."""
+        found = tables(data, raw)
+        read = [
+            each for table in found for each in recordings(table, columns_of(table, columns), raw)
+        ]
+        if not read:
+            raise FormatError(f"{raw}: a table without a number")
+        if bytes(data[-1:]) != b"\n" and found[-1].rows[-1].cells[-1:] != ("",):
+            cut = Doubt("cut", _LAST_WORDS, "Look whether the last line is whole.")
+            read[-1] = replace(read[-1], doubts=(*read[-1].doubts, cut))
+        return tuple(read)
+
+
+FORMAT = _Text()
+
+
+def tables(data: Buffer, raw: str) -> tuple[Table, ...]:
+    """Every table in a text.  Raises FormatError, also where there is none."""
+    found = tuple(each for each in tables_in(text_of(data, raw), raw) if each.rows)
+    if not found:
+        advice = "A table has a line of names and lines with as many cells."
+        raise FormatError(f"{raw}: no table of numbers", advice=advice)
+    return found
