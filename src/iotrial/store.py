@@ -79,15 +79,18 @@ class Store:
         _append(self.folder / "measurements.jsonl", _dump(line_out(record)))
         self.records.append(record)
 
-    def write_recorded(self, records: Iterable[TrialRecord], doubts: Iterable[Doubt]) -> None:
-        """Somebody else's trials, all of them; plan.jsonl last, since it makes the folder one."""
+    def write_recorded(
+        self, name: str, records: Iterable[TrialRecord], doubts: Iterable[Doubt]
+    ) -> None:
+        """Somebody else's trials, all of them, as the study ``name``; plan.jsonl last, since it
+        makes the folder one."""
         done = list(records)
         study = self.folder / "study.toml"
         study.write_text(self.study.text, encoding="utf-8")
         lines = "".join(_dump(line_out(record)) for record in done)
         _append(self.folder / "measurements.jsonl", lines)
         notes = [[d.check, d.what, d.advice] for d in doubts]
-        head = {"format": FORMAT, "study": self.folder.name, "recorded": True, "doubts": notes}
+        head = {"format": FORMAT, "study": name, "recorded": True, "doubts": notes}
         plan = [_dump(head), *(_dump(trial_out(record.trial)) for record in done)]
         _append(self.plan_file, "".join(plan))
         self.planned, self.records = [record.trial for record in done], done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 from pathlib import Path
@@ -336,3 +337,21 @@ def test_a_folder_is_read_for_what_is_a_result_in_it(
     (doubt,) = [each for each in answer["doubts"] if each["check"] == "unread"]
     assert doubt["what"].startswith("notes: ")
     assert status(["import", "old/notes", "--out", "s"]) == 2
+
+
+def test_a_disk_that_is_full_leaves_no_half_of_a_folder(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = table(here, "t.csv", "scheduler,iops", "a,5", "b,6")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("iotrial.importing.folder.shutil.copyfile", full)
+        assert status(["import", name, "--out", "r"]) == 5
+    assert "No space left" in capsys.readouterr().err
+    assert not list(here.glob("r*"))
+    (here / "r.partial").mkdir()  # of an import that was killed
+    said(capsys, "import", name, "--out", "r")
+    assert [path.name for path in here.glob("r*")] == ["r"]

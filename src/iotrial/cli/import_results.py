@@ -13,6 +13,9 @@ from iotrial.errors import FormatError, UsageError
 from iotrial.importing.files import Given
 from iotrial.importing.legend import Legend
 from iotrial.model.doubt import Doubt
+from iotrial.units import format_bytes
+
+_LARGE = 64 * 2**20  # bytes: a moment
 
 
 @click.command()
@@ -73,6 +76,8 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     unread: list[Doubt] = []
     in_flight = 0.0
     for each in found:
+        if (size := each.path.stat().st_size) > _LARGE:
+            output.note(f"reading {each.name} ({format_bytes(size)}) …")
         try:
             original = reading.read(each.name, each.path, legend, format_name or "")
         except FormatError as error:

@@ -79,17 +79,23 @@ def keep(
     found: Sequence[TrialRecord],
     originals: Mapping[str, tuple[Path, Original]],
     doubts: Sequence[Doubt],
-) -> Store:
-    """Write it all.  The head line of plan.jsonl comes last of the files that matter: a folder
-    without it is no results folder."""
-    (folder / ORIGINALS).mkdir(parents=True)
-    rows = [_kept(folder / ORIGINALS, name, *each) for name, each in originals.items()]
-    listing = json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
-    (folder / "originals.json").write_text(listing, encoding="utf-8")
-    study = recorded.parse(text, str(folder / "study.toml"))
-    store = Store(folder, study)
-    store.write_recorded(found, doubts)
-    return store
+) -> None:
+    """Write it all into ``folder``, which is not there yet, or is empty.  It is made under another
+    name, and renamed when it is whole: a full disk or an interruption leaves none."""
+    making = folder.with_name(f"{folder.name}.partial")
+    if making.exists():  # of an import that was killed
+        shutil.rmtree(making)
+    try:
+        (making / ORIGINALS).mkdir(parents=True)
+        rows = [_kept(making / ORIGINALS, name, *each) for name, each in originals.items()]
+        listing = json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+        (making / "originals.json").write_text(listing, encoding="utf-8")
+        study = recorded.parse(text, str(folder / "study.toml"))
+        Store(making, study).write_recorded(folder.name, found, doubts)
+        making.replace(folder)
+    except BaseException:
+        shutil.rmtree(making, ignore_errors=True)
+        raise
 
 
 def _kept(folder: Path, name: str, path: Path, original: Original) -> dict[str, object]:

@@ -63,9 +63,10 @@ def told(
     doubts: Sequence[Doubt],
 ) -> list[str]:
     """What ``import`` says to a person."""
-    lines = []
-    for name, (_, each) in originals.items():
-        lines.append(f"{name}: {each.format}, {_count(len(each.recordings), 'run')}")
+    every_file = [each for _, each in originals.values()]
+    lines = (
+        [_file(each) for each in every_file] if len(every_file) <= _SHOWN else _files(every_file)
+    )
     lines.append("")
     workloads = list(dict.fromkeys(run.workload for run in cells.runs))
     lines.append(f"workloads: {_listed(workloads)}")
@@ -78,6 +79,20 @@ def told(
     if len(every) > _SHOWN:
         lines.append(f"… and {_count(len(every) - _SHOWN, 'doubt')} more: iotrial report {folder}")
     lines += ["", f"results in {folder}; next: iotrial compare {folder}"]
+    return lines
+
+
+def _file(original: Original) -> str:
+    return f"{original.file}: {original.format}, {_count(len(original.recordings), 'run')}"
+
+
+def _files(originals: Sequence[Original]) -> list[str]:
+    """Many files, a line a format."""
+    lines = []
+    for name in sorted({each.format for each in originals}):
+        mine = [each for each in originals if each.format == name]
+        runs = sum(len(each.recordings) for each in mine)
+        lines.append(f"{name}: {_count(len(mine), 'file')}, {_count(runs, 'run')}")
     return lines
 
 
