@@ -355,3 +355,17 @@ def test_a_disk_that_is_full_leaves_no_half_of_a_folder(
     (here / "r.partial").mkdir()  # of an import that was killed
     said(capsys, "import", name, "--out", "r")
     assert [path.name for path in here.glob("r*")] == ["r"]
+
+
+def test_two_imported_folders_are_compared_and_a_regression_is_exit_1(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, rates in (("old", (100, 101, 102)), ("new", (80, 81, 82))):
+        rows = [f"read,{rate}" for rate in rates]
+        said(capsys, "import", table(here, f"{name}.csv", "workload,iops", *rows), "--out", name)
+    assert status(["compare", "old", "new", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    (finding,) = found["findings"]
+    assert (finding["workload"], finding["metric"], finding["verdict"], finding["n"]) == (
+        "read", "read.iops", "worse", 3,
+    )  # fmt: skip

@@ -104,6 +104,12 @@ def primary(study: Study, workload: str, names: Sequence[str]) -> tuple[str, ...
     return tuple(rates) or tuple(n for n in names if direction(n) is not None) or tuple(names)
 
 
+def answering(results: Results) -> dict[str, str]:
+    """The first of the metrics that answer, for each workload."""
+    every = _metrics(results)
+    return {name: primary(results.study, name, found)[0] for name, found in every.items()}
+
+
 def _metrics(results: Results) -> dict[str, list[str]]:
     """The metrics of each workload, in the order of the runs."""
     found: dict[str, dict[str, None]] = {w.name: {} for w in results.study.workloads}

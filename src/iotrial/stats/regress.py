@@ -21,6 +21,7 @@ from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.measurement import metric
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
+from iotrial.stats.paired import answering
 from iotrial.stats.verdict import verdict
 from iotrial.units import format_change
 
@@ -34,6 +35,8 @@ def regress(former: Results, latter: Results) -> Comparison:
     ``level`` is the treatment, ``baseline`` the former folder's name.
     """
     primary = dict(former.study.decide.primary)
+    if former.study.design.kind == "recorded":
+        primary = answering(former)
     ours, theirs = _logs(former, primary), _logs(latter, primary)
     shared = [key for key in ours if key in theirs]
     confidence = former.study.decide.confidence
