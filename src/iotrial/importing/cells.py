@@ -216,17 +216,17 @@ def _stem(file: str) -> str:
 
 def _repeats(runs: Sequence[Run], doubts: list[Doubt]) -> list[Run]:
     """The runs with their blocks; copies are left out."""
-    seen: dict[tuple[str, Treatment], list[Run]] = defaultdict(list)
+    seen: dict[tuple[str, Treatment], dict[object, Run]] = defaultdict(dict)
     kept: list[Run] = []
     copies: list[str] = []
     for run in runs:
         cell = seen[run.workload, run.treatment]
-        same = next((each for each in cell if _numbers(each) == _numbers(run)), None)
-        if same is not None:
-            copies.append(f"{_place(run)} is {_place(same)}")
+        numbers = _numbers(run)
+        if numbers in cell:
+            copies.append(f"{_place(run)} is {_place(cell[numbers])}")
             continue
-        cell.append(replace(run, block=len(cell) + 1))
-        kept.append(cell[-1])
+        cell[numbers] = replace(run, block=len(cell) + 1)
+        kept.append(cell[numbers])
     if copies:
         doubts.append(
             Doubt(
@@ -238,7 +238,7 @@ def _repeats(runs: Sequence[Run], doubts: list[Doubt]) -> list[Run]:
         )
         conflicts = [cell for cell in seen.values() if len(cell) > 1]
         for cell in conflicts if len(conflicts) < len(copies) else []:
-            where = ", ".join(map(_place, cell))
+            where = ", ".join(map(_place, cell.values()))
             what = f"several values for one cell where others are copied without change: {where}"
             doubts.append(Doubt("conflict", what, "One of them may be a slip of the pen: look."))
     return kept

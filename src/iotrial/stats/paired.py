@@ -76,17 +76,17 @@ def judge_recorded(results: Results) -> Comparison:
     """Every level against its factor's baseline: all workloads together, then each; the metrics
     that answer first, then the others."""
     study = results.study
-    metrics = _metrics(results)
+    metrics, cells = _metrics(results), _cells(results)
     found: list[Finding] = []
     if len(metrics) > 1:
         for quantity, of in _shared(metrics).items():
-            cells = {k: c for w, n in of.items() for k, c in _cells(results, w, n).items()}
-            found += _findings(study, ALL, quantity, cells, primary=True)
+            together = {key: cell for pair in of.items() for key, cell in cells[pair].items()}
+            found += _findings(study, ALL, quantity, together, primary=True)
     for workload, names in metrics.items():
         answers = primary(study, workload, names)
         for name in names:
-            cells = _cells(results, workload, name)
-            found += _findings(study, workload, name, cells, primary=name in answers)
+            own = cells.get((workload, name), {})
+            found += _findings(study, workload, name, own, primary=name in answers)
     ordered = tuple(sorted(found, key=lambda f: (f.workload != ALL, not f.primary)))
     return Comparison(study.question, ordered, _words(results, ordered), _method(results))
 
@@ -139,18 +139,18 @@ def _shared(metrics: dict[str, list[str]]) -> dict[str, dict[str, str]]:
     return found
 
 
-def _cells(results: Results, workload: str, name: str) -> Cells:
-    found: Cells = defaultdict(Cell)
+def _cells(results: Results) -> dict[tuple[str, str], Cells]:
+    """The cells of each workload and metric."""
+    found: dict[tuple[str, str], Cells] = defaultdict(dict)
     for record in results.valid:
-        if record.trial.workload != workload:
-            continue
-        own = next((m for m in record.measurements if m.metric == name and m.job == "all"), None)
-        if own is not None and math.isfinite(own.value) and own.value > 0:
-            cell = found[workload, record.trial.treatment]
-            cell.logs.append(math.log(own.value))
-            cell.folders.append(record.trial.folder)
-            cell.censored = _worse(cell, own)
-    return dict(found)
+        key = record.trial.workload, record.trial.treatment
+        for own in record.measurements:
+            if own.job == "all" and math.isfinite(own.value) and own.value > 0:
+                cell = found[key[0], own.metric].setdefault(key, Cell())
+                cell.logs.append(math.log(own.value))
+                cell.folders.append(record.trial.folder)
+                cell.censored = _worse(cell, own)
+    return found
 
 
 def _worse(cell: Cell, own: Measurement) -> Side:
