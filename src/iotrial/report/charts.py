@@ -72,7 +72,7 @@ def _interval_figure(part: Part, margin: float, ident: str) -> Figure:
     words = alternatives.of_intervals(part.findings, margin)
     caption = f"Point: estimate; line: interval. Band: changes under {share(margin)} do not matter."
     spec = interval_spec(part.findings, margin)
-    return Figure("change", _svg(spec, f"{part.workload}: {title}", words, ident), title, caption)
+    return Figure("change", svg(spec, f"{part.workload}: {title}", words, ident), title, caption)
 
 
 def _latency_figure(part: Part, operation: str, ident: str) -> Figure:
@@ -83,7 +83,7 @@ def _latency_figure(part: Part, operation: str, ident: str) -> Figure:
     reach = "from the lowest to the highest" if most <= ALL_SHOWN else "the middle 90 %"
     caption = f"Point: median of the trials. Line: {reach} of them. Logarithmic scale."
     spec = latency_spec(spreads, part.series.groups)
-    return Figure("latency", _svg(spec, f"{part.workload}: {title}", words, ident), title, caption)
+    return Figure("latency", svg(spec, f"{part.workload}: {title}", words, ident), title, caption)
 
 
 def _trials_figure(part: Part, ident: str) -> Figure:
@@ -103,7 +103,7 @@ def _trials_figure(part: Part, ident: str) -> Figure:
         )
     spec = trials_spec(series, part.metric)
     return Figure(
-        "trials", _svg(spec, f"{part.workload}: {title}", words, ident), title, " ".join(said)
+        "trials", svg(spec, f"{part.workload}: {title}", words, ident), title, " ".join(said)
     )
 
 
@@ -135,7 +135,7 @@ def interval_spec(rows: Sequence[VerdictRow], margin: float) -> _SPEC:
         .encode(x=x, y=y, color=color, shape=shape),
     )  # fmt: skip
     band = [{"low": -margin * 100, "none": 0, "high": margin * 100}]
-    return _dict(layers, NARROW, _ROW * len(rows) + 60, {"rows": table, "margin": band})
+    return document(layers, NARROW, _ROW * len(rows) + 60, {"rows": table, "margin": band})
 
 
 _VERDICT_COLOURS = (palette.BETTER, palette.WORSE, palette.SAME, palette.UNSURE)
@@ -164,7 +164,7 @@ def trials_spec(series: Series, metric: Metric) -> _SPEC:
         table[point.valid].append(row)
     x = alt.X("t:Q").axis(title=f"since the first trial ({clock})", grid=False, tickCount=8)
     y = alt.Y("v:Q").axis(title=f"{metric.title} ({unit})").scale(zero=False)
-    color, shape = _by_group(series.groups, WIDE)
+    color, shape = by_group(series.groups, WIDE)
     size = 60 if len(series.points) < _CROWD else 22
     layers = alt.layer(
         alt.Chart(alt.NamedData("blocks")).mark_rule(color=palette.LINE.light).encode(x="t:Q"),
@@ -177,7 +177,7 @@ def trials_spec(series: Series, metric: Metric) -> _SPEC:
     )
     blocks = [{"t": start / span} for start in series.blocks]
     data = {"valid": table[True], "invalid": table[False], "blocks": blocks}
-    return _dict(layers, WIDE, 260, data)
+    return document(layers, WIDE, 260, data)
 
 
 def latency_spec(spreads: Sequence[Spread], groups: Sequence[str]) -> _SPEC:
@@ -191,7 +191,7 @@ def latency_spec(spreads: Sequence[Spread], groups: Sequence[str]) -> _SPEC:
     low, high = min(s.low for s in spreads) * 0.9, max(s.high for s in spreads) * 1.1
     axis = alt.Axis(title=None, labelExpr=_SECONDS, values=_log_ticks(low, high))
     y = alt.Y("v:Q", axis=axis).scale(type="log", domain=[low, high], nice=False)
-    color, shape = _by_group(groups, NARROW)
+    color, shape = by_group(groups, NARROW)
     base = alt.Chart(alt.NamedData("spreads"))
     layers = alt.layer(
         base.mark_rule(strokeWidth=2)
@@ -199,7 +199,7 @@ def latency_spec(spreads: Sequence[Spread], groups: Sequence[str]) -> _SPEC:
         base.mark_point(filled=True, size=60, opacity=1)
         .encode(x=x, xOffset=offset, y=y, color=color, shape=shape),
     )  # fmt: skip
-    return _dict(layers, NARROW, 230, {"spreads": table})
+    return document(layers, NARROW, 230, {"spreads": table})
 
 
 _SECONDS = (
@@ -217,7 +217,8 @@ def _log_ticks(low: float, high: float) -> list[float]:
     return [tick for tick in ticks if low <= tick <= high]
 
 
-def _by_group(groups: Sequence[str], width: int) -> tuple[alt.Color, alt.Shape]:
+def by_group(groups: Sequence[str], width: int) -> tuple[alt.Color, alt.Shape]:
+    """Colour and shape of field ``g`` by group, with a legend on a chart ``width`` pixels wide."""
     looks = [palette.of_group(place) for place in range(len(groups))]
     legend = alt.Legend(title=None, orient="top", columns=_columns(groups, width), symbolOpacity=1)
     domain = list(groups)
@@ -252,7 +253,7 @@ _CONFIG = {
 }  # fmt: skip
 
 
-def _dict(chart: alt.LayerChart | alt.FacetChart, width: int, height: int, data: _SPEC) -> _SPEC:
+def document(chart: alt.LayerChart | alt.FacetChart, width: int, height: int, data: _SPEC) -> _SPEC:
     """The Vega-Lite document.  Rows are put in afterwards: Altair need not look at each."""
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
     shaped = chart.properties(width=width, height=height, autosize=fit, padding=4)
@@ -268,7 +269,7 @@ _LONG = re.compile(r"(\.\d\d)\d+")
 _OPEN = re.compile(r"<svg[^>]*?(width=\"[^\"]*\" height=\"[^\"]*\" viewBox=\"[^\"]*\")[^>]*>")
 
 
-def _svg(spec: _SPEC, title: str, words: str, ident: str) -> Markup:
+def svg(spec: _SPEC, title: str, words: str, ident: str) -> Markup:
     """``spec`` drawn, with ``title`` and ``words`` as its text alternative.
 
     vl-convert escapes what it is given to write; title and words are escaped here.

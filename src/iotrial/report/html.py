@@ -72,12 +72,7 @@ def _resource(name: str) -> Markup:
 
 def _style() -> Markup:
     """The style sheet, and for the dark the exchange of every colour the charts draw with."""
-    swaps = "\n".join(
-        f'svg.chart [{what}="{colour.light}"] {{ {what}: {colour.dark}; }}'
-        for colour in palette.CHART_COLOURS
-        for what in ("fill", "stroke")
-    )
-    dark = f"@media screen and (prefers-color-scheme: dark) {{\n{swaps}\n}}\n"
+    dark = palette.dark("svg.chart")
     return _resource("report.css") + Markup(dark)  # noqa: S704 -- the palette is ours
 
 

@@ -55,3 +55,14 @@ def of_group(place: int) -> tuple[Colour, str]:
     beyond the eighth."""
     colours = (BASELINE, *SERIES)
     return colours[place % len(colours)], SHAPES[place % len(SHAPES)]
+
+
+def dark(below: str) -> str:
+    """A style sheet that exchanges, on a dark screen, every colour of what is ``below`` a
+    selector."""
+    swaps = "\n".join(
+        f'{below} [{what}="{colour.light}"] {{ {what}: {colour.dark}; }}'
+        for colour in CHART_COLOURS
+        for what in ("fill", "stroke")
+    )
+    return f"@media screen and (prefers-color-scheme: dark) {{\n{swaps}\n}}\n"
