@@ -12,6 +12,9 @@ from source import settings
 def panasas() -> Iterator[tuple[str, Any]]:
     told = settings("panasas")
     yield "told", told
+    for operation, way in (("write", "out"), ("read", "back")):
+        gigabits = float(told["link"][way].removesuffix(" Gbit/s"))
+        yield operation, f"{gigabits * 125:.0f}"
     stages = [s for s in told["stages"] if s["vary"].startswith("iscsi-sock")]
     rows = [_stage(stage) for stage in stages]
     now = [

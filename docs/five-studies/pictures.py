@@ -98,7 +98,8 @@ def dots(
     ``limits`` are marks that a row's values cannot pass."""
     rows = list(dict.fromkeys(dot.row for dot in table))
     groups = list(dict.fromkeys(dot.group for dot in table))
-    y = alt.Y("row:N", sort=rows, axis=alt.Axis(title=None, grid=True, ticks=False, domain=False))
+    axis_y = alt.Axis(title=None, grid=True, ticks=False, domain=False, labelPadding=6)
+    y = alt.Y("row:N", sort=rows, axis=axis_y)
     crowded = len(table) > len(rows)
     offset = alt.YOffset("g:N", sort=groups) if crowded else alt.Undefined
     scale = alt.Scale(zero=zero, nice=True)
