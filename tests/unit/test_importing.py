@@ -103,6 +103,7 @@ def test_copies_count_once_and_the_pair_that_differs_is_named(
     answer = said(capsys, "compare", str(redhawk))
     doubts = {doubt["check"]: doubt["what"] for doubt in answer["doubts"]}
     assert doubts["copies"].startswith("443 runs")
+    assert doubts["maybe-copies"].startswith("20 runs")
     assert "redhawk.csv:665" in doubts["conflict"]
     assert "random reads are as fast as sequential ones" in doubts["cached"]
     assert answer["trials"]["valid"] == 1512 - 443
@@ -369,3 +370,11 @@ def test_two_imported_folders_are_compared_and_a_regression_is_exit_1(
     assert (finding["workload"], finding["metric"], finding["verdict"], finding["n"]) == (
         "read", "read.iops", "worse", 3,
     )  # fmt: skip
+
+
+def test_bytes_and_seconds_are_a_bandwidth(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ("array,op,bytes,seconds", "a,read,4000,2", "b,read,1000,1")
+    said(capsys, "import", table(here, "t.csv", *rows), "--out", "r")
+    found = one(said(capsys, "compare", "r"), metric="read.bw")
+    assert found["ratio"] == pytest.approx(0.5)
+    assert found["primary"]

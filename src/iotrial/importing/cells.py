@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import PurePosixPath
@@ -20,6 +20,7 @@ from pathlib import PurePosixPath
 from iotrial.errors import UsageError
 from iotrial.importing.legend import Legend
 from iotrial.model.doubt import Doubt
+from iotrial.model.measurement import Measurement, split
 from iotrial.model.recording import Recording
 from iotrial.model.trial import Treatment
 from iotrial.units import parse_bytes
@@ -98,7 +99,7 @@ def cells(originals: Sequence[Original], legend: Legend) -> Cells:
 
 
 def _runs(originals: Sequence[Original], legend: Legend) -> list[Run]:
-    found = [(original.file, each) for original in originals for each in original.recordings]
+    found = [(o.file, _with_rates(each)) for o in originals for each in o.recordings]
     for name, labels in legend.labels:
         if len(labels) not in (1, len(found)):
             raise UsageError(
@@ -117,6 +118,21 @@ def _runs(originals: Sequence[Original], legend: Legend) -> list[Run]:
         )
         for index, (file, recording) in enumerate(found)
     ]
+
+
+def _with_rates(recording: Recording) -> Recording:
+    """With the bandwidth of what was moved and how long it took, where no rate is told: runs of
+    different lengths cannot be compared by their time."""
+    told = {m.metric: m for m in recording.measurements if m.job == "all" and not m.censored}
+    more = []
+    for name, size in told.items():
+        operation, quantity = split(name)
+        seconds = told.get(f"{operation}.seconds")
+        rated = any(f"{operation}.{rate}" in told for rate in ("bw", "iops"))
+        if quantity == "bytes" and seconds and seconds.value > 0 and not rated:
+            bandwidth = size.value / seconds.value
+            more.append(Measurement(f"{operation}.bw", bandwidth, "bytes/s", "all", size.raw))
+    return replace(recording, measurements=(*recording.measurements, *more))
 
 
 def _with(run: Run, name: str, label: str) -> Run:
@@ -227,6 +243,7 @@ def _repeats(runs: Sequence[Run], doubts: list[Doubt]) -> list[Run]:
             continue
         cell[numbers] = replace(run, block=len(cell) + 1)
         kept.append(cell[numbers])
+    doubts += _perhaps_copied(kept)
     if copies:
         doubts.append(
             Doubt(
@@ -242,6 +259,28 @@ def _repeats(runs: Sequence[Run], doubts: list[Doubt]) -> list[Run]:
             what = f"several values for one cell where others are copied without change: {where}"
             doubts.append(Doubt("conflict", what, "One of them may be a slip of the pen: look."))
     return kept
+
+
+def _perhaps_copied(runs: Sequence[Run]) -> Iterator[Doubt]:
+    """Runs with the same numbers in cells that may be one: a factor is unknown in one of them."""
+    first: dict[object, Run] = {}
+    alike = []
+    for run in runs:
+        other = first.setdefault((run.workload, _numbers(run)), run)
+        if other is not run and _may_be_one(run.treatment, other.treatment):
+            alike.append(f"{_place(run)} and {_place(other)}")
+    if alike:
+        yield Doubt(
+            "maybe-copies",
+            f"{len(alike)} runs have the numbers of one whose cell is not told wholly:"
+            f" {_some(alike)}",
+            "They count as two runs; they may be one, written down with less said.",
+        )
+
+
+def _may_be_one(one: Treatment, other: Treatment) -> bool:
+    pairs = zip(one, other, strict=True)
+    return all(a == b or UNKNOWN in (a[1], b[1]) for a, b in pairs)
 
 
 def _numbers(run: Run) -> tuple[tuple[str, str, float], ...]:
