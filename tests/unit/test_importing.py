@@ -144,6 +144,32 @@ def test_without_the_job_file_the_latency_that_is_out_of_line_is_still_doubted(
     assert "4,833" in doubt["what"]
 
 
+RECORDED = Path(__file__).parents[1] / "data"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ior/3.3.0.txt", "ior/4.0.0.txt", "ior/4.0.0.json", "ior/3.2.1.txt", "elbencho/2.0-9.csv",
+     "elbencho/3.0-37.json", "elbencho/3.0-37.txt"],
+)  # fmt: skip
+def test_what_a_tool_measures_at_different_times_is_no_doubt(
+    here: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """IOR's IOPS leave out open and close; elbencho writes, and then reads."""
+    answer = said(capsys, "import", str(RECORDED / name), "--out", "r")
+    assert not {"rates", "in-flight"} & {doubt["check"] for doubt in answer["doubts"]}
+
+
+def test_a_bandwidth_of_ior_above_what_its_transfers_make_is_doubted(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """IOR 2 counts the transfers of one segment, and this run had two."""
+    answer = said(capsys, "import", str(RECORDED / "ior/2.10.3.txt"), "--out", "r")
+    doubts = [doubt["what"] for doubt in answer["doubts"] if doubt["check"] == "rates"]
+    assert len(doubts) == 2
+    assert all("+100.0% off IOPS x 262144 bytes" in what for what in doubts)
+
+
 def test_one_run_each_gives_ratios_and_no_claim(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,8 @@
 """What cannot be, or cannot be meant: doubts about runs that somebody else did.  Pure.
 
-- ``rates``: bandwidth is IOPS times block size; more than 1 % off is no rounding.
+- ``rates``: bandwidth is IOPS times block size; more than 1 % off is no rounding (nor a unit of
+  it, where bandwidth is whole MiB/s or MB/s).  IOR's IOPS leave out open and close, which its
+  bandwidth has: it is doubted only where bandwidth is more than they make.
 - ``mix``: the share of reads is the one that was asked for, within 2 points.
 - ``in-flight``: Little's law: what is in flight on average (rate x latency) cannot exceed jobs x
   depth x hosts.  Where nobody says how many that were, a run is doubted that has far more in flight
@@ -25,6 +27,10 @@ from iotrial.model.measurement import split
 from iotrial.units import format_value, parse_bytes
 
 _OFF, _MIX_OFF = 0.01, 0.02
+_UNITS = (2.0**20, 1e6)  # bytes/s
+_IN_TURN = ("ior", "elbencho")
+_LESS_TIME = ("ior",)  # IOPS without open and close
+_WORDS = re.compile(r" *bytes?$")  # "262144 bytes", as IOR says some of its sizes
 _BLOCK = re.compile(r"(?:bs|block|block_size|blocksize|record|record_size|reclen|xfersize)(_\w+)?")
 _SHARE = ("read_pct", "rwmixread", "read_percent", "reads_pct")
 _FLIGHT = {
@@ -49,7 +55,7 @@ def of_runs(runs: Sequence[Run], legend: Legend, in_flight: float) -> dict[str, 
     for run in runs:
         values = _values(run)
         found[run.id] += [*_rates(run, values), *_mix(run, values), *_link(values, legend)]
-        flights[run.id] = flight = _flight(values)
+        flights[run.id] = flight = _flight(values, in_turn=run.recording.tool in _IN_TURN)
         allowed = legend.in_flight or _allowed(run, in_flight)
         if allowed and flight > allowed * (1 + _OFF):
             found[run.id].append(_too_many(flight, f"at most {allowed:,.0f} are possible"))
@@ -91,7 +97,9 @@ def _rates(run: Run, values: Values) -> Iterator[Doubt]:
         if not (size and bandwidth and iops):
             continue
         off = bandwidth / (iops * size) - 1
-        if abs(off) > _OFF:
+        unit = next((each for each in _UNITS if bandwidth % each == 0), 0.0)
+        far = _OFF + unit / bandwidth
+        if off > far or (off < -far and run.recording.tool not in _LESS_TIME):
             said = format_value(bandwidth, "bytes/s")
             what = f"{operation}: bandwidth {said} is {off:+.1%} off IOPS x {size:g} bytes"
             advice = "One of the two was measured or written down differently; ask which."
@@ -99,7 +107,10 @@ def _rates(run: Run, values: Values) -> Iterator[Doubt]:
 
 
 def _block(run: Run) -> float:
-    for name, label in run.properties.items():
+    # IOR has a block, which is what a task writes, and a transfer, which is what an I/O is.
+    first = {"xfersize": run.properties["xfersize"]} if "xfersize" in run.properties else {}
+    for name, said in {**first, **run.properties}.items():
+        label = _WORDS.sub("", said)
         match = _BLOCK.fullmatch(name)
         if match:
             unit = (match[1] or "").strip("_").removesuffix("s")
@@ -122,14 +133,15 @@ def _mix(run: Run, values: Values) -> Iterator[Doubt]:
         yield Doubt("mix", what, "It is another load than its name says.")
 
 
-def _flight(values: Values) -> float:
-    """How many are in flight on average: the sum over operations of rate x latency."""
-    total = 0.0
+def _flight(values: Values, *, in_turn: bool) -> float:
+    """How many are in flight on average: the sum over operations of rate x latency; the most of
+    any where they come one after the other."""
+    flights = [0.0]
     for operation in _operations(values):
         iops = values.get(f"{operation}.iops", 0.0)
         stages = (values.get(f"{operation}.{stage}.mean") for stage in ("lat", "clat"))
-        total += iops * next((value for value in stages if value), 0.0)
-    return total
+        flights.append(iops * next((value for value in stages if value), 0.0))
+    return max(flights) if in_turn else sum(flights)
 
 
 def _allowed(run: Run, in_flight: float) -> float:

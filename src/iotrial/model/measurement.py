@@ -77,7 +77,7 @@ def split(name: str) -> tuple[str, str]:
 
 
 _ORDERED = ("create", "stat", "delete", "read", "rename")
-_ORDERS = ("seq", "random", "dir", "tree")
+_ORDERS = ("seq", "random", "dir", "tree", "file")
 _QUANTITIES: dict[str, tuple[str, bool | None, str]] = {
     "iops": ("1/s", True, "IOPS"),
     "bw": ("bytes/s", True, "bandwidth"),
