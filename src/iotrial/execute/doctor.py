@@ -29,7 +29,7 @@ _STALLED = 0.05  # of the last ten seconds some task waited for I/O, before we b
 _BUSY = 0.5  # load per processor
 _DEMO = 2**30 + 2**26  # bytes: the loop file of the demo, and its margin
 
-_COMPLAINTS = ("invalid option", "Unsupported option")
+_COMPLAINTS = ("invalid option", "invalid argument", "Unsupported option")
 _NOT_THERE = " is not installed"
 
 

@@ -1,0 +1,155 @@
+"""elbencho: large files, many small files, or a device, by many threads.
+
+Options by elbencho's long names (without the dashes) or its letters.  What is done: ``mkdirs``,
+``write``, ``stat``, ``read``, ``delfiles``, ``deldirs``, each true, in elbencho's own order.  In a
+directory, each thread has ``dirs`` directories of ``files`` files of ``size``; ``dirs = 0`` puts
+them all into one.  ``write`` makes directories where there are any to be made.
+
+Only what ran on this host is measured (no ``hosts``, no S3).  Its CSV is read, which every version
+writes; it cuts MiB/s to whole ones.  Latencies are recorded, which costs little.
+
+Sources: elbencho --help-all of 1.0 to 3.1; ProgArgs.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from iotrial.errors import FormatError, UsageError
+from iotrial.formats import elbencho
+from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.workload import OptionValue, Workload
+from iotrial.tools.option_table import COUNT, COUNT_OR_NONE, SECONDS, SIZE, Table, size_of
+
+_PHASES = ("mkdirs", "write", "stat", "read", "delfiles", "deldirs")
+_CHANGING = ("mkdirs", "write", "delfiles", "deldirs")
+_TABLE = Table(
+    "elbencho",
+    (*_PHASES, "direct", "rand", "norandalign", "trunc", "infloop", "sync", "dropcache"),
+    {
+        "threads": COUNT, "block": SIZE, "size": SIZE, "iodepth": COUNT, "dirs": COUNT_OR_NONE,
+        "files": COUNT, "timelimit": SECONDS, "randamount": SIZE,
+        "rwmixpct": (r"\d{1,2}|100", "a share of reads in percent, such as 30"),
+        "blockvarpct": (r"\d{1,2}|100", "a share in percent, such as 100"),
+    },
+    {
+        "d": "mkdirs", "w": "write", "r": "read", "F": "delfiles", "D": "deldirs", "t": "threads",
+        "b": "block", "s": "size", "n": "dirs", "N": "files",
+    },
+)  # fmt: skip
+_RESULT = "elbencho.csv"
+_SLOW_STREAM, _SLOW_RATE, _STARTUP = 20e6, 200.0, 3.0  # bytes/s, 1/s, seconds
+
+
+class Elbencho:
+    """The plugin.  Stateless; see :class:`iotrial.model.tool.Tool` for what each part promises."""
+
+    name = "elbencho"
+    summary = "files, directories and devices by many threads, several phases in a run"
+    program = "elbencho"
+    package = "elbencho"
+    remedy = (
+        "elbencho is not in Debian or Ubuntu: take a package or the static program of your "
+        "machine from github.com/breuner/elbencho/releases"
+    )
+
+    def check(
+        self,
+        workload: Workload,
+        facts: Mapping[str, float],  # noqa: ARG002 (no option depends on the machine)
+    ) -> list[tuple[str, str]]:
+        found = list(_TABLE.problems(workload))
+        return found or list(_together(_TABLE.said(workload)))
+
+    def reach(self, workload: Workload) -> Reach:
+        said = _TABLE.said(workload)
+        reads = bool(said.keys() & {"read", "stat", "rwmixpct"})
+        return Reach(reads=reads, writes=any(name in said for name in _CHANGING))
+
+    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+        """Raises UsageError with the first problem, and where nothing says how large a file is."""
+        _TABLE.refuse(workload, self.check(workload, facts))
+        return _load(_TABLE.said(workload), aimed)
+
+    def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+        """See :class:`iotrial.model.tool.LaysOut`: its files, written once."""
+        _TABLE.refuse(workload, self.check(workload, facts))
+        kept = ("threads", "block", "size", "dirs", "files", "direct")
+        said = {name: value for name, value in _TABLE.said(workload).items() if name in kept}
+        return _load({"write": True, **said}, aimed)
+
+    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+        """What a slow disk needs; no longer than its time limit."""
+        said = _TABLE.said(workload)
+        phases = [name for name in _PHASES if name in said]
+        size, files = size_of(said.get("size", 0)), 1
+        if aimed.kind == "directory":
+            files = _int(said, "threads") * max(1, _int(said, "dirs")) * _int(said, "files")
+        moved = (size * files or aimed.size) * sum(name in said for name in ("write", "read"))
+        total = moved / _SLOW_STREAM + files * len(phases) / _SLOW_RATE
+        if "timelimit" in said:
+            limit = float(str(said["timelimit"])) * len(phases)
+            total = limit if "infloop" in said else min(total, limit)
+        return _STARTUP + total
+
+    def buffered(self, workload: Workload) -> str:
+        """See :class:`iotrial.model.tool.Caching`."""
+        said = _TABLE.said(workload)
+        moves = said.keys() & {"read", "write"}
+        return "no direct = true" if moves and "direct" not in said else ""
+
+    def version_problem(self, version: str) -> str:
+        """The first line of its ``--version`` is its name alone."""
+        if not version or "elbencho" in version:
+            return ""
+        return f"{version.strip()[:60]!r} is not elbencho: is another program named so?"
+
+    def parse(self, folder: Path) -> Parsed:
+        path = folder / _RESULT
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            advice = "look at stderr beside it: elbencho ended before its result"
+            raise FormatError(f"{path}: elbencho wrote no result", advice=advice) from None
+        return elbencho.parse(data, _RESULT)
+
+
+TOOL = Elbencho()
+
+
+def _together(said: Mapping[str, OptionValue]) -> Iterator[tuple[str, str]]:
+    if not any(name in said for name in _PHASES):
+        yield "write", f"say what to do: one or more of {', '.join(_PHASES)} = true"
+    if "rwmixpct" in said and "write" not in said:
+        yield "rwmixpct", "it turns a share of the writes into reads: say write = true"
+    if "infloop" in said and "timelimit" not in said:
+        yield "infloop", "it would never end: say timelimit, in seconds"
+    block, size = (size_of(said.get(name, 0)) for name in ("block", "size"))
+    if block and size and block > size:
+        yield "block", "it is larger than the file: elbencho would take another"
+
+
+def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
+    words = dict(said)
+    if "size" not in words and aimed.kind != "device" and words.keys() & {"write", "read"}:
+        if aimed.kind == "directory" or not aimed.size:
+            advice = 'say how large each file is, such as size = "1g"'
+            raise UsageError(f"elbencho needs a size of its files in {aimed.path}", advice=advice)
+        words["size"] = aimed.size
+    if aimed.kind != "directory":
+        for name in ("mkdirs", "deldirs", "dirs", "files", "delfiles", "stat"):
+            if name in words:
+                advice = "aim it at a directory, or leave that out"
+                raise UsageError(f"elbencho: {name} is for a directory", advice=advice)
+    elif "write" in words and str(words.get("dirs", 1)).strip("0"):
+        words["mkdirs"] = True  # one that exists is no error
+    argv = ["elbencho", "--nolive", "--lat", "--csvfile", _RESULT]
+    for name, value in words.items():
+        argv += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return Load((*argv, aimed.path))
+
+
+def _int(said: Mapping[str, OptionValue], name: str) -> int:
+    text = str(said.get(name, 1))
+    return int(text) if text.isdecimal() else 1

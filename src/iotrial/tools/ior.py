@@ -1,0 +1,138 @@
+"""IOR: large files, shared or one a process, by processes that MPI starts.
+
+Options by IOR's letters or by name: a ``api``, b ``block``, t ``transfer``, s ``segments``, w
+``write``, r ``read``, F ``file_per_process``, C ``reorder``, Z ``reorder_random``, e ``fsync``, Y
+``fsync_per_write``, z ``random``, k ``keep``, D ``stonewall`` (seconds), and ``direct``
+(``--posix.odirect``, IOR 3.3 and later) and ``processes``.  Each process writes block × segments.
+Without write and read it does both.  ``-i`` is 1: a study repeats by itself, at random.  What was
+written is removed, unless ``keep`` or only read is said.
+
+Sources: ior -h of 3.0.1 to 4.1; parse_options.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from iotrial.errors import FormatError, UsageError
+from iotrial.formats import ior
+from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.workload import OptionValue, Workload
+from iotrial.tools.mpi import started
+from iotrial.tools.option_table import COUNT, SECONDS, SIZE, Table, size_of
+
+_TABLE = Table(
+    "IOR",
+    ("w", "r", "F", "C", "Z", "e", "Y", "z", "k", "direct"),
+    {
+        "b": SIZE, "t": SIZE, "s": COUNT, "D": SECONDS, "processes": COUNT,
+        "a": (r"POSIX|MMAP|MPIIO", "POSIX, MMAP or MPIIO"),
+    },
+    {
+        "api": "a", "block": "b", "transfer": "t", "segments": "s", "write": "w", "read": "r",
+        "file_per_process": "F", "reorder": "C", "reorder_random": "Z", "fsync": "e",
+        "fsync_per_write": "Y", "random": "z", "keep": "k", "stonewall": "D",
+    },
+)  # fmt: skip
+_BLOCK, _TRANSFER = 2**20, 2**18  # bytes; IOR's own defaults
+_SLOW_STREAM, _STARTUP = 20e6, 5.0  # bytes/s, seconds
+
+
+class Ior:
+    """The plugin.  Stateless; see :class:`iotrial.model.tool.Tool` for what each part promises."""
+
+    name = "ior"
+    summary = "large files, shared or one a process, written and read by MPI processes"
+    program = "ior"
+    package = "ior"
+    remedy = (
+        "IOR is not in Debian or Ubuntu: apt-get install openmpi-bin libopenmpi-dev, and build it "
+        "from github.com/hpc/ior (./bootstrap, ./configure, make)"
+    )
+
+    def check(
+        self,
+        workload: Workload,
+        facts: Mapping[str, float],  # noqa: ARG002 (no option depends on the machine)
+    ) -> list[tuple[str, str]]:
+        found = list(_TABLE.problems(workload))
+        return found or list(_together(_TABLE.said(workload)))
+
+    def reach(self, workload: Workload) -> Reach:
+        said = _TABLE.said(workload)
+        both = not said.keys() & {"w", "r"}
+        return Reach(reads="r" in said or both, writes="w" in said or both)
+
+    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+        """Raises UsageError with the first problem, and for a device."""
+        _TABLE.refuse(workload, self.check(workload, facts))
+        return _load(_TABLE.said(workload), aimed)
+
+    def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+        """See :class:`iotrial.model.tool.LaysOut`: its files, written and kept."""
+        _TABLE.refuse(workload, self.check(workload, facts))
+        said = {name: v for name, v in _TABLE.said(workload).items() if name not in ("r", "D", "z")}
+        return _load({**said, "w": True, "k": True}, aimed)
+
+    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+        """What a slow disk needs; a stonewall ends a phase."""
+        del aimed
+        said, reach = _TABLE.said(workload), self.reach(workload)
+        count = [int(text) if (text := str(said.get(n, 1))).isdecimal() else 1
+                 for n in ("s", "processes")]  # fmt: skip
+        phase = (size_of(said.get("b", _BLOCK)) or _BLOCK) * count[0] * count[1] / _SLOW_STREAM
+        if str(said.get("D", "")).isdecimal():
+            phase = min(phase, float(str(said["D"])))
+        return _STARTUP + phase * (reach.reads + reach.writes)
+
+    def buffered(self, workload: Workload) -> str:
+        """See :class:`iotrial.model.tool.Caching`."""
+        said = _TABLE.said(workload)
+        api = said.get("a", "POSIX")
+        if api != "POSIX":
+            return f"api = {api}"
+        return "" if "direct" in said else "no direct = true"
+
+    def version_problem(self, version: str) -> str:
+        """IOR has no ``--version``: it complains, or crashes, and is there."""
+        del version
+        return ""
+
+    def parse(self, folder: Path) -> Parsed:
+        path = folder / "stdout"
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            advice = "look at stderr beside it: IOR ended before its result"
+            raise FormatError(f"{path}: IOR wrote no result", advice=advice) from None
+        return ior.parse(data, "stdout")
+
+
+TOOL = Ior()
+
+
+def _together(said: Mapping[str, OptionValue]) -> Iterator[tuple[str, str]]:
+    block, transfer = size_of(said.get("b", _BLOCK)), size_of(said.get("t", _TRANSFER))
+    if not transfer or not block:
+        yield "transfer" if not transfer else "block", "it is 0"
+    elif block % transfer:
+        yield "block", f"{block} bytes are no multiple of a transfer of {transfer}"
+    if "direct" in said and said.get("a", "POSIX") != "POSIX":
+        yield "direct", "it is for the API POSIX"
+
+
+def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
+    if aimed.kind == "device":
+        advice = "aim it at a directory, or let the target have a filesystem"
+        raise UsageError(f"IOR makes and removes its file; {aimed.path} is a device", advice=advice)
+    name = f"{aimed.path.rstrip('/')}/ior" if aimed.kind == "directory" else aimed.path
+    words = ["ior", "-i", "1"]
+    words += ["-k"] if said.keys() & {"w", "r"} == {"r"} and "k" not in said else []
+    for letter, value in said.items():
+        if letter == "direct":
+            words.append("--posix.odirect")
+        elif letter != "processes":
+            words += [f"-{letter}"] if value is True else [f"-{letter}", str(value)]
+    processes = int(str(said.get("processes", 1)))
+    return Load(started(processes, [*words, "-o", name]))

@@ -1,0 +1,136 @@
+"""mdtest: many files and directories, made, looked at, read and removed by MPI processes.
+
+Options by mdtest's letters or by name: n ``items`` (a process), I ``items_per_directory``, z
+``depth``, b ``branches``, w ``write_bytes``, e ``read_bytes``, N ``stride`` (another process's
+files are read), F ``files_only``, D ``directories_only``, L ``leaves``, u ``own_directory``, y
+``sync``, R ``random``, and C ``create``, T ``stat``, E ``read``, r ``delete`` for one phase or
+some of them (none: all), and ``processes``.  ``-i`` is 1: a study repeats by itself, at random.
+
+All of it goes through the caches of the kernel; ``stride`` or ``own_directory`` on several hosts
+is what keeps them out, and this is one host.
+
+Sources: mdtest -h of 1.9.3 to 4.1; mdtest.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from iotrial.errors import FormatError, UsageError
+from iotrial.formats import mdtest
+from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.workload import OptionValue, Workload
+from iotrial.tools.mpi import started
+from iotrial.tools.option_table import COUNT, COUNT_OR_NONE, SIZE, Table, size_of
+
+_PHASES = ("C", "T", "E", "r")
+_TABLE = Table(
+    "mdtest",
+    (*_PHASES, "F", "D", "L", "u", "y", "R"),
+    {
+        "n": COUNT, "I": COUNT, "z": COUNT_OR_NONE, "b": COUNT, "w": SIZE, "e": SIZE,
+        "N": COUNT, "processes": COUNT,
+    },
+    {
+        "items": "n", "items_per_directory": "I", "depth": "z", "branches": "b",
+        "write_bytes": "w", "read_bytes": "e", "stride": "N", "files_only": "F",
+        "directories_only": "D", "leaves": "L", "own_directory": "u", "sync": "y", "random": "R",
+        "create": "C", "stat": "T", "read": "E", "delete": "r",
+    },
+)  # fmt: skip
+_SLOW_RATE, _STARTUP = 200.0, 5.0  # 1/s, seconds
+
+
+class Mdtest:
+    """The plugin.  Stateless; see :class:`iotrial.model.tool.Tool` for what each part promises."""
+
+    name = "mdtest"
+    summary = "many files and directories made, looked at and removed by MPI processes"
+    program = "mdtest"
+    package = "mdtest"
+    remedy = (
+        "mdtest is not in Debian or Ubuntu: it is built with IOR; apt-get install openmpi-bin "
+        "libopenmpi-dev, and build github.com/hpc/ior (./bootstrap, ./configure, make)"
+    )
+
+    def check(
+        self,
+        workload: Workload,
+        facts: Mapping[str, float],  # noqa: ARG002 (no option depends on the machine)
+    ) -> list[tuple[str, str]]:
+        found = list(_TABLE.problems(workload))
+        return found or list(_together(_TABLE.said(workload)))
+
+    def reach(self, workload: Workload) -> Reach:
+        said = _TABLE.said(workload)
+        every = not any(letter in said for letter in _PHASES)
+        return Reach(
+            reads=every or bool(said.keys() & {"T", "E"}),
+            writes=every or bool(said.keys() & {"C", "r"}),
+        )
+
+    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+        """Raises UsageError with the first problem, and for a target that is no directory."""
+        _TABLE.refuse(workload, self.check(workload, facts))
+        return _load(_TABLE.said(workload), aimed)
+
+    def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+        """See :class:`iotrial.model.tool.LaysOut`: its files and directories, made only."""
+        _TABLE.refuse(workload, self.check(workload, facts))
+        said = {name: v for name, v in _TABLE.said(workload).items() if name not in _PHASES}
+        return _load({**said, "C": True}, aimed)
+
+    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+        """What a slow disk needs."""
+        del aimed
+        said = _TABLE.said(workload)
+        phases = sum(letter in said for letter in _PHASES) or len(_PHASES)
+        kinds = 1 if said.keys() & {"F", "D"} else 2
+        counts = [int(text) if (text := str(said.get(n, 1))).isdecimal() else 1
+                  for n in ("n", "processes")]  # fmt: skip
+        return _STARTUP + counts[0] * counts[1] * kinds * phases / _SLOW_RATE
+
+    def buffered(self, workload: Workload) -> str:
+        """See :class:`iotrial.model.tool.Caching`."""
+        del workload
+        return "mdtest's files"
+
+    def version_problem(self, version: str) -> str:
+        """mdtest has no ``--version``: it complains, and is there."""
+        del version
+        return ""
+
+    def parse(self, folder: Path) -> Parsed:
+        path = folder / "stdout"
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            advice = "look at stderr beside it: mdtest ended before its result"
+            raise FormatError(f"{path}: mdtest wrote no result", advice=advice) from None
+        return mdtest.parse(data, "stdout")
+
+
+TOOL = Mdtest()
+
+
+def _together(said: Mapping[str, OptionValue]) -> Iterator[tuple[str, str]]:
+    if "n" not in said and "I" not in said:
+        yield "items", "say how many files and directories each process makes, such as 1000"
+    if "F" in said and "D" in said:
+        yield "files_only", "with directories_only nothing is left"
+    if size_of(said.get("e", 0)) > size_of(said.get("w", 0)):
+        yield "read_bytes", "it is more than write_bytes: a read would end early"
+
+
+def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
+    if aimed.kind != "directory":
+        advice = "aim it at a directory, or let the target have a filesystem"
+        raise UsageError(f"mdtest works in a directory; {aimed.path} is none", advice=advice)
+    words = ["mdtest", "-i", "1", "-d", f"{aimed.path.rstrip('/')}/mdtest"]
+    for letter, value in said.items():
+        if letter in ("w", "e"):
+            words += [f"-{letter}", str(size_of(value))]  # older ones know no 4k
+        elif letter != "processes":
+            words += [f"-{letter}"] if value is True else [f"-{letter}", str(value)]
+    return Load(started(int(str(said.get("processes", 1))), words))
