@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.formats import elbencho
+from iotrial.formats.elbencho import output
 from iotrial.model.tool import Aimed, Load, Parsed, Reach
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.option_table import COUNT, COUNT_OR_NONE, SECONDS, SIZE, Table, size_of
@@ -112,7 +112,7 @@ class Elbencho:
         except FileNotFoundError:
             advice = "look at stderr beside it: elbencho ended before its result"
             raise FormatError(f"{path}: elbencho wrote no result", advice=advice) from None
-        return elbencho.parse(data, _RESULT)
+        return output.parse(data, _RESULT)
 
 
 TOOL = Elbencho()

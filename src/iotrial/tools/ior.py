@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.formats import ior
+from iotrial.formats.ior import text
 from iotrial.model.tool import Aimed, Load, Parsed, Reach
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.mpi import started
@@ -79,7 +79,7 @@ class Ior:
         """What a slow disk needs; a stonewall ends a phase."""
         del aimed
         said, reach = _TABLE.said(workload), self.reach(workload)
-        count = [int(text) if (text := str(said.get(n, 1))).isdecimal() else 1
+        count = [int(word) if (word := str(said.get(n, 1))).isdecimal() else 1
                  for n in ("s", "processes")]  # fmt: skip
         phase = (size_of(said.get("b", _BLOCK)) or _BLOCK) * count[0] * count[1] / _SLOW_STREAM
         if str(said.get("D", "")).isdecimal():
@@ -106,7 +106,7 @@ class Ior:
         except FileNotFoundError:
             advice = "look at stderr beside it: IOR ended before its result"
             raise FormatError(f"{path}: IOR wrote no result", advice=advice) from None
-        return ior.parse(data, "stdout")
+        return text.parse(data, "stdout")
 
 
 TOOL = Ior()

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.formats import mdtest
+from iotrial.formats.ior import mdtest
 from iotrial.model.tool import Aimed, Load, Parsed, Reach
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.mpi import started
@@ -87,7 +87,7 @@ class Mdtest:
         said = _TABLE.said(workload)
         phases = sum(letter in said for letter in _PHASES) or len(_PHASES)
         kinds = 1 if said.keys() & {"F", "D"} else 2
-        counts = [int(text) if (text := str(said.get(n, 1))).isdecimal() else 1
+        counts = [int(word) if (word := str(said.get(n, 1))).isdecimal() else 1
                   for n in ("n", "processes")]  # fmt: skip
         return _STARTUP + counts[0] * counts[1] * kinds * phases / _SLOW_RATE
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from iotrial.errors import FormatError
-from iotrial.formats.elbencho_phase import (
+from iotrial.formats.elbencho.phase import (
     AGAIN,
     BOTH,
     BYTES,

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from iotrial.errors import FormatError
-from iotrial.formats.elbencho_csv import share
-from iotrial.formats.elbencho_phase import (
+from iotrial.formats.elbencho.csv_result import share
+from iotrial.formats.elbencho.phase import (
     AGAIN,
     BOTH,
     BYTES,

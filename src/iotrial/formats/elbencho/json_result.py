@@ -14,8 +14,8 @@ from itertools import accumulate
 from typing import Any
 
 from iotrial.errors import FormatError
-from iotrial.formats.elbencho_csv import share, started
-from iotrial.formats.elbencho_phase import (
+from iotrial.formats.elbencho.csv_result import share, started
+from iotrial.formats.elbencho.phase import (
     AGAIN,
     BYTES,
     ENTRIES,

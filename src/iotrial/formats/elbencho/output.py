@@ -19,8 +19,9 @@ from __future__ import annotations
 import re
 
 from iotrial.errors import FormatError
-from iotrial.formats import elbencho_csv, elbencho_json, elbencho_text
-from iotrial.formats.elbencho_phase import AGAIN, recordings
+from iotrial.formats.elbencho import csv_result, json_result
+from iotrial.formats.elbencho import text as tables
+from iotrial.formats.elbencho.phase import AGAIN, recordings
 from iotrial.formats.lines import text_of
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import Parsed
@@ -50,11 +51,11 @@ class Elbencho:
     def read(self, data: Buffer, raw: str) -> tuple[Recording, ...]:
         text = text_of(data, raw)
         if re.match(r"\s*(?:\[\s*)?\{", text):
-            phases = elbencho_json.phases_of(text, raw)
-        elif elbencho_csv.HEAD.search(text) or _LIVE.match(text.encode()):
-            phases = elbencho_csv.phases_of(text, raw)
+            phases = json_result.phases_of(text, raw)
+        elif csv_result.HEAD.search(text) or _LIVE.match(text.encode()):
+            phases = csv_result.phases_of(text, raw)
         else:
-            phases = elbencho_text.phases_of(text, raw)
+            phases = tables.phases_of(text, raw)
         found = tuple(recordings(phases, raw))
         if not found:
             message = f"{raw}: no phase of elbencho in {text.count(chr(10)) + 1} lines"

@@ -1,0 +1,1 @@
+"""What elbencho writes."""
