@@ -160,16 +160,6 @@ def test_what_a_tool_measures_at_different_times_is_no_doubt(
     assert not {"rates", "in-flight"} & {doubt["check"] for doubt in answer["doubts"]}
 
 
-def test_a_bandwidth_of_ior_above_what_its_transfers_make_is_doubted(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """IOR 2 counts the transfers of one segment, and this run had two."""
-    answer = said(capsys, "import", str(RECORDED / "ior/2.10.3.txt"), "--out", "r")
-    doubts = [doubt["what"] for doubt in answer["doubts"] if doubt["check"] == "rates"]
-    assert len(doubts) == 2
-    assert all("+100.0% off IOPS x 262144 bytes" in what for what in doubts)
-
-
 def test_one_run_each_gives_ratios_and_no_claim(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

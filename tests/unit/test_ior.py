@@ -88,7 +88,7 @@ def test_json_and_csv_give_what_they_print() -> None:
 def test_a_summary_alone_gives_its_means_and_a_doubt() -> None:
     (found,) = read("ior/2.10.3.txt")
     assert values(found)["write.bw"] == 1310.64 * MIB
-    assert values(found)["read.iops"] == 33374.29
+    assert "read.iops" not in values(found), "IOR 2 counts one of two segments"
     assert [doubt.check for doubt in found.doubts] == ["ior-means"]
 
 
