@@ -18,6 +18,7 @@ DATA = Path(__file__).parents[1] / "data"
 FOLDERS = {
     "bonnie": {"bonnie++"},
     "dd": {"dd"},
+    "elbencho": {"elbencho"},
     "fio-log": {"fio-log", "fio-hist-log", "fio-json"},
     "fio-terse": {"fio-terse", "fio-json"},
     "fio-text": {"fio-text", "fio-json"},
