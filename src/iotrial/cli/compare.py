@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,9 @@ from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
 from iotrial.store import open_results
 
+if TYPE_CHECKING:
+    from iotrial.report.view import View
+
 REGRESSION = 1
 
 
@@ -22,9 +26,20 @@ REGRESSION = 1
 @click.argument("other", required=False, type=click.Path(path_type=Path))
 @click.option("--factor", help="Only the findings of this factor.")
 @click.option("--where", multiple=True, metavar="FACTOR=LEVEL", help="Only these trials.")
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write JUnit XML there too: what is worse in OTHER fails.",
+)
 @common
-def command(
-    output: Output, folder: Path, other: Path | None, factor: str | None, where: tuple[str, ...]
+def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
+    output: Output,
+    folder: Path,
+    other: Path | None,
+    factor: str | None,
+    where: tuple[str, ...],
+    junit: Path | None,
 ) -> int:
     """Judge the trials in FOLDER; with OTHER, say where OTHER is better or worse than FOLDER.
 
@@ -34,31 +49,44 @@ def command(
     Example:
       iotrial compare results/2026-11-20-scheduler
       iotrial compare results/before results/after
+      iotrial compare results/before results/after --junit verdicts.xml
     """
     from iotrial.report.document import document
     from iotrial.report.text import verdict_table
     from iotrial.report.view import view
 
-    results = _where(open_results(folder), where)
+    results = latest = _where(open_results(folder), where)
     if other is None:
         results, comparison = judged(results)
     else:
         from iotrial.stats.regress import regress
 
-        latter = _where(open_results(other), where)
-        comparison = regress(results, latter)
+        latest = _where(open_results(other), where)
+        comparison = regress(results, latest)
         if not comparison.findings:
             raise UsageError(
                 comparison.recommendation,
                 advice="Compare two executions of the same study, or of studies alike.",
             )
-        results = _both(results, latter)
+        results = _both(results, latest)
     comparison = _only(comparison, factor, results)
     seen = view(results, comparison)
     output.document(document(seen))
     output.answer(verdict_table(seen))
+    if junit:
+        _file(junit, seen, latest, regressions=other is not None)
     worse = any(finding.verdict == "worse" for finding in comparison.findings)
     return REGRESSION if other is not None and worse else 0
+
+
+def _file(path: Path, seen: View, latest: Results, *, regressions: bool) -> None:
+    """As JUnit XML; of two folders the failed trials of the latter alone are errors."""
+    from iotrial.report.evidence import failures
+    from iotrial.report.junit import REGRESSION, junit
+
+    told = replace(seen, failures=failures(latest))
+    text = junit(told, failing=REGRESSION if regressions else ())
+    path.write_text(text, encoding="utf-8")
 
 
 def _both(former: Results, latter: Results) -> Results:

@@ -1,17 +1,33 @@
-"""``iotrial report``: the page, or the same as Markdown or JSON."""
+"""``iotrial report``: the page, or the same in another shape; the table of all trials."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from iotrial.cli.output import Output, common
 from iotrial.cli.verdicts import judged
-from iotrial.model.finding import Comparison
+from iotrial.errors import UsageError
 from iotrial.model.results import Results
 from iotrial.store import open_results
+
+if TYPE_CHECKING:
+    from iotrial.report.view import View
+
+_ENDS = {
+    "html": "html",
+    "md": "md",
+    "json": "json",
+    "csv": "csv",
+    "parquet": "parquet",
+    "xlsx": "xlsx",
+    "junit": "xml",
+}
+"""What a report can be written as, and how its file's name ends."""
 
 
 @click.command()
@@ -19,7 +35,7 @@ from iotrial.store import open_results
 @click.option(
     "--as",
     "kind",
-    type=click.Choice(["html", "md", "json"]),
+    type=click.Choice(list(_ENDS)),
     default="html",
     show_default=True,
     help="What to write.",
@@ -27,33 +43,65 @@ from iotrial.store import open_results
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where to; - is stdout.  [default: FOLDER/report.KIND]",
+    help="Where to; - is stdout.  [default: FOLDER/report.KIND; junit: .xml]",
 )
 @common
 def command(output: Output, folder: Path, kind: str, out: Path | None) -> None:
     """Write the report of FOLDER: one page that works offline and from an e-mail.
+
+    csv and parquet are the table of all trials; xlsx is a workbook with grids and charts; junit
+    is for a CI server.
 
     \b
     Example:
       iotrial report results/2026-11-20-scheduler
       iotrial report results/2026-11-20-scheduler --as md --out report.md
       iotrial report results/2026-11-20-scheduler --as json --out - | jq .findings
+      iotrial report results/2026-11-20-scheduler --as xlsx --out scheduler.xlsx
     """
-    results, comparison = judged(open_results(folder))
-    text = _written(kind, results, comparison)
+    results = open_results(folder)
+    content = _written(kind, results)
     if str(out) == "-":
-        output.text(text)
+        _to_stdout(output, kind, content)
         return
-    page = out or results.folder / f"report.{kind}"
-    page.write_text(text, encoding="utf-8")
+    page = out or results.folder / f"report.{_ENDS[kind]}"
+    page.write_bytes(content if isinstance(content, bytes) else content.encode())
     output.document({"report": str(page)})
     output.answer(str(page))
 
 
-def _written(kind: str, results: Results, comparison: Comparison) -> str:
+def _to_stdout(output: Output, kind: str, content: str | bytes) -> None:
+    if isinstance(content, str):
+        output.text(content)
+        return
+    if sys.stdout.isatty():
+        advice = "Name a file with --out, or send it down a pipe."
+        raise UsageError(f"{kind} is not for a terminal", advice=advice)
+    click.echo(content, nl=False)
+
+
+def _written(kind: str, results: Results) -> str | bytes:
+    """The tables need no judgement; all else does.  Each shape imports what it needs."""
+    if kind == "csv":
+        from iotrial.report.csv import csv
+
+        return csv(results)
+    if kind == "parquet":
+        from iotrial.report.parquet import parquet
+
+        return parquet(results)
+    results, comparison = judged(results)
     from iotrial.report.view import view
 
     seen = view(results, comparison)
+    if kind == "xlsx":
+        from iotrial.report.xlsx import xlsx
+
+        return xlsx(seen, results, comparison)
+    return _shaped(kind, seen, results)
+
+
+def _shaped(kind: str, seen: View, results: Results) -> str:
     if kind == "html":
         from iotrial.report.html import html
 
@@ -62,6 +110,10 @@ def _written(kind: str, results: Results, comparison: Comparison) -> str:
         from iotrial.report.markdown import markdown
 
         return markdown(seen)
+    if kind == "junit":
+        from iotrial.report.junit import junit
+
+        return junit(seen)
     from iotrial.report.document import whole
 
     return json.dumps(whole(seen, results), ensure_ascii=False, indent=1) + "\n"

@@ -13,10 +13,11 @@ import unicodedata
 
 _TURNS = frozenset(map(chr, (0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))))
 _HIDDEN = frozenset(("Cc", "Cs", "Zl", "Zp"))
+_NO_XML = frozenset("\ufffe\uffff")  # XML 1.0, 2.2: a document that holds one is broken
 
 
 def _shown(character: str) -> str:
-    if character in _TURNS or unicodedata.category(character) in _HIDDEN:
+    if character in _TURNS | _NO_XML or unicodedata.category(character) in _HIDDEN:
         return character.encode("unicode_escape").decode()
     return character
 

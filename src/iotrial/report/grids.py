@@ -1,0 +1,247 @@
+"""Grids: what a workload came to, as IOzone lays it out: record sizes by threads, a sheet a metric.
+
+A sheet has two factors, one down and one across; every combination of the other factors is a
+block of it.  Which two: record (or block) size down and threads, jobs or depth across; else file
+size down and record size across, as IOzone's own spreadsheet has them; else the first two factors
+of the study that vary.  A cell is the geometric mean of the trials that count.
+
+Source: W. D. Norcott and D. Capps, *Iozone Filesystem Benchmark* (its spreadsheet output).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from iotrial.model.finding import Comparison
+from iotrial.model.measurement import Measurement, Metric, metric, split
+from iotrial.model.results import Results
+from iotrial.model.trial import Treatment, TrialRecord
+from iotrial.stats.responses import counted
+from iotrial.units import parse_bytes
+
+_RECORD = ("record", "rec", "reclen", "bs", "blocksize", "block")
+_SIZE = ("size", "filesize")
+_PARALLEL = ("threads", "numjobs", "processes", "procs", "iodepth", "jobs", "concurrency", "depth")
+_SHOWN = ("bw", "iops", "rate", "seconds", "value", "lat.mean", "clat.mean", "clat.p99")
+"""Quantities that have a sheet, besides those that the study decides by."""
+TARGET = "target"
+
+Bound = Literal["", "high", "low", "both"]
+Mean = Literal["geometric", "arithmetic"]
+Told = dict[str, list[tuple[Mapping[str, str], Measurement]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """``mean`` of ``n`` trials in the metric's unit.  ``bound`` says on which side of the mean
+    the truth lies, where a value was censored (``both``: nobody knows)."""
+
+    mean: float
+    n: int
+    bound: Bound = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One grid: the labels down and across, and the cells there are.  ``fixed`` are the levels
+    of the other factors."""
+
+    fixed: Treatment
+    down: tuple[str, ...]
+    across: tuple[str, ...]
+    cells: Mapping[tuple[str, str], Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Every block of one workload and metric.  ``down`` and ``across`` name the two factors
+    (empty: there is none); ``constant`` are the factors with one level in this workload.
+    ``mean`` is geometric unless a value is not positive."""
+
+    workload: str
+    metric: Metric
+    down: str
+    across: str
+    constant: Treatment
+    mean: Mean
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Axes:
+    down: str
+    across: str
+    others: tuple[str, ...]
+    constant: Treatment
+    labels: Mapping[str, tuple[str, ...]]
+
+
+def sheets(results: Results, comparison: Comparison) -> tuple[Sheet, ...]:
+    """Every sheet, in the study's order of workloads, what decides first."""
+    found: list[Sheet] = []
+    for workload, records in counted(results).items():
+        if records:
+            treatments = _treatments(results, records)
+            axes = _axes(results, treatments)
+            told = _told(records, treatments)
+            names = _metrics(results, comparison, workload, told)
+            found += [_sheet(workload, name, axes, told[name]) for name in names]
+    return tuple(found)
+
+
+def _told(records: Sequence[TrialRecord], treatments: Sequence[Mapping[str, str]]) -> Told:
+    """Metric → every finite number of a whole trial, with the trial's treatment."""
+    told: Told = defaultdict(list)
+    for record, treatment in zip(records, treatments, strict=True):
+        for measured in record.measurements:
+            if measured.job == "all" and math.isfinite(measured.value):
+                told[measured.metric].append((treatment, measured))
+    return told
+
+
+def _treatments(results: Results, records: Sequence[TrialRecord]) -> list[dict[str, str]]:
+    """Of each record; where several targets are loaded and none is varied, the target counts as
+    a factor: numbers of two disks are not averaged."""
+    found = [dict(record.trial.treatment) for record in records]
+    varied = any(factor.kind == "target" for factor in results.study.factors)
+    if len({record.trial.target for record in records}) > 1 and not varied:
+        for each, record in zip(found, records, strict=True):
+            each[TARGET] = record.trial.target
+    return found
+
+
+def _metrics(
+    results: Results, comparison: Comparison, workload: str, there: Iterable[str]
+) -> list[str]:
+    names, decide = list(there), results.study.decide
+    wanted = [name for of, name in decide.primary if of == workload]
+    wanted += [f.metric for f in comparison.findings if f.primary and f.workload == workload]
+    wanted += [name for name, _ in decide.guardrails]
+    wanted += [name for name in names if (split(name)[1] or name) in _SHOWN]
+    return [name for name in dict.fromkeys(wanted) if name in names] or names
+
+
+def _axes(results: Results, treatments: Sequence[Mapping[str, str]]) -> _Axes:
+    known = {factor.name: factor for factor in results.study.factors}
+    names = [*known, *([] if TARGET in known or TARGET not in treatments[0] else [TARGET])]
+    labels: dict[str, tuple[str, ...]] = {}
+    constant: list[tuple[str, str]] = []
+    for name in names:
+        present = {each.get(name, "") for each in treatments}
+        if len(present) > 1:
+            order = [level.label for level in known[name].levels] if name in known else []
+            labels[name] = _in_order(present, order)
+        elif present != {""}:
+            constant.append((name, present.pop()))
+    subjects = {name: known[name].subject if name in known else "" for name in labels}
+    down, across = _pair(subjects)
+    others = tuple(name for name in labels if name not in (down, across))
+    return _Axes(down, across, others, tuple(constant), labels)
+
+
+def _pair(subjects: Mapping[str, str]) -> tuple[str, str]:
+    """The factors down and across, of those that vary (name → the tunable or option it is)."""
+    kinds: dict[str, str] = {}
+    for words in (_RECORD, _SIZE, *((word,) for word in _PARALLEL)):
+        kind = "record" if words is _RECORD else "size" if words is _SIZE else "parallel"
+        for name, subject in subjects.items():
+            said = re.findall(r"[a-z]+", f"{name} {subject}".lower())
+            if not kinds.keys() & {kind} and name not in kinds.values() and {*words} & {*said}:
+                kinds[kind] = name
+    for down, across in (("record", "parallel"), ("size", "record")):
+        if down in kinds and across in kinds:
+            return kinds[down], kinds[across]
+    names = list(subjects)
+    first = next(iter(kinds.values()), names[0] if names else "")
+    rest = [name for name in names if name != first]
+    return first, rest[0] if rest else ""
+
+
+def _in_order(labels: set[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Numbers and sizes ascend, what is neither (``unknown``) after them; other labels stand in
+    the study's order."""
+    amounts = {label: amount(label) for label in labels}
+    place = {label: number for number, label in enumerate(known)}
+    if sum(value is not None for value in amounts.values()) >= max(2, len(labels) - 1):
+        return tuple(
+            sorted(
+                labels, key=lambda label: (math.inf if (v := amounts[label]) is None else v, label)
+            )
+        )
+    return tuple(sorted(labels, key=lambda label: (place.get(label, len(place)), label)))
+
+
+def amount(label: str) -> float | None:
+    """What a label counts: ``16`` → 16, ``4k`` → 4096; None for a name."""
+    try:
+        value = float(label)
+    except ValueError:
+        try:
+            return float(parse_bytes(label))
+        except ValueError:
+            return None
+    return value if math.isfinite(value) else None
+
+
+def _sheet(
+    workload: str, name: str, axes: _Axes, told: Sequence[tuple[Mapping[str, str], Measurement]]
+) -> Sheet:
+    parts: dict[Treatment, dict[tuple[str, str], list[Measurement]]]
+    parts = defaultdict(lambda: defaultdict(list))
+    for treatment, measured in told:
+        fixed = tuple((other, treatment.get(other, "")) for other in axes.others)
+        cell = treatment.get(axes.down, ""), treatment.get(axes.across, "")
+        parts[fixed][cell].append(measured)
+    mean: Mean = "geometric" if all(m.value > 0 for _, m in told) else "arithmetic"
+    place = {
+        (other, label): number
+        for other in axes.others
+        for number, label in enumerate(axes.labels[other])
+    }
+    order = sorted(parts, key=lambda fixed: [place[part] for part in fixed])
+    blocks = tuple(_block(fixed, axes, parts[fixed], mean) for fixed in order)
+    known = _metric(name, told[0][1].unit)
+    return Sheet(workload, known, axes.down, axes.across, axes.constant, mean, blocks)
+
+
+def _metric(name: str, unit: str) -> Metric:
+    """The metric; its unit is the measurements' own where a table said another."""
+    try:
+        known = metric(name)
+    except KeyError:
+        return Metric(name, unit, None, name)
+    return Metric(known.name, unit or known.unit, known.higher, known.title)
+
+
+def _block(
+    fixed: Treatment,
+    axes: _Axes,
+    told: Mapping[tuple[str, str], Sequence[Measurement]],
+    mean: Mean,
+) -> Block:
+    cells = {key: _cell(each, mean) for key, each in told.items()}
+    down, across = ({key[side] for key in cells} for side in (0, 1))
+    return Block(
+        fixed,
+        tuple(label for label in axes.labels.get(axes.down, ("",)) if label in down) or ("",),
+        tuple(label for label in axes.labels.get(axes.across, ("",)) if label in across) or ("",),
+        cells,
+    )
+
+
+def _cell(told: Sequence[Measurement], mean: Mean) -> Cell:
+    values = [each.value for each in told]
+    sides = {each.censored for each in told} - {""}
+    bound: Bound = (
+        "both" if len(sides) > 1 else "high" if "high" in sides else "low" if sides else ""
+    )
+    if len(set(values)) == 1:
+        return Cell(values[0], len(values), bound)  # exactly: no logarithm and back
+    if mean == "geometric":
+        return Cell(math.exp(math.fsum(map(math.log, values)) / len(values)), len(values), bound)
+    return Cell(math.fsum(values) / len(values), len(values), bound)

@@ -1,0 +1,131 @@
+"""JUnit XML: the findings as test cases, for a CI server.
+
+A study asks, and ``worse`` is an answer; between two folders ``worse`` is a regression.  So the
+caller says which verdicts fail.  A guardrail that is exceeded always fails.  What the trials
+cannot tell is skipped, with the reason; a failed trial is an error; trials that were never done
+are a skipped case, so that half a study does not look like a whole one.
+
+Sources: JUnit's own Ant task (junitreport), and the schema of the Jenkins xunit plugin
+(junit-10.xsd), whose order of attributes and elements is kept.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Iterator
+from xml.etree import ElementTree as ET
+
+from iotrial.model.doubt import Doubt
+from iotrial.model.finding import Finding, Verdict
+from iotrial.report import words
+from iotrial.report.view import Part, VerdictRow, View
+from iotrial.report.visible import visible
+from iotrial.units import format_value
+
+REGRESSION: tuple[Verdict, ...] = ("worse",)
+"""The verdicts that fail where one folder is held against another."""
+
+
+def junit(view: View, *, failing: Collection[Verdict] = ()) -> str:
+    """The document, with its XML declaration.  ``failing`` are the verdicts of primary findings
+    that fail; ``view.failures`` the failed trials."""
+    cases = [*_findings(view, failing), *map(_trial, view.failures), *_missing(view)]
+    suite = ET.Element("testsuite", {"name": view.study, **_counts(cases)})
+    if view.started is not None:
+        at = dt.datetime.fromtimestamp(view.started, dt.UTC)
+        suite.set("timestamp", at.strftime("%Y-%m-%dT%H:%M:%S"))
+    suite.set("time", f"{max(view.seconds, 0):.3f}")
+    properties = ET.SubElement(suite, "properties")
+    for name, value in _properties(view):
+        ET.SubElement(properties, "property", name=name, value=value)
+    suite.extend(cases)
+    ET.SubElement(suite, "system-out").text = "\n".join(filter(None, (view.answer, view.method)))
+    root = ET.Element("testsuites", {"name": "iotrial", **_counts(cases)})
+    root.append(suite)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _counts(cases: Collection[ET.Element]) -> dict[str, str]:
+    found = [child.tag for case in cases for child in case]
+    tags = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    return {"tests": str(len(cases)), **{n: str(found.count(tag)) for n, tag in tags.items()}}
+
+
+def _properties(view: View) -> Iterator[tuple[str, str]]:
+    yield "question", view.question
+    yield "margin", words.share(view.margin)
+    yield "confidence", words.share(view.confidence)
+    for name in ("planned", "valid", "invalid", "failed", "missing"):
+        yield f"trials.{name}", str(getattr(view.counts, name))
+
+
+def _findings(view: View, failing: Collection[Verdict]) -> Iterator[ET.Element]:
+    for part in view.parts:
+        yield from (_finding(view, part, row, failing) for row in part.findings)
+        yield from (_guardrail(view, row) for row in part.guardrails)
+        yield from (_finding(view, part, row, ()) for row in part.others)
+
+
+def _finding(view: View, part: Part, row: VerdictRow, failing: Collection[Verdict]) -> ET.Element:
+    said = f"{words.VERDICTS[row.finding.verdict]}: {_numbers(row)}"
+    could = ""
+    if part.resolvable is not None:
+        could = f"; these trials could tell from {words.share(part.resolvable)}"
+    return _judged(_named(view, row, ""), row.finding, failing, (said, could))
+
+
+def _guardrail(view: View, row: VerdictRow) -> ET.Element:
+    said = f"{words.guard(row.finding, row.tolerated)}: {_numbers(row)}"
+    return _judged(_named(view, row, " (guardrail)"), row.finding, REGRESSION, (said, ""))
+
+
+def _named(view: View, row: VerdictRow, kind: str) -> ET.Element:
+    finding = row.finding
+    level = f"{finding.factor}={finding.level}"
+    if finding.factor == "results":  # of two folders: the level is the whole treatment
+        level = finding.level
+    name = f"{finding.metric}{kind}: {level} against {finding.baseline}"
+    return _case(f"{view.study}.{finding.workload}", name)
+
+
+def _judged(
+    case: ET.Element, finding: Finding, failing: Collection[Verdict], said: tuple[str, str]
+) -> ET.Element:
+    what, could = said
+    if finding.verdict == "cannot-tell":
+        ET.SubElement(case, "skipped", message=what + could)
+    elif finding.verdict in failing:
+        failure = ET.SubElement(case, "failure", message=what, type=finding.verdict)
+        failure.text = "\n".join(["trials:", *map(visible, finding.trials)])
+    else:
+        ET.SubElement(case, "system-out").text = what
+    return case
+
+
+def _numbers(row: VerdictRow) -> str:
+    """``−18.0 % (−19.9 … −16.1), 66.1 k/s against 80.6 k/s, n = 5``."""
+    unit = row.metric.unit
+    values = [None if v is None else format_value(v, unit) for v in (row.value, row.base)]
+    shown = f", {values[0]} against {values[1]}" if None not in values else ""
+    return f"{words.change(row.finding)}{shown}, n = {row.finding.n}"
+
+
+def _trial(failure: Doubt) -> ET.Element:
+    case = _case("trials", failure.trial)
+    error = ET.SubElement(case, "error", message=failure.what, type="failed")
+    error.text = failure.advice
+    return case
+
+
+def _missing(view: View) -> Iterator[ET.Element]:
+    case = _case("trials", "every planned trial was done")
+    counts = view.counts
+    if counts.missing:
+        said = f"{counts.missing} of {words.count(counts.planned, 'trial')} were not done"
+        ET.SubElement(case, "skipped", message=said)
+    yield case
+
+
+def _case(group: str, name: str) -> ET.Element:
+    return ET.Element("testcase", classname=group, name=name, time="0")

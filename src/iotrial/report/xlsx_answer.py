@@ -1,0 +1,139 @@
+"""The first sheet of the spreadsheet: question, answer, findings, doubts, and what is where."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from iotrial.report import words
+from iotrial.report.evidence import DoubtGroup
+from iotrial.report.grids import Sheet
+from iotrial.report.view import VerdictRow, View
+from iotrial.report.visible import visible
+from iotrial.report.xlsx_cells import BOLD, CHANGE, TITLE, bounded, head, number, shown, text
+from iotrial.report.xlsx_grid import measure
+from iotrial.units import axis_scale
+
+_WIDTHS = (20, 18, 16, 18, 18, 10, 10, 10, 14, 6, 13, 13, 10, 26)
+_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z])")
+_HEADS = (
+    "workload", "metric", "factor", "level", "against", "change", "low", "high", "verdict", "n",
+    "this level", "baseline", "unit", "note",
+)  # fmt: skip
+
+
+def fill(
+    sheet: Any,  # noqa: ANN401 (openpyxl has no types)
+    view: View,
+    grids: Sequence[tuple[str, Sheet]],
+    left_out: int,
+) -> None:
+    """Write the whole sheet.  ``grids`` are the sheets that follow, by name; ``left_out`` how
+    many there was no room for."""
+    for letter, width in zip("ABCDEFGHIJKLMN", _WIDTHS, strict=True):
+        sheet.column_dimensions[letter].width = width
+    for line in _lines(sheet, view):
+        sheet.append(line)
+    _contents(sheet, grids, left_out)
+
+
+def _lines(sheet: Any, view: View) -> Iterator[list[Any]]:  # noqa: ANN401
+    answer, others = words.headline(view.answer)
+    yield [text(sheet, view.question, TITLE)]
+    yield [text(sheet, answer, BOLD)]
+    yield from ([text(sheet, sentence)] for sentence in others)
+    yield []
+    parts = [(part.findings, part.guardrails, part.others) for part in view.parts]
+    names = ("Findings", "Guardrails", "Metrics that nobody asked about")
+    for name, rows in zip(names, zip(*parts, strict=True), strict=False):
+        found = [row for each in rows for row in each]
+        if found:
+            yield [text(sheet, name, BOLD)]
+            yield [head(sheet, each) for each in _HEADS]
+            yield from (_finding(sheet, row) for row in found)
+            yield []
+    if view.doubt_groups:
+        yield [text(sheet, "Doubts", BOLD)]
+        yield [head(sheet, each) for each in ("check", "trials", "counts", "what", "what to do")]
+        yield from (_doubt(sheet, group) for group in view.doubt_groups)
+        yield []
+    yield [text(sheet, "How it was judged", BOLD)]
+    yield from ([text(sheet, said)] for said in _method(view))
+    yield []
+
+
+def _finding(sheet: Any, row: VerdictRow) -> list[Any]:  # noqa: ANN401
+    finding = row.finding
+    said = (finding.workload, finding.metric, finding.factor, finding.level, finding.baseline)
+    values = [value for value in (row.value, row.base) if value]
+    divisor, unit = axis_scale(max(map(abs, values), default=0.0), row.metric.unit)
+    return [
+        *(text(sheet, each) for each in said),
+        _change(sheet, None if math.isnan(finding.ratio) else finding.ratio, row),
+        _change(sheet, finding.low),
+        _change(sheet, finding.high),
+        text(sheet, words.VERDICTS[finding.verdict]),
+        number(sheet, finding.n, "0"),
+        *(_value(sheet, value, divisor) for value in (row.value, row.base)),
+        text(sheet, unit) if values else None,
+        text(sheet, _note(row)),
+    ]
+
+
+def _change(sheet: Any, ratio: float | None, row: VerdictRow | None = None) -> Any:  # noqa: ANN401
+    """A ratio as a change: 0.82 is −18.0 %."""
+    if ratio is None or not math.isfinite(ratio):
+        return None
+    bound = row.finding.bound if row else ""
+    return number(sheet, ratio - 1, bounded('+0.0%;"−"0.0%', bound) if bound else CHANGE)
+
+
+def _value(sheet: Any, value: float | None, divisor: float) -> Any:  # noqa: ANN401
+    if value is None or not math.isfinite(value):
+        return None
+    size = abs(value / divisor)
+    return number(sheet, value / divisor, shown(2 - math.floor(math.log10(size)) if size else 0))
+
+
+def _note(row: VerdictRow) -> str:
+    if row.tolerated:
+        return words.guard(row.finding, row.tolerated)
+    told = words.interval(row.finding)
+    return "" if "…" in told else told
+
+
+def _doubt(sheet: Any, group: DoubtGroup) -> list[Any]:  # noqa: ANN401
+    where = words.some(group.trials, 5) if group.trials else "the whole study"
+    more = group.said - len(group.what)
+    what = "; ".join(group.what) + (f" and {more:,} more like these" if more else "")
+    counts = "no" if group.invalid else "yes"
+    return [text(sheet, each) for each in (group.check, where, counts, what, group.advice)]
+
+
+def _method(view: View) -> Iterator[str]:
+    counts = view.counts
+    yield (
+        f"{words.count(counts.planned, 'trial')} planned: {counts.valid:,} valid, "
+        f"{counts.invalid:,} INVALID, {counts.failed:,} failed, {counts.missing:,} not done."
+    )
+    if view.tools:
+        yield f"Measured with {', '.join(view.tools)}."
+    yield (
+        f"The smallest difference that matters: {words.share(view.margin)}. Confidence: "
+        f"{words.share(view.confidence)}. Change, low and high are of the ratio to the baseline."
+    )
+    yield from _SENTENCE.split(view.method)
+
+
+def _contents(sheet: Any, grids: Sequence[tuple[str, Sheet]], left_out: int) -> None:  # noqa: ANN401
+    sheet.append([text(sheet, "Sheets", BOLD)])
+    sheet.append([head(sheet, each) for each in ("sheet", "workload", "metric", "unit", "blocks")])
+    for name, grid in grids:
+        said = (name, visible(grid.workload), visible(grid.metric.name), measure(grid).unit)
+        blocks = number(sheet, len(grid.blocks), "0")
+        sheet.append([*(text(sheet, each) for each in said), blocks])
+    if left_out:
+        more = f"{words.count(left_out, 'sheet')} more had no room; the CSV has their numbers."
+        sheet.append([text(sheet, more)])
