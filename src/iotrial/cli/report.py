@@ -97,7 +97,7 @@ def _written(kind: str, results: Results) -> str | bytes:
     if kind == "xlsx":
         from iotrial.report.xlsx import xlsx
 
-        return xlsx(seen, results, comparison)
+        return xlsx(seen, results)
     return _shaped(kind, seen, results)
 
 

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from iotrial.model.finding import Comparison
 from iotrial.model.measurement import Measurement, Metric, metric, split
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord
@@ -28,7 +27,9 @@ _RECORD = ("record", "rec", "reclen", "bs", "blocksize", "block")
 _SIZE = ("size", "filesize")
 _PARALLEL = ("threads", "numjobs", "processes", "procs", "iodepth", "jobs", "concurrency", "depth")
 _SHOWN = ("bw", "iops", "rate", "seconds", "value", "lat.mean", "clat.mean", "clat.p99")
-"""Quantities that have a sheet, besides those that the study decides by."""
+"""Quantities that have a sheet, besides those that the study decides by, in this order."""
+_SHOWN_OF = {"iozone": ("bw",)}
+"""IOzone's numbers are bandwidths; its operations per second are the same by the record size."""
 TARGET = "target"
 
 Bound = Literal["", "high", "low", "both"]
@@ -81,7 +82,7 @@ class _Axes:
     labels: Mapping[str, tuple[str, ...]]
 
 
-def sheets(results: Results, comparison: Comparison) -> tuple[Sheet, ...]:
+def sheets(results: Results) -> tuple[Sheet, ...]:
     """Every sheet, in the study's order of workloads, what decides first."""
     found: list[Sheet] = []
     for workload, records in counted(results).items():
@@ -89,7 +90,7 @@ def sheets(results: Results, comparison: Comparison) -> tuple[Sheet, ...]:
             treatments = _treatments(results, records)
             axes = _axes(results, treatments)
             told = _told(records, treatments)
-            names = _metrics(results, comparison, workload, told)
+            names = _metrics(results, workload, told)
             found += [_sheet(workload, name, axes, told[name]) for name in names]
     return tuple(found)
 
@@ -115,14 +116,13 @@ def _treatments(results: Results, records: Sequence[TrialRecord]) -> list[dict[s
     return found
 
 
-def _metrics(
-    results: Results, comparison: Comparison, workload: str, there: Iterable[str]
-) -> list[str]:
+def _metrics(results: Results, workload: str, there: Iterable[str]) -> list[str]:
     names, decide = list(there), results.study.decide
+    tools = {each.name: each.tool for each in results.study.workloads}
+    shown = _SHOWN_OF.get(tools.get(workload, ""), _SHOWN)
     wanted = [name for of, name in decide.primary if of == workload]
-    wanted += [f.metric for f in comparison.findings if f.primary and f.workload == workload]
     wanted += [name for name, _ in decide.guardrails]
-    wanted += [name for name in names if (split(name)[1] or name) in _SHOWN]
+    wanted += [name for quantity in shown for name in names if (split(name)[1] or name) == quantity]
     return [name for name in dict.fromkeys(wanted) if name in names] or names
 
 

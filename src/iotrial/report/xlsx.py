@@ -11,10 +11,12 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from openpyxl import Workbook
+from openpyxl.worksheet.properties import PageSetupProperties
 
-from iotrial.model.finding import Comparison
+from iotrial.model.measurement import split
 from iotrial.model.results import Results
 from iotrial.report import xlsx_answer, xlsx_grid, xlsx_trials
 from iotrial.report.grids import Sheet, sheets
@@ -27,29 +29,40 @@ SHEETS = 150
 _ANSWER, _TRIALS = "Answer", "Trials"
 
 
-def xlsx(view: View, results: Results, comparison: Comparison) -> bytes:
+def xlsx(view: View, results: Results) -> bytes:
     """The whole workbook."""
     book = Workbook(write_only=True)
     book.properties.creator, book.properties.title = "iotrial", view.study or view.question
-    grids = sheets(results, comparison)
+    grids = sheets(results)
     kept = grids[:SHEETS]
     names = sheet_names(_wanted(kept), (_ANSWER, _TRIALS))
-    first = book.create_sheet(_ANSWER)
+    first = _page(book, _ANSWER)
     for name, grid in zip(names, kept, strict=True):
-        xlsx_grid.fill(book.create_sheet(name), grid)
+        xlsx_grid.fill(_page(book, name), grid)
     xlsx_answer.fill(first, view, tuple(zip(names, kept, strict=True)), len(grids) - len(kept))
-    xlsx_trials.fill(lambda: book.create_sheet(_TRIALS), results)
+    xlsx_trials.fill(lambda: _page(book, _TRIALS), results)
     into = io.BytesIO()
     book.save(into)
     return into.getvalue()
 
 
+def _page(book: Workbook, name: str) -> Any:  # noqa: ANN401 (openpyxl has no types)
+    """A new sheet that prints as wide as the paper."""
+    sheet = book.create_sheet(name)
+    sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
+    sheet.page_setup.orientation, sheet.page_setup.fitToHeight = "landscape", 0
+    return sheet
+
+
 def _wanted(grids: Sequence[Sheet]) -> list[str]:
     """``randread read.iops``; the workload alone where it has one sheet, the metric alone where
-    there is one workload: a sheet an operation."""
+    there is one workload, the operation alone where all are of one quantity: a sheet each."""
     each = Counter(grid.workload for grid in grids)
     if len(each) == 1:
-        return [visible(grid.metric.name) for grid in grids]
+        parts = [split(grid.metric.name) for grid in grids]
+        same = len({quantity for _, quantity in parts}) == 1 and all(part[1] for part in parts)
+        names = [operation for operation, _ in parts] if same else [g.metric.name for g in grids]
+        return [visible(name) for name in names]
     if set(each.values()) == {1}:
         return [visible(grid.workload) for grid in grids]
     return [_joined(visible(grid.workload), visible(grid.metric.name)) for grid in grids]

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from iotrial.report import words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.grids import Sheet
 from iotrial.report.view import VerdictRow, View
-from iotrial.report.visible import visible
 from iotrial.report.xlsx_cells import BOLD, CHANGE, TITLE, bounded, head, number, shown, text
 from iotrial.report.xlsx_grid import measure
 from iotrial.units import axis_scale
 
-_WIDTHS = (20, 18, 16, 18, 18, 10, 10, 10, 14, 6, 13, 13, 10, 26)
+_WIDTHS = (32, 18, 16, 18, 18, 10, 10, 10, 14, 6, 13, 13, 10, 26)
+_LINE = 150  # characters
+_DOUBTS = ("check", "trials", "counts", "what", "what to do")
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 _HEADS = (
     "workload", "metric", "factor", "level", "against", "change", "low", "high", "verdict", "n",
@@ -43,7 +45,7 @@ def _lines(sheet: Any, view: View) -> Iterator[list[Any]]:  # noqa: ANN401
     answer, others = words.headline(view.answer)
     yield [text(sheet, view.question, TITLE)]
     yield [text(sheet, answer, BOLD)]
-    yield from ([text(sheet, sentence)] for sentence in others)
+    yield from _prose(sheet, others)
     yield []
     parts = [(part.findings, part.guardrails, part.others) for part in view.parts]
     names = ("Findings", "Guardrails", "Metrics that nobody asked about")
@@ -56,11 +58,11 @@ def _lines(sheet: Any, view: View) -> Iterator[list[Any]]:  # noqa: ANN401
             yield []
     if view.doubt_groups:
         yield [text(sheet, "Doubts", BOLD)]
-        yield [head(sheet, each) for each in ("check", "trials", "counts", "what", "what to do")]
+        yield _wide([head(sheet, each) for each in _DOUBTS])
         yield from (_doubt(sheet, group) for group in view.doubt_groups)
         yield []
     yield [text(sheet, "How it was judged", BOLD)]
-    yield from ([text(sheet, said)] for said in _method(view))
+    yield from _prose(sheet, _method(view))
     yield []
 
 
@@ -109,7 +111,19 @@ def _doubt(sheet: Any, group: DoubtGroup) -> list[Any]:  # noqa: ANN401
     more = group.said - len(group.what)
     what = "; ".join(group.what) + (f" and {more:,} more like these" if more else "")
     counts = "no" if group.invalid else "yes"
-    return [text(sheet, each) for each in (group.check, where, counts, what, group.advice)]
+    said = (group.check, where, counts, what, group.advice)
+    return _wide([text(sheet, each) for each in said])
+
+
+def _wide(cells: list[Any]) -> list[Any]:
+    """The last but one runs on to the right: room for it until the last column."""
+    return [*cells[:-1], *[None] * (len(_HEADS) - len(cells)), cells[-1]]
+
+
+def _prose(sheet: Any, sentences: Iterable[str]) -> Iterator[list[Any]]:  # noqa: ANN401
+    """A line or a few for each sentence."""
+    for sentence in sentences:
+        yield from ([text(sheet, line)] for line in textwrap.wrap(sentence, _LINE))
 
 
 def _method(view: View) -> Iterator[str]:
@@ -131,7 +145,7 @@ def _contents(sheet: Any, grids: Sequence[tuple[str, Sheet]], left_out: int) -> 
     sheet.append([text(sheet, "Sheets", BOLD)])
     sheet.append([head(sheet, each) for each in ("sheet", "workload", "metric", "unit", "blocks")])
     for name, grid in grids:
-        said = (name, visible(grid.workload), visible(grid.metric.name), measure(grid).unit)
+        said = (name, grid.workload, grid.metric.name, measure(grid).unit)
         blocks = number(sheet, len(grid.blocks), "0")
         sheet.append([*(text(sheet, each) for each in said), blocks])
     if left_out:

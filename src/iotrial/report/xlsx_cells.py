@@ -19,6 +19,7 @@ from openpyxl.cell import WriteOnlyCell
 from openpyxl.styles import Alignment, Font, PatternFill
 
 from iotrial.report.grids import Bound
+from iotrial.report.visible import visible
 from iotrial.units import axis_scale
 
 _FORMULA = tuple("=+-@＝＋－＠")  # noqa: RUF001 (full-width signs count as well)
@@ -26,9 +27,10 @@ _LONGEST = 32_767
 _NAME = 31
 _DIGITS = 3
 _MOST_DECIMALS = 6
-BOLD = Font(bold=True)
-TITLE = Font(bold=True, size=14)
-QUIET = Font(color="FF666666")
+_FACE = "Calibri"  # openpyxl's own for a cell that says none
+BOLD = Font(name=_FACE, size=11, bold=True)
+TITLE = Font(name=_FACE, size=14, bold=True)
+QUIET = Font(name=_FACE, size=11, color="FF666666")
 HEAD = PatternFill("solid", fgColor="FFE7ECF2")
 CHANGE = '+0.0%;"−"0.0%;0.0%'
 TIME = "yyyy-mm-dd hh:mm:ss"
@@ -36,7 +38,7 @@ _SIGNS: dict[Bound, str] = {"": "", "high": '"≥ "', "low": '"≤ "', "both": '
 
 
 def text(sheet: Any, said: str, font: Font | None = None) -> Any:  # noqa: ANN401 (openpyxl has no types)
-    """A cell that says ``said`` and computes nothing.  ``said`` is fit to look at."""
+    """A cell that says ``said`` and computes nothing."""
     cell = WriteOnlyCell(sheet)
     if font:
         cell.font = font
@@ -45,6 +47,7 @@ def text(sheet: Any, said: str, font: Font | None = None) -> Any:  # noqa: ANN40
 
 def put(cell: Any, said: str) -> Any:  # noqa: ANN401
     """Let ``cell`` say ``said``; a cell may be used again for the next row."""
+    said = visible(said)  # else openpyxl refuses, or the workbook cannot be read
     cell.value = said[:_LONGEST]
     cell.data_type = "s"
     if said.startswith(_FORMULA) != bool(cell.quotePrefix):
@@ -66,6 +69,12 @@ def number(sheet: Any, value: float, shown: str, font: Font | None = None) -> An
     cell.number_format = shown
     if font:
         cell.font = font
+    return cell
+
+
+def over(cell: Any) -> Any:  # noqa: ANN401
+    """The head of a column of numbers: to the right, as they are."""
+    cell.alignment = Alignment(horizontal="right")
     return cell
 
 

@@ -31,6 +31,7 @@ from iotrial.report.xlsx_cells import (
     head,
     label,
     number,
+    over,
     scale,
     text,
 )
@@ -54,12 +55,20 @@ class Measure:
 def measure(grid: Sheet) -> Measure:
     """One unit for the whole sheet, so that its blocks can be compared."""
     means = [cell.mean for block in grid.blocks for cell in block.cells.values()]
-    return Measure(*scale(means, grid.metric.unit))
+    return Measure(*scale(means, visible(grid.metric.unit)))
 
 
-def title(grid: Sheet, unit: str) -> str:
-    """``read: read bandwidth (MiB/s)``."""
-    said = f"{visible(grid.workload)}: {visible(grid.metric.title or grid.metric.name)}"
+def title(grid: Sheet) -> str:
+    """``oltp: read bandwidth``; a workload that is called as its operation is not said twice."""
+    workload, metric = visible(grid.workload), _metric(grid)
+    return metric if metric.startswith(f"{workload} ") else f"{workload}: {metric}"
+
+
+def _metric(grid: Sheet) -> str:
+    return visible(grid.metric.title or grid.metric.name)
+
+
+def _in(said: str, unit: str) -> str:
     return f"{said} ({visible(unit)})" if unit else said
 
 
@@ -88,7 +97,7 @@ def fill(sheet: Any, grid: Sheet) -> None:  # noqa: ANN401 (openpyxl has no type
 
 def _opening(grid: Sheet, by: Measure) -> Iterator[tuple[str, Any]]:
     """Exactly the lines above the first block."""
-    yield f"{title(grid, by.unit)}, {grid.mean} means", TITLE
+    yield f"{_in(title(grid), by.unit)}, {grid.mean} means", TITLE
     said = [words.direction(grid.metric.higher)]
     said += [f"{visible(name)} {way}" for name, way in _ways(grid)]
     said += [f"{_treatment(grid.constant)} throughout"] if grid.constant else []
@@ -117,9 +126,9 @@ def _lines(sheet: Any, grid: Sheet, block: Block, by: Measure) -> Iterator[list[
     even = len(counts) == 1
     every = f"n = {counts[0]} in every cell" if even else "n on the right"
     yield [text(sheet, "; ".join(filter(None, (_treatment(block.fixed), every))), BOLD)]
-    heads = [_label(sheet, each, block.across) for each in block.across]
+    heads = [over(_label(sheet, each, block.across)) for each in block.across]
     if not grid.across:
-        heads = [head(sheet, by.unit or visible(grid.metric.name))]
+        heads = [over(head(sheet, by.unit or visible(grid.metric.name)))]
     corner = " \\ ".join(visible(name) for name, _ in _ways(grid))
     more = [None, head(sheet, "n"), *heads] if not even else []
     yield [head(sheet, corner), *heads, *more]
@@ -149,7 +158,7 @@ def _cell(column: int, row: int) -> str:
 
 def _chart(name: str, grid: Sheet, block: Block, by: Measure, row: int) -> Any:  # noqa: ANN401
     cells = [[block.cells.get((down, across)) for across in block.across] for down in block.down]
-    unit = by.unit or grid.metric.unit
+    unit = by.unit
     across = tuple(visible(each) for each in block.across)
     drawn = Drawn(
         name,
@@ -160,10 +169,8 @@ def _chart(name: str, grid: Sheet, block: Block, by: Measure, row: int) -> Any: 
         tuple(tuple(_mean(cell, by) for cell in line) for line in cells),
         by.shown,
     )
-    said = f"{visible(grid.workload)}: {visible(grid.metric.title or grid.metric.name)}"
+    ways = " and ".join(visible(name) for name, _ in _ways(grid))
     fixed = f"\n{_treatment(block.fixed)}" if block.fixed else ""
-    lines = f" for each {visible(grid.across)}" if grid.across else ""
-    value = visible(grid.metric.title or grid.metric.name)
-    axes = (visible(grid.down) or " ", f"{value} ({unit})" if unit else value)
+    axes = (visible(grid.down), _in(_metric(grid), unit))
     counts = len(block.down) > 1 and all(amount(down) is not None for down in block.down)
-    return chart(drawn, f"{said}{lines}{fixed}", axes, counts=counts)
+    return chart(drawn, f"{title(grid)} by {ways}{fixed}", axes, counts=counts)
