@@ -644,7 +644,7 @@ levels = [1, 16]
 option = "bs"
 levels = ["4k", "64k"]
 [design]
-blocks = 2
+blocks = 3
 settle = "0s"
 """
 
@@ -683,18 +683,23 @@ def test_an_export_goes_down_a_pipe_byte_by_byte(folder: Path, kind: str) -> Non
 
 
 def test_compare_files_a_regression_for_ci_and_exits_1(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = STUDY.replace('runtime = "1s"', 'runtime = "1s", numjobs = 1, rate_iops = 50')
-    (folder.parent / "slow.toml").write_text(slow.replace("blocks = 2", "blocks = 3"))
-    assert status(["run", "slow.toml", "--pretend", "--out", "s", "--quiet"]) == 0
-    code = status(["compare", "r", "s", "--junit", "ci.xml", "--quiet"])
+    monkeypatch.chdir(tmp_path)
+    factor = '[factors.iodepth]\noption = "iodepth"\nlevels = [1, 16]\n'
+    for name, depth in (("before", 32), ("after", 1)):
+        study = STUDY.replace(factor, "").replace('"libaio"', f'"libaio", iodepth = {depth}')
+        (tmp_path / f"{name}.toml").write_text(study)
+        assert status(["run", f"{name}.toml", "--pretend", "--out", name, "--quiet"]) == 0
+    assert status(["compare", "before", "after", "--junit", "ci.xml", "--quiet"]) == 1
     found = cases(Path("ci.xml").read_text())
-    failures = [name for name, case in found.items() if outcome(case) == "failure"]
-    assert bool(failures) is (code == 1)
-    assert status(["compare", "r", "r", "--junit", "same.xml", "--quiet"]) == 0
-    assert not list(ET.fromstring(Path("same.xml").read_text()).iter("failure"))  # noqa: S314
-    capsys.readouterr()
+    failed = {name for name, case in found.items() if outcome(case) == "failure"}
+    assert {name.partition(" ")[2] for name in failed} == {
+        "read.iops: bs=4k against before", "read.iops: bs=64k against before",
+    }  # fmt: skip
+    assert status(["compare", "before", "before", "--junit", "same.xml", "--quiet"]) == 0
+    same = cases(Path("same.xml").read_text())
+    assert not [case for case in same.values() if outcome(case) == "failure"]
 
 
 def test_imported_results_are_exported_as_iozone_lays_them_out(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import re
 from iotrial.model.results import Results
 from iotrial.report.trial_table import columns, rows
 
-_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠|%]")  # noqa: RUF001 (full-width signs count as well)
+_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")  # noqa: RUF001 (full-width signs count as well)
 _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 

@@ -128,7 +128,9 @@ def _metrics(results: Results, workload: str, there: Iterable[str]) -> list[str]
 
 def _axes(results: Results, treatments: Sequence[Mapping[str, str]]) -> _Axes:
     known = {factor.name: factor for factor in results.study.factors}
-    names = [*known, *([] if TARGET in known or TARGET not in treatments[0] else [TARGET])]
+    names = dict.fromkeys(known)
+    for each in treatments:
+        names |= dict.fromkeys(each)  # the target, or a factor that was taken out of the study
     labels: dict[str, tuple[str, ...]] = {}
     constant: list[tuple[str, str]] = []
     for name in names:

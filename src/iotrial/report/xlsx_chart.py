@@ -30,6 +30,8 @@ from openpyxl.chart.title import title_maker
 from openpyxl.drawing.text import CharacterProperties, ParagraphProperties
 from openpyxl.utils import get_column_letter, quote_sheetname
 
+from iotrial.report.xlsx_cells import countable
+
 ROWS = 17
 """How many rows of a sheet a chart is high."""
 SERIES = 255
@@ -96,9 +98,7 @@ def _series(drawn: Drawn, place: int) -> Series:
             _area(drawn.name, column, drawn.row - 1), _strings([drawn.across[place] or "–"])
         )
     )
-    made.cat = AxDataSource(
-        strRef=StrRef(_area(drawn.name, drawn.column - 1, drawn.row, last), _strings(drawn.down))
-    )
+    made.cat = _labels(drawn)
     numbers = [NumVal(idx=n, v=repr(v)) for n, v in enumerate(values) if v is not None]
     made.val = NumDataSource(
         numRef=NumRef(
@@ -108,6 +108,17 @@ def _series(drawn: Drawn, place: int) -> Series:
     )
     made.spPr = GraphicalProperties()
     return made
+
+
+def _labels(drawn: Drawn) -> AxDataSource:
+    """Numbers where the cells hold numbers, else texts."""
+    last = drawn.row + len(drawn.down) - 1
+    where = _area(drawn.name, drawn.column - 1, drawn.row, last)
+    if not countable(drawn.down):
+        return AxDataSource(strRef=StrRef(where, _strings(drawn.down)))
+    numbers = [NumVal(idx=place, v=label) for place, label in enumerate(drawn.down)]
+    data = NumData(formatCode="General", ptCount=len(numbers), pt=numbers)
+    return AxDataSource(numRef=NumRef(f=where, numCache=data))
 
 
 def _strings(labels: Sequence[str]) -> StrData:
