@@ -173,7 +173,7 @@ def test_a_study_may_decide_by_its_own_metric() -> None:
     assert study.decide.primary == (("db", "score"),)
     assert metric("score").unit == "s"
     assert metric("score").higher is False
-    assert [each.name for each in defined(study.workloads[0])] == ["score"]
+    assert [each.name for each in defined(study.workloads[0])] == ["score", "read.bw"]
     parse_study(STUDY.replace("score", "mark"), "s.toml", str)
     with pytest.raises(KeyError):
         metric("score")
@@ -203,3 +203,10 @@ def test_any_output_gives_a_number_or_a_format_error(said: str, pattern: str) ->
         except (FormatError, UnicodeEncodeError):
             return
     assert found["score"] >= 0
+
+
+def test_a_study_may_decide_by_a_rate_of_an_operation_of_its_own() -> None:
+    text = STUDY.replace("score = {", '"own.rate" = {')
+    assert parse_study(text, "s.toml", str).decide.primary == (("db", "own.rate"),)
+    assert metric("own.rate").unit == "1/s"
+    assert metric("own.rate").higher is False, "as the study says"

@@ -15,7 +15,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +97,12 @@ TOOL = Command()
 
 
 def defined(workload: Workload) -> Iterator[Metric]:
-    """The metrics of a workload that iotrial does not know by itself."""
+    """The metrics that a workload says itself: ``own.rate`` is a rate as iotrial knows them, of an
+    operation that it does not know."""
     for each in workload.metrics:
         try:
-            known(each.name)
+            ours = known(each.name)
+            yield ours if each.higher is None else replace(ours, higher=each.higher)
         except KeyError:
             yield Metric(each.name, _base(each.unit), each.higher, each.name)
 
