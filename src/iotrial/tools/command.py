@@ -15,7 +15,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +101,7 @@ def defined(workload: Workload) -> Iterator[Metric]:
     operation that it does not know."""
     for each in workload.metrics:
         try:
-            ours = known(each.name)
-            yield ours if each.higher is None else replace(ours, higher=each.higher)
+            yield known(each.name)
         except KeyError:
             yield Metric(each.name, _base(each.unit), each.higher, each.name)
 
