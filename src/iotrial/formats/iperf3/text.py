@@ -342,6 +342,10 @@ def _sum(rows: Sequence[_Row], role: str, raw: str) -> _Row | None:
         if len(parts) > 1:
             message = f"{raw}: line {parts[-1].line}: {len(parts)} streams without their sum"
             raise FormatError(message, advice=_AGAIN)
+        before = {row.id for row in rows if not row.final} - {"SUM"}
+        if parts and len(before) > 1:
+            message = f"{raw}: line {parts[0].line}: one of {len(before)} streams, and no sum"
+            raise FormatError(message, advice=_AGAIN)
         return parts[0] if parts else None
     added = sum(row.moved for row in parts)
     apart = sum(row.apart[0] for row in parts) + total.apart[0]
