@@ -12,6 +12,9 @@ import pytest
 from iotrial.formats.fio import hist_log as fio_hist_log
 from iotrial.formats.fio import log as fio_log
 from iotrial.formats.fio.json_output import parse
+from iotrial.importing import fio_logs
+from iotrial.importing.files import read as read_file
+from iotrial.importing.legend import Legend
 from iotrial.model.recording import Recording
 
 pytestmark = pytest.mark.skipif(
@@ -54,3 +57,30 @@ def test_the_logs_of_a_run_say_what_its_output_says(tmp_path: Path) -> None:
     ios = told["read.bytes"] / 4096
     assert 0.8 * ios < values(run)["read.ios"] <= ios  # the last interval is not logged
     assert values(run)["read.clat.p50"] == pytest.approx(told["read.clat.p50"], rel=0.2)
+
+
+def test_the_logs_of_all_jobs_together_say_what_fio_says_of_the_group(tmp_path: Path) -> None:
+    arguments = [*ARGUMENTS.split(), "--numjobs=3", "--group_reporting", "--slat_percentiles=1"]
+    arguments = [
+        each.replace("json", "json+").replace("out.json+", "out.json") for each in arguments
+    ]
+    subprocess.run(
+        ["fio", *arguments, "--ioengine=libaio", "--iodepth=4"],
+        cwd=tmp_path, check=True, timeout=120,
+    )  # fmt: skip
+    measured = parse((tmp_path / "out.json").read_bytes(), "out.json").measurements
+    told = {each.metric: each.value for each in measured if each.job == "all"}
+    paths = sorted(tmp_path.glob("x_*.log"))
+    assert len(paths) == 6 * 3
+    (whole,) = fio_logs.together([read_file(each.name, each, Legend()) for each in paths])
+    (run,) = whole.recordings
+    assert {each.job for each in run.measurements} == {"all", "1", "2", "3"}
+    found = {each.metric: each.value for each in run.measurements if each.job == "all"}
+    same = [name for name in told if re.search(r"\.([sc]?lat\.p[\d.]+|bytes)$", name)]
+    assert len(same) == 2 * (1 + 3 * 6)
+    assert {n: found[n] for n in same} == pytest.approx({n: told[n] for n in same}, rel=1e-12)
+    for name in (name for name in told if name.endswith((".iops", ".bw"))):
+        assert found[name] == pytest.approx(told[name], rel=0.02)
+    for name in (name for name in told if name.endswith("lat.mean")):
+        assert found[name] == pytest.approx(told[name], rel=1e-5)
+    assert not run.doubts

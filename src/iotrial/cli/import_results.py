@@ -39,6 +39,12 @@ _LARGE = 64 * 2**20  # bytes: a moment
     metavar="FACTOR=LABEL",
     help="What a factor's levels are compared with; else its first.",
 )
+@click.option(
+    "--merge",
+    metavar="FACTOR",
+    default="",
+    help="Runs that differ in it alone (host, or file) ran side by side: make one of them.",
+)
 @common
 def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     output: Output,
@@ -48,22 +54,25 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     format_name: str | None,
     labels: tuple[str, ...],
     baselines: tuple[str, ...],
+    merge: str,
 ) -> int:
     """Read results that other tools left in FILES (or folders), and make a results folder.
 
     Formats are recognised by what is in the files; packed ones (gz, bz2, xz) are unpacked.  The
     originals are kept beside the numbers.  `compare` and `report` then work on the folder.  A fio
-    job file among FILES says how many I/Os can be in flight.
+    job file among FILES says how many I/Os can be in flight.  The logs that one run of fio left are
+    one run.
 
     \b
     Example:
       iotrial import fio-*.json
       iotrial import bonnie.csv --label scheduler=cfq,deadline,anticipatory,noop
       iotrial import results/*.txt --map map.toml --out old
+      iotrial import box1.json box2.json --merge file
     """
     from iotrial.importing import files as reading
+    from iotrial.importing import fio_logs, plausible, summary
     from iotrial.importing import folder as writing
-    from iotrial.importing import plausible, summary
     from iotrial.importing.cells import cells
 
     _known(format_name)
@@ -88,7 +97,8 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
         originals[each.name] = (each.path, original)
         if original.format == reading.JOBFILE:
             in_flight = max(in_flight, reading.in_flight(each.path))
-    placed = cells([original for _, original in originals.values()], legend)
+    of_runs = fio_logs.together([original for _, original in originals.values()])
+    placed = cells(of_runs, legend, merge)
     if not placed.runs:
         more = f": {unread[0].what}" if unread else ""
         raise UsageError(f"there is no run in these files{more}")

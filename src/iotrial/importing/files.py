@@ -15,8 +15,9 @@ from pathlib import Path
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats import formats
 from iotrial.formats.fio import jobfile as fio_jobfile
-from iotrial.importing.cells import Original
+from iotrial.formats.fio.log_name import log_name
 from iotrial.importing.legend import Legend
+from iotrial.importing.run import Original
 from iotrial.model.recording import Buffer, Format
 
 HEAD = 64 * 1024
@@ -69,6 +70,8 @@ def read(name: str, path: Path, legend: Legend, wanted: str = "") -> Original:
 
     Raises FormatError where no format knows the file, or the format finds it damaged.
     """
+    if not path.stat().st_size and log_name(name):
+        return Original(name, "fio-log", ())  # of slat, where the engine submits nothing
     with opened(path) as data:
         head = bytes(data[:HEAD])
         if not wanted and _is_jobfile(head, name):

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from iotrial.errors import UsageError
 from iotrial.importing import plausible
-from iotrial.importing.cells import Cells, Original, Run
+from iotrial.importing.cells import Cells
 from iotrial.importing.legend import Legend
+from iotrial.importing.run import Original, Run
 from iotrial.model.doubt import Doubt
 from iotrial.model.study import Decide
 from iotrial.model.trial import Trial, TrialRecord

@@ -20,8 +20,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from iotrial.importing.cells import Run
 from iotrial.importing.legend import Legend
+from iotrial.importing.run import Run
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import split
 from iotrial.units import format_value, parse_bytes
@@ -152,8 +152,8 @@ def _allowed(run: Run, in_flight: float) -> float:
     }
     hosts = told["hosts"] or 1.0
     if told["depth"]:
-        return told["depth"] * (told["jobs"] or 1.0) * hosts
-    return in_flight * hosts
+        return told["depth"] * (told["jobs"] or 1.0) * hosts * run.parts
+    return in_flight * hosts * run.parts
 
 
 def _count(label: str) -> float:

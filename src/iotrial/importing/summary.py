@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from iotrial.importing.cells import Cells, Original
+from iotrial.importing.cells import Cells
+from iotrial.importing.run import Original
 from iotrial.model.doubt import Doubt
 from iotrial.model.trial import TrialRecord
 

@@ -5,7 +5,8 @@ A format is a plugin of :mod:`iotrial.formats`; it is pure and needs neither the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from mmap import mmap
 from typing import Protocol
 
@@ -18,6 +19,16 @@ Buffer = bytes | mmap
 
 
 @dataclass(frozen=True, slots=True)
+class Bins:
+    """A latency's histogram: value → number of I/Os, values in units of ``tick`` seconds.  What
+    took longer than ``last`` is counted there: from it on, a value is a lower bound."""
+
+    tick: float
+    last: int
+    counts: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Recording:
     """``tool`` is who wrote it and ``version`` its version ('' unknown); ``name`` what the file
     itself calls the run (fio's job, bonnie++'s machine; '' nothing) and ``line`` where it begins
@@ -27,6 +38,10 @@ class Recording:
     ``bonnie++``).  ``treatment`` is what the file says it was run with: (("bs", "64k"),
     ("iodepth", "64")), by the tool's own option names.  ``started`` is seconds since the epoch
     (UTC), 0 unknown; ``seconds`` how long it took, 0 unknown.
+
+    ``bins`` and ``weights`` are what it takes to put recordings of one run together, and are of
+    no other use: the histogram of each latency by its name (``read.clat``), and what each mean is
+    a mean over (``read.clat.mean``: I/Os; ``cpu.usr``: seconds of its jobs).
     """
 
     tool: str
@@ -39,6 +54,8 @@ class Recording:
     doubts: tuple[Doubt, ...] = ()
     started: float = 0.0
     seconds: float = 0.0
+    bins: Mapping[str, Bins] = field(default_factory=dict, compare=False, repr=False)
+    weights: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
 
 
 class Format(Protocol):

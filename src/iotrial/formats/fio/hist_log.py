@@ -24,7 +24,7 @@ from iotrial.formats.fio.report import LAST_BIN
 from iotrial.formats.histogram import percentiles
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
-from iotrial.model.recording import Buffer, Recording
+from iotrial.model.recording import Bins, Buffer, Recording
 
 _OPERATIONS = ("read", "write", "trim")
 _FIXED = 3
@@ -44,10 +44,14 @@ class Histograms:
     first: int
     last: int
 
-    def values(self, direction: int) -> dict[int, int]:
-        """Value → I/Os, to be merged with those of other files
-        (:func:`iotrial.formats.histogram.merged`); in units of ``tick``."""
-        return counted(self.counts[direction], self.tick, self.stride)
+    def bins(self, direction: int) -> Bins:
+        """To be merged with those of other files."""
+        last = LAST_BIN[self.tick]
+        if self.stride > 1:
+            top = np.zeros(BINS[self.tick] // self.stride, np.int64)
+            top[-1] = 1
+            last = max(counted(top, self.tick, self.stride))
+        return Bins(self.tick, last, counted(self.counts[direction], self.tick, self.stride))
 
 
 class FioHistLog:
@@ -68,7 +72,8 @@ class FioHistLog:
 
     def read(self, data: Buffer, raw: str) -> tuple[Recording, ...]:
         found = histograms(data, raw)
-        measured = [each for d in sorted(found.counts) for each in _latencies(found, d, raw)]
+        bins = {_OPERATIONS[d]: found.bins(d) for d in sorted(found.counts)}
+        measured = [each for name, one in bins.items() for each in _latencies(name, one, raw)]
         doubts = []
         if extent(data, raw)[1]:
             doubts.append(
@@ -88,6 +93,7 @@ class FioHistLog:
                 doubts=tuple(doubts),
                 started=found.first / 1000 if found.first > _EPOCH else 0.0,
                 seconds=(found.last - (found.first if found.first > _EPOCH else 0)) / 1000,
+                bins={f"{name}.clat": each for name, each in bins.items()},
             ),
         )
 
@@ -129,18 +135,9 @@ def _digest(columns: list[Ints]) -> tuple[dict[int, Ints], tuple[int, int]]:
     return found, (int(times.min()), int(times.max()))
 
 
-def _latencies(found: Histograms, direction: int, raw: str) -> Iterator[Measurement]:
-    operation = _OPERATIONS[direction]
-    bins = found.values(direction)
-    total = sum(bins.values())
+def _latencies(operation: str, bins: Bins, raw: str) -> Iterator[Measurement]:
+    total = sum(bins.counts.values())
     yield Measurement(f"{operation}.ios", float(total), "", raw=raw)
-    top = np.zeros(BINS[found.tick] // found.stride, np.int64)
-    top[-1] = 1
-    last = (
-        LAST_BIN[found.tick] if found.stride == 1 else max(counted(top, found.tick, found.stride))
-    )
-    for p, value in percentiles(bins).items():
-        yield Measurement(
-            f"{operation}.clat.p{p:g}", value * found.tick, "s", raw=raw,
-            censored="high" if value >= last else "",
-        )  # fmt: skip
+    for p, value in percentiles(bins.counts).items():
+        name, beyond = f"{operation}.clat.p{p:g}", value >= bins.last
+        yield Measurement(name, value * bins.tick, "s", raw=raw, censored="high" if beyond else "")

@@ -30,7 +30,7 @@ from iotrial.formats.fio.report import LAST_BIN
 from iotrial.formats.histogram import percentiles
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
-from iotrial.model.recording import Buffer, Recording
+from iotrial.model.recording import Bins, Buffer, Recording
 
 _OPERATIONS = ("read", "write", "trim")
 _HEAD = 65536
@@ -66,11 +66,12 @@ class FioLog:
         torn = extent(data, raw)[1]
         made = _ios(data, raw, layout, kind) if how == "ios" else None
         log = made or _windows(data, raw, layout, older=how == "older")
-        measured, doubts, seconds = (
-            _of_ios(log, layout, kind, raw)
-            if isinstance(log, Ios)
-            else _of_windows(log, layout, kind, raw, older=how == "older")
-        )
+        bins: dict[str, Bins] = {}
+        if isinstance(log, Ios):
+            measured, doubts, bins = _of_ios(log, layout, kind, raw)
+            seconds = log.span
+        else:
+            measured, doubts, seconds = _of_windows(log, layout, kind, raw, older=how == "older")
         first = log.earliest if isinstance(log, Ios) else int(log.times.min())
         directions = sorted(log.tallies if isinstance(log, Ios) else set(log.directions.tolist()))
         return (
@@ -84,6 +85,8 @@ class FioLog:
                 doubts=(*doubts, *_torn(raw, torn=torn)),
                 started=first / 1000 if first > _EPOCH else 0.0,
                 seconds=seconds,
+                bins=bins,
+                weights={f"{name}.mean": float(sum(e.counts.values())) for name, e in bins.items()},
             ),
         )
 
@@ -169,8 +172,9 @@ def _windows(data: Buffer, raw: str, layout: Layout, *, older: bool) -> Windows:
 
 def _of_ios(
     log: Ios, layout: Layout, kind: str, raw: str
-) -> tuple[list[Measurement], list[Doubt], float]:
+) -> tuple[list[Measurement], list[Doubt], dict[str, Bins]]:
     measured, tick = [], NANO
+    bins: dict[str, Bins] = {}
     doubts = [*_disorder(log, raw), *_pause(log.pause / 1000, log.span, log.rows, raw)]
     if kind not in ("bw", "iops") and not layout.recent:
         evidence = Evidence(
@@ -193,8 +197,10 @@ def _of_ios(
         for name, value, unit in _counted(tally, log):
             measured.append(Measurement(f"{operation}.{name}", value, unit, raw=raw))
         if kind not in ("bw", "iops"):
-            measured += _latencies(tally, f"{operation}.{kind}", tick, raw)
-    return measured, doubts, log.span
+            histogram = Bins(tick, LAST_BIN[tick], counted(tally.bins, tick))
+            bins[f"{operation}.{kind}"] = histogram
+            measured += _latencies(tally, f"{operation}.{kind}", histogram, raw)
+    return measured, doubts, bins
 
 
 def _counted(tally: Tally, log: Ios) -> Iterator[tuple[str, float, str]]:
@@ -210,11 +216,12 @@ def _counted(tally: Tally, log: Ios) -> Iterator[tuple[str, float, str]]:
         yield name, value, "1/s" if name.startswith("iops") else "bytes/s"
 
 
-def _latencies(tally: Tally, name: str, tick: float, raw: str) -> Iterator[Measurement]:
+def _latencies(tally: Tally, name: str, bins: Bins, raw: str) -> Iterator[Measurement]:
+    tick = bins.tick
     yield Measurement(f"{name}.mean", tally.total / tally.count * tick, "s", raw=raw)
     yield Measurement(f"{name}.max", tally.most * tick, "s", raw=raw)
-    for p, value in percentiles(counted(tally.bins, tick)).items():
-        beyond = value >= LAST_BIN[tick]
+    for p, value in percentiles(bins.counts).items():
+        beyond = value >= bins.last
         yield Measurement(
             f"{name}.p{p:g}", value * tick, "s", raw=raw, censored="high" if beyond else ""
         )

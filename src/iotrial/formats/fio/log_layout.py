@@ -24,6 +24,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from iotrial.formats.fio.log_name import HIST, log_name
+
 KINDS = ("bw", "iops", "clat", "slat", "lat")
 _KIND = re.compile(r"(?<![a-zA-Z])(bw|iops|clat|slat|lat)(?![a-zA-Z])")
 _PRIORITY = re.compile(rb"[01]|0x[0-9a-f]{1,8}")
@@ -100,6 +102,8 @@ def _mistaken(layout: Layout, table: Sequence[Sequence[bytes]]) -> bool:
 
 def kind_of(name: str) -> str:
     """``clat`` of ``x_clat.1.log``; '' where the name says none, or that it is something else."""
+    if (known := log_name(name)) is not None:
+        return "" if known.kind == HIST else known.kind
     base = name.rsplit("/", 1)[-1]
     if re.search(r"(?<![a-zA-Z])hist(?![a-zA-Z])", base):
         return ""
@@ -109,6 +113,8 @@ def kind_of(name: str) -> str:
 
 def job_of(name: str) -> str:
     """What stands before the kind in a file's name: ``x`` of ``x_clat.1.log``."""
+    if (known := log_name(name)) is not None:
+        return known.name
     base = name.rsplit("/", 1)[-1]
     found = list(_KIND.finditer(base.lower()))
     return base[: found[-1].start()].rstrip("_-. ") if found else ""

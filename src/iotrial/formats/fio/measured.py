@@ -11,9 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from iotrial.formats.fio.report import OPERATIONS, STAGES, Direction, Job, Latency, censored
+from iotrial.formats.fio.report import (
+    LAST_BIN,
+    OPERATIONS,
+    STAGES,
+    Direction,
+    Job,
+    Latency,
+    censored,
+)
 from iotrial.formats.histogram import merged
 from iotrial.model.measurement import Measurement
+from iotrial.model.recording import Bins
 
 
 def measurements(jobs: Sequence[Job], raw: str) -> tuple[Measurement, ...]:
@@ -25,6 +34,37 @@ def measurements(jobs: Sequence[Job], raw: str) -> tuple[Measurement, ...]:
     ``cpu.per_io`` (s).
     """
     return (*_together(jobs, raw), *(each for one in jobs for each in _alone(one, raw)))
+
+
+def bins(jobs: Sequence[Job]) -> dict[str, Bins]:
+    """The histogram of all jobs' I/Os by the latency's name, where each of them has one."""
+    found: dict[str, Bins] = {}
+    for name, parts in _shared(jobs):
+        whole = _merged(parts)
+        if whole is not None:
+            found[name] = Bins(whole.tick, LAST_BIN[whole.tick], whole.bins)
+    return found
+
+
+def weights(jobs: Sequence[Job]) -> dict[str, float]:
+    """What the means of all jobs are means over: I/Os, or seconds for the shares of CPU."""
+    found = {f"{name}.mean": float(sum(o.count for o in each)) for name, each in _shared(jobs)}
+    time = sum(one.seconds for one in jobs)
+    if time:
+        found |= {"cpu.usr": time, "cpu.sys": time}
+    if ios := sum(one.ios for one in jobs):
+        found["cpu.per_io"] = float(ios)
+    return found
+
+
+def _shared(jobs: Sequence[Job]) -> Iterator[tuple[str, list[Latency]]]:
+    """The latencies that every job with the operation has, by name."""
+    for operation in OPERATIONS:
+        parts = [each for one in jobs for each in one.directions if each.operation == operation]
+        for stage in STAGES:
+            found = [each.latencies[stage] for each in parts if stage in each.latencies]
+            if found and len(found) == len(parts):
+                yield f"{operation}.{stage}", found
 
 
 def _alone(one: Job, raw: str) -> Iterator[Measurement]:

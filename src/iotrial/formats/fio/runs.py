@@ -22,7 +22,7 @@ from typing import Any
 
 from iotrial.formats.fio.documents import printable
 from iotrial.formats.fio.doubts import doubts_about
-from iotrial.formats.fio.measured import measurements
+from iotrial.formats.fio.measured import bins, measurements, weights
 from iotrial.formats.fio.report import Job
 from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Recording
@@ -169,6 +169,8 @@ def recordings(run: Run, raw: str) -> Iterator[Recording]:
             doubts=(*doubts, *(() if known else (without_options(),)), *_torn(run)),
             started=_started(run, group),
             seconds=max((job.measured for job in jobs), default=0.0),
+            bins=bins(jobs),
+            weights=weights(jobs),
         )
 
 

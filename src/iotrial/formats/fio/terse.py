@@ -19,7 +19,7 @@ from dataclasses import replace
 from iotrial.errors import FormatError
 from iotrial.formats.fio.documents import MARK, messages, printable
 from iotrial.formats.fio.doubts import doubts_about
-from iotrial.formats.fio.measured import measurements
+from iotrial.formats.fio.measured import measurements, weights
 from iotrial.formats.fio.runs import INTERVAL, goes_on, names, relabelled, without_options
 from iotrial.formats.fio.terse_line import HEAD, Line, line
 from iotrial.formats.lines import text_of
@@ -209,6 +209,7 @@ def _recording(lines: Sequence[Line], said: Sequence[str], raw: str, *, sure: bo
         line=lines[0].number,
         doubts=tuple(doubts),
         seconds=max((job.measured for job in jobs), default=0.0),
+        weights={} if vague else weights(jobs),
     )
 
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 
 from iotrial.errors import FormatError
 from iotrial.formats.fio.doubts import doubts_about
-from iotrial.formats.fio.measured import measurements
+from iotrial.formats.fio.measured import measurements, weights
 from iotrial.formats.fio.report import Job
 from iotrial.formats.fio.text_blocks import Block, Head, Pass, Run, runs
 from iotrial.formats.fio.text_doubts import in_flight, overflows
@@ -170,6 +170,7 @@ def _recording(run: Run, blocks: Sequence[Block], beside: tuple[Doubt, ...], raw
         treatment=treatment(heads, members),
         doubts=(*doubts_about(jobs, said, frozenset()), *dict.fromkeys(doubts), *beside),
         seconds=max(one.measured for one in jobs),
+        weights=weights(jobs),
     )
 
 
