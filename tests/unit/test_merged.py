@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from iotrial.formats.fio import hist_log, json_output, log
 from iotrial.formats.fio.json_output import parse
 from iotrial.formats.fio.log_layout import job_of, kind_of
 from iotrial.formats.fio.log_name import log_name
-from iotrial.importing import fio_logs
+from iotrial.importing import fio_logs, plausible
+from iotrial.importing.cells import cells
 from iotrial.importing.files import read
 from iotrial.importing.legend import Legend
 from iotrial.importing.merged import Part, merged
@@ -47,13 +49,6 @@ def exact(values: dict[str, float]) -> dict[str, float]:
 
 def checks(doubts: Sequence[Doubt]) -> set[str]:
     return {each.check for each in doubts}
-
-
-def imported(folder: Path) -> Recording:
-    paths = sorted(folder.glob("x_*"))
-    (whole,) = fio_logs.together([read(each.name, each, Legend()) for each in paths])
-    (run,) = whole.recordings
-    return run
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
@@ -96,7 +91,10 @@ def test_a_host_whose_name_is_a_kind_of_log_changes_nothing() -> None:
 
 
 def test_the_logs_of_two_hosts_say_what_fio_says_of_all_jobs_together() -> None:
-    run = imported(HOSTS)
+    paths = sorted(HOSTS.glob("x_*"))
+    (whole_run,) = fio_logs.together([read(each.name, each, Legend()) for each in paths])
+    assert whole_run.parts == 2
+    (run,) = whole_run.recordings
     told = parse((HOSTS / "out.json").read_bytes(), "out.json").measurements
     whole = {each.metric: each.value for each in told if each.job == "all"}
     same = [name for name in whole if re.search(r"\.(clat\.p[\d.]+|bytes)$", name)]
@@ -215,6 +213,13 @@ def test_jobs_that_read_and_jobs_that_write_do_not_dilute_each_other() -> None:
     assert of(run)["write.clat.p99"] == of(run, "2")["write.clat.p99"]
 
 
+def test_the_block_size_of_one_job_is_not_that_of_all() -> None:
+    same = lines(*((100 * n, 50_000, 0, 4096) for n in range(1, 30)))
+    mixed = lines(*((100 * n, 50_000, 0, 4096 * (1 + n % 2)) for n in range(1, 30)))
+    assert logs({"x_bw.1.log": same, "x_bw.2.log": mixed}).treatment == (("bs", "4k+-"),)
+    assert logs({"x_bw.1.log": same, "x_clat.2.log": same}).treatment == (("bs", "4k"),)
+
+
 def test_jobs_of_unlike_length_are_doubted() -> None:
     long = lines(*((100 * n, 50_000, 0, 4096) for n in range(1, 100)))
     short = lines(*((100 * n, 50_000, 0, 4096) for n in range(1, 30)))
@@ -242,6 +247,27 @@ def test_histogram_logs_of_other_coarseness_have_no_common_percentile() -> None:
 IO = st.tuples(
     st.integers(1, 20_000), st.integers(1, 2**36), st.integers(0, 1), st.sampled_from([512, 4096])
 )
+
+
+def test_bandwidth_is_that_of_the_bandwidth_log_and_iops_that_of_the_log_of_iops() -> None:
+    ios = lines(*((100 * n, 50_000, 0, 4096) for n in range(1, 41)))
+
+    def average(value: int) -> bytes:
+        return lines(*((time * 1000, value, 0, 0) for time in range(1, 5)))
+
+    found = of(logs({"x_clat.1.log": ios, "x_bw.1.log": average(77), "x_iops.1.log": average(11)}))
+    assert found["read.bw"] == 77 * 1024
+    assert found["read.iops"] == 11
+    assert found["read.ios"] == 40
+
+
+def test_logs_taken_for_different_units_have_no_latencies_in_common() -> None:
+    micro = b"".join(b"%d, 7, 0, 4096\n" % (100 * n) for n in range(1, 30))
+    nano = b"".join(b"%d, 90000000, 0, 4096\n" % (100 * n) for n in range(1, 400))
+    run = logs({"x_clat.1.log": micro, "x_clat.2.log": nano})
+    assert "fio-logs-unit" in checks(run.doubts)
+    assert not [name for name in of(run) if "lat" in name]
+    assert of(run)["read.ios"] == 29 + 399
 
 
 @settings(deadline=None)
@@ -303,6 +329,42 @@ def test_a_bound_stays_a_bound_and_bounds_of_both_sides_are_nothing() -> None:
     high = merged([Part("a", rate("high")), Part("b", rate(""))], "").measurements[0]
     assert (high.value, high.censored) == (2.0, "high")
     assert of(merged([Part("a", rate("high")), Part("b", rate("low"))], "")) == {}
+
+
+def test_a_percentile_in_the_last_bin_is_a_bound() -> None:
+    def one(top: int) -> Recording:
+        bins = {"read.clat": Bins(1e-9, 1000, {5: 94, 1000: top})}
+        return recording(Measurement("read.ios", 94.0 + top, ""), bins=bins)
+
+    run = merged([Part("a", one(6)), Part("b", one(6))], "")
+    found = {each.metric: each for each in run.measurements if each.job == "all"}
+    assert (found["read.clat.p50"].value, found["read.clat.p50"].censored) == (5 * 1e-9, "")
+    assert (found["read.clat.p95"].value, found["read.clat.p95"].censored) == (1000 * 1e-9, "high")
+
+
+def test_what_one_part_alone_did_stays_as_it_is() -> None:
+    one = recording(Measurement("read.clat.p99", 1.0, "s"), Measurement("read.bw", 5.0, "bytes/s"))
+    two = recording(Measurement("write.bw", 7.0, "bytes/s"))
+    run = merged([Part("a", one), Part("b", two)], "")
+    assert of(run) == {"read.clat.p99": 1.0, "read.bw": 5.0, "write.bw": 7.0}
+    assert not run.doubts
+
+
+def test_twice_the_hosts_may_have_twice_as_much_in_flight() -> None:
+    rates = (Measurement("read.iops", 1000.0, "1/s"), Measurement("read.lat.mean", 3.5e-3, "s"))
+    more = {"treatment": (("iodepth", "4"), ("numjobs", "1"))}
+    originals = [
+        Original(f"{host}.json", "fio-json", (recording(*rates, **more, weights=weights),))
+        for host, weights in (
+            ("a", {"read.lat.mean": 10.0}),
+            ("b", {"read.lat.mean": 30.0}),
+        )
+    ]
+    (run,) = cells(originals, Legend(), "file").runs
+    assert of(run.recording) == pytest.approx({"read.iops": 2000.0, "read.lat.mean": 3.5e-3})
+    assert not plausible.of_runs([run], Legend(), 0.0)
+    alone = replace(run, parts=1)
+    assert "in-flight" in checks(plausible.of_runs([alone], Legend(), 0.0)[alone.id])
 
 
 def test_what_did_not_run_at_the_same_time_is_doubted() -> None:

@@ -2,8 +2,8 @@
 
 Files of one folder and one name (``x_bw.1.log``, ``x_clat.2.log``, ``x_clat.1.log.box7``) are of
 one run of fio.  Within a job each quantity is taken from the log that knows it best: bandwidth
-from its own log, I/Os and percentiles from a log of every I/O rather than from histograms, of
-which fio does not write the last.  The jobs are then put together by
+and IOPS from their own, percentiles from a log of every I/O rather than from histograms, of which
+fio does not write the last.  The jobs are then put together by
 :mod:`iotrial.importing.merged`.
 """
 
@@ -21,7 +21,7 @@ from iotrial.model.measurement import Measurement, split
 from iotrial.model.recording import Recording
 
 _KINDS = ("bw", "iops", "lat", "clat", "slat", HIST)
-_BEST = {"bytes": "bw", "ios": "iops"}
+"""In the order in which they are believed; histograms lack what came last."""
 _FORMATS = ("fio-log", "fio-hist-log")
 _DIFFER = 0.01
 _STAGES = ("lat", "clat", "slat")
@@ -86,34 +86,27 @@ def _of_job(logs: Mapping[str, Recording], raw: str) -> Recording:
     ordered = [logs[kind] for kind in _KINDS if kind in logs]
     if len(ordered) == 1:
         return ordered[0]
-    best: dict[str, tuple[int, Measurement]] = {}
-    for kind, log in logs.items():
+    best: dict[str, Measurement] = {}
+    for log in ordered:
         for each in log.measurements:
-            rank = _rank(each.metric, kind)
-            if each.metric not in best or rank < best[each.metric][0]:
-                best[each.metric] = (rank, each)
+            best.setdefault(each.metric, each)
     bins = {name: each for log in reversed(ordered) for name, each in log.bins.items()}
     seconds = max(each.seconds for each in ordered)
-    values = {name: each.value for name, (_, each) in best.items()}
+    values = {name: each.value for name, each in best.items()}
     weights = {name: ios for name in values if (ios := _ios(name, values, seconds))}
     for log in ordered:
         weights.update(log.weights)
     return replace(
         ordered[0],
         workload=workload_of(ordered),
-        measurements=tuple(each for _, each in best.values()),
-        treatment=joined([each.treatment for each in ordered]),
+        measurements=tuple(best.values()),
+        treatment=joined([each.treatment for each in ordered if each.treatment]),
         doubts=(*doubts_of(ordered), *_contradictions(logs, raw)),
         started=min((each.started for each in ordered if each.started), default=0.0),
         seconds=seconds,
         bins=bins,
         weights=weights,
     )
-
-
-def _rank(metric: str, kind: str) -> int:
-    head = split(metric)[1].partition(".")[0]
-    return 0 if kind == _BEST.get(head, head) else 1 + _KINDS.index(kind)
 
 
 def _ios(name: str, values: Mapping[str, float], seconds: float) -> float:

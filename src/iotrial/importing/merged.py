@@ -71,12 +71,13 @@ def merged(parts: Sequence[Part], raw: str) -> Recording:
 
 
 def joined(parts: Sequence[Treatment]) -> Treatment:
-    """What the parts were run with; where they differ, all labels: ``4k+64k``."""
-    labels: dict[str, dict[str, None]] = {}
-    for part in parts:
-        for name, label in part:
-            labels.setdefault(name, {})[label] = None
-    return tuple((name, "+".join(found)) for name, found in labels.items())
+    """What the parts were run with; where they differ, all labels: ``4k+64k``, ``4k+-`` where
+    some do not say."""
+    said = [dict(part) for part in parts]
+    names = dict.fromkeys(name for part in said for name in part)
+    return tuple(
+        (name, "+".join(dict.fromkeys(part.get(name, "-") for part in said))) for name in names
+    )
 
 
 def workload_of(parts: Sequence[Recording]) -> str:
@@ -114,11 +115,9 @@ def _concerned(parts: Sequence[_Known], name: str) -> list[_Known]:
 
 def _together(parts: Sequence[_Known], bins: Mapping[str, Bins], raw: str) -> Iterator[Measurement]:
     for name in dict.fromkeys(metric for part in parts for metric in part.values):
-        mine = _concerned(parts, name)
-        if _PERCENTILE.fullmatch(split(name)[1]) and (
-            len(mine) > 1 or name.partition(".p")[0] in bins
-        ):
+        if _PERCENTILE.fullmatch(split(name)[1]) and name.partition(".p")[0] in bins:
             continue
+        mine = _concerned(parts, name)
         found = [part.values.get(name) for part in mine]
         known = [each for each in found if each is not None]
         if len(known) == len(found):
