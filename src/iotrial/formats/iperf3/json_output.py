@@ -317,6 +317,9 @@ def _with_intervals(
 ) -> Flow:
     """Intervals are what this host counted: before 3.2 the only count of received datagrams."""
     sums = [_interval(each) for each in intervals]
+    if any(sums) and None in sums:
+        at = sums.index(None)
+        raise FormatError(f"{place}: intervals[{at}] has no sum, others have one", advice=AGAIN)
     kept = [each for each in sums if each is not None and not each.get("omitted")]
     if not kept:
         return flow
