@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.hosts.fake import FakeHost
-from iotrial.model.tool import Aimed, Reach
+from iotrial.model.chore import Chore
+from iotrial.model.tool import Aimed, LaysOut, Reach
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import tool
 
@@ -41,6 +43,21 @@ def test_writes_end_on_the_disk_and_make_no_device_files() -> None:
     assert command(FILE, rw="write", direct=False, fsync=False) == (
         "dd if=/dev/zero of=/data/file bs=1048576 count=64 conv=notrunc,nocreat"
     )
+
+
+def test_a_file_to_read_in_a_directory_is_laid_out_where_the_study_says_so() -> None:
+    folder = Aimed("/data", "directory")
+    options = (("size", "8MiB"), ("bs", "64KiB"), ("skip", "1MiB"), ("direct", False))
+    reading = Workload("load", "dd", options, prepare=(Chore("lay out", "study"),))
+    assert shlex.join(DD.command(reading, folder, {}).argv) == (
+        "dd if=/data/iotrial.dd of=/dev/null bs=65536 count=128 skip=16"
+    )
+    assert isinstance(DD, LaysOut)
+    assert shlex.join(DD.lay_out(reading, folder, {}).argv) == (
+        "dd if=/dev/zero of=/data/iotrial.dd bs=65536 count=144 conv=notrunc,fsync"
+    )
+    with pytest.raises(UsageError, match="is a directory"):
+        DD.command(replace(reading, prepare=()), folder, {})
 
 
 def test_both_copies_one_half_of_the_target_over_the_other() -> None:

@@ -62,6 +62,16 @@ def test_a_cache_that_was_not_emptied_makes_the_trial_invalid() -> None:
     assert (doubt.check, doubt.invalid) == ("cache", True)
 
 
+def test_names_that_a_listing_did_not_ask_for_need_not_be_dropped_again() -> None:
+    """Seen with ls on ext4: the entries' names are there once made, and not after a listing."""
+    text = "drop 5000 300".join(COLD.rsplit("drop 5000 300", 1))
+    text = "drop 350 310".join(text.rsplit("drop 5000 300", 1))
+    assert text != COLD
+    assert _parsed(text, "f").doubts == ()
+    (doubt,) = _parsed(text.replace("drop 350 310", "drop 4900 4850"), "f").doubts
+    assert (doubt.check, doubt.invalid) == ("cache", True)
+
+
 def test_a_pass_that_was_too_short_is_doubted() -> None:
     (doubt,) = _parsed(COLD.replace("pass 1000 100000000", "pass 1000 10000000"), "f").doubts
     assert (doubt.check, doubt.invalid) == ("short", False)

@@ -10,7 +10,7 @@ import pytest
 
 from iotrial.errors import UsageError
 from iotrial.model.study import Design, Study
-from iotrial.model.tool import Aimed
+from iotrial.model.tool import LIKELY, Aimed
 from iotrial.plan.available import Offer, with_available
 from iotrial.plan.estimate import (
     ASSUMED_WRITE_RATE,
@@ -25,6 +25,9 @@ from iotrial.stats.power import resolvable
 from iotrial.tools import tool
 
 GOOD = Path(__file__).parents[1] / "data" / "studies" / "good"
+METRIC = {
+    "dd": "write.bw", "bonnie++": "create.seq.rate", "listing": "list.rate", "iozone": "write.bw"
+}  # fmt: skip
 SCHEDULERS = {"queue.scheduler": ("none", "mq-deadline", "kyber", "bfq")}
 
 
@@ -87,6 +90,32 @@ def test_what_is_written_is_unknown_where_nothing_bounds_it() -> None:
     found = estimate(load('rw = "write", size = "50%", numjobs = "2*cpus"'))
     assert math.isinf(found.bytes_written)
     assert any("unknown" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "seconds"),
+    [
+        ("dd", 'rw = "write", size = "800MB", bs = "1MB", direct = false', 1.0),
+        ("bonnie++", "size = 0, files = 10, fast = true", 10 * 1024 * 6 / LIKELY.rate),
+        ("listing", "entries = 100000, passes = 1", 9.0),
+        ("iozone", 'size = "1g", operations = "write", stand_in = "fio"', 3.7),
+    ],
+)
+def test_a_load_that_ends_by_size_is_reckoned_for_storage_of_today(
+    name: str, options: str, seconds: float
+) -> None:
+    told = estimate(
+        parse_study(
+            'targets = { disk = { loop = { size = "2GiB" }, filesystem = "ext4" } }\n'
+            "design = { blocks = 1, settle = 0 }\n"
+            f'workloads = {{ w = {{ tool = "{name}", options = {{ {options} }} }} }}\n'
+            f'decide.primary = "{METRIC[name]}"\n',
+            "study.toml",
+            lambda _name: "",
+        )
+    )
+    assert seconds / 1.5 < told.seconds - SECONDS_AROUND < seconds * 1.5
+    assert any("slow disks may need up to" in note for note in told.notes)
 
 
 def test_a_job_file_is_bounded_by_its_time() -> None:

@@ -100,6 +100,31 @@ class Caching(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What storage is taken to do: ``stream`` in bytes per second, ``rate`` in small I/Os per
+    second."""
+
+    stream: float
+    rate: float
+
+
+SLOW = Pace(20e6, 200.0)
+"""Slow on purpose: time-outs follow from it."""
+LIKELY = Pace(800e6, 20_000.0)
+"""Flash, or a loop device over a file on it: what a plan is reckoned with."""
+
+
+@runtime_checkable
+class Ends(Protocol):
+    """A tool whose loads end by their size and not by time: how long depends on the storage, and
+    :meth:`Tool.seconds` is what :data:`SLOW` storage needs."""
+
+    def likely(self, workload: Workload, aimed: Aimed) -> float:
+        """Seconds of one execution on :data:`LIKELY` storage."""
+        ...
+
+
 @runtime_checkable
 class LaysOut(Protocol):
     """A tool that can write the files that a load in a directory will read, without a load."""

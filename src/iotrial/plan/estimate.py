@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from iotrial.model.study import Study
 from iotrial.model.target import MOUNT_POINT, Target
-from iotrial.model.tool import Aimed
+from iotrial.model.tool import LIKELY, Aimed, Ends
 from iotrial.model.workload import Workload
 from iotrial.plan.chores import ASSUMED_FILL_RATE, Doing, around, doings
 from iotrial.plan.design import cells, next_trials, workload_of
@@ -38,10 +38,11 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """One trial: ``written`` bytes at most, infinite where unknown; ``timed`` where they are
-    assumed from its duration."""
+    """One trial: ``seconds`` on likely storage and ``longest`` on slow; ``written`` bytes at most,
+    infinite where unknown; ``timed`` where they are assumed from its duration."""
 
     seconds: float
+    longest: float
     written: float
     timed: bool
 
@@ -69,6 +70,7 @@ def estimate(
     told = _resolvable(study, noise)
     notes = (
         *_design_notes(study, seconds),
+        *_pace_notes(study.design.blocks * sum(each.longest - each.seconds for each in costs)),
         *_noise_notes(study, told),
         *_write_notes(written, timed=any(cost.timed for cost in costs)),
         *_chore_notes(chores),
@@ -103,12 +105,13 @@ def comparisons(study: Study) -> int:
 
 def _cost(workload: Workload, aimed: Aimed) -> _Cost:
     driver = tool(workload.tool)
-    seconds = driver.seconds(workload, aimed)
+    longest = driver.seconds(workload, aimed)
+    seconds = driver.likely(workload, aimed) if isinstance(driver, Ends) else longest
     if not driver.reach(workload).writes:
-        return _Cost(seconds, 0.0, timed=False)
+        return _Cost(seconds, longest, 0.0, timed=False)
     timed = workload.option("runtime") != "" or workload.jobfile != ""
     written = seconds * ASSUMED_WRITE_RATE if timed else _sized(workload, aimed)
-    return _Cost(seconds, written, timed)
+    return _Cost(seconds, longest, written, timed)
 
 
 def _sized(workload: Workload, aimed: Aimed) -> float:
@@ -155,6 +158,15 @@ def _design_notes(study: Study, seconds: float) -> Iterator[str]:
         yield (
             f"The budget of {format_seconds(budget)} ends the study after about {whole} of "
             f"{blocks} blocks; all of it takes about {format_seconds(seconds)}."
+        )
+
+
+def _pace_notes(longer: float) -> Iterator[str]:
+    if longer > 1:
+        yield (
+            f"Loads that end by size are reckoned at {format_bytes(LIKELY.stream)}/s and "
+            f"{LIKELY.rate:,.0f} small I/Os a second; slow disks may need up to "
+            f"{format_seconds(longer)} more."
         )
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from iotrial.errors import FormatError, IotrialError, UsageError
 from iotrial.formats.bonnie import output as bonnie
 from iotrial.model.doubt import Doubt
-from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.tool import LIKELY, SLOW, Aimed, Load, Pace, Parsed, Reach
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.expression import evaluate
 from iotrial.units import parse_bytes
@@ -44,8 +44,11 @@ _SHAPES = {
 _MIB = 2**20
 _SMALLEST_CACHE = 2  # times the RAM, as bonnie++ has it
 _NOTE = "page-cache"
-_SLOW_STREAM, _SLOW_RATE, _SLOW_CHARACTERS = 20e6, 200.0, 0.5e6  # bytes/s, 1/s, bytes/s
+_SLOW_CHARACTERS = 0.5e6  # bytes/s
 _PASSES, _SEEKS, _CHARACTERS, _STARTUP = 4, 8192, 40 * _MIB, 5.0
+# Seconds; with 2.00a, whatever the size: the seeks wait so long before they begin, and the tests by
+# character last so long.
+_LIKELY_PAUSE = 4.0
 _SOME_HOST = {"cpus": 4.0, "memory": 64.0 * 2**30}
 
 
@@ -103,17 +106,12 @@ class Bonnie:
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """What a slow disk needs."""
         del aimed
-        said = _said(workload)
-        try:
-            size, _ = _size(said.get("s", 0), _SOME_HOST)
-        except IotrialError:
-            size = 0
-        files = re.match(r"\d+", str(said.get("n", 16)))
-        total = _STARTUP + 6 * 1024 * int(files[0] if files else 0) / _SLOW_RATE
-        if size:
-            total += _PASSES * size / _SLOW_STREAM + _SEEKS / _SLOW_RATE
-            total += 0.0 if said.get("f") else _CHARACTERS / _SLOW_CHARACTERS
-        return total
+        return _STARTUP + _lasting(workload, SLOW, _SLOW_CHARACTERS)
+
+    def likely(self, workload: Workload, aimed: Aimed) -> float:
+        """See :class:`iotrial.model.tool.Ends`."""
+        del aimed
+        return _lasting(workload, LIKELY, _CHARACTERS / _LIKELY_PAUSE)
 
     def buffered(self, workload: Workload) -> str:
         """See :class:`iotrial.model.tool.Caching`.  Its many small files go through it always."""
@@ -146,6 +144,21 @@ class Bonnie:
 
 
 TOOL = Bonnie()
+
+
+def _lasting(workload: Workload, pace: Pace, characters: float) -> float:
+    """Seconds without the start; ``characters`` are bytes per second."""
+    said = _said(workload)
+    try:
+        size, _ = _size(said.get("s", 0), _SOME_HOST)
+    except IotrialError:
+        size = 0
+    files = re.match(r"\d+", str(said.get("n", 16)))
+    total = 6 * 1024 * int(files[0] if files else 0) / pace.rate
+    if size:
+        total += _LIKELY_PAUSE + _PASSES * size / pace.stream + _SEEKS / pace.rate
+        total += 0.0 if said.get("f") else _CHARACTERS / characters
+    return total
 
 
 def _said(workload: Workload) -> dict[str, OptionValue]:

@@ -4,7 +4,8 @@ What iotrial adds unless the study says otherwise: ``direct = true``, as for fio
 for writes, so that the time ends when the data is on the disk (GNU dd 9.1 syncs before it takes
 the time).  ``conv=notrunc,nocreat`` always: a file keeps what lies beyond, and a device that is
 gone is not replaced by a file in /dev, which would measure memory; in a directory the file is
-made.  ``rw = "both"`` copies within the target: what lies at ``skip`` (its beginning) to ``seek``
+made, and one to read is there where the study says ``prepare = ["lay out"]``.  ``rw =
+"both"`` copies within the target: what lies at ``skip`` (its beginning) to ``seek``
 (behind what is read), half of the target unless ``size`` says less.  dd writes zeros: storage that
 compresses or deduplicates answers faster than it is.
 """
@@ -15,12 +16,13 @@ import difflib
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.dd import output as report
 from iotrial.formats.dd.operands import asked
-from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.tool import LIKELY, SLOW, Aimed, Load, Pace, Parsed, Reach
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.units import parse_bytes
 
@@ -30,7 +32,6 @@ _ONLY = {"fsync": ("write", "both"), "seek": ("write", "both"), "skip": ("read",
 _OUTPUT = "stderr"
 _NAME = "iotrial.dd"
 _STARTUP = 0.05  # seconds
-_SLOW = 20e6  # bytes/s; slow on purpose, since a time-out follows from it
 _UNKNOWN = 64 * 2**30  # bytes, where only the device knows its size
 _LARGEST_BLOCK = 2**30  # dd holds a block in memory
 
@@ -63,7 +64,7 @@ class Dd:
         reads, writes = rw != "write", rw != "read"
         block, size = _size(workload, "bs", "1MiB"), _wanted(workload, aimed)
         flags = [name for name in ("direct", "nonblock") if _on(workload, name)]
-        where = _path(aimed, reads=reads)
+        where = _path(workload, aimed)
         words = [f"if={where if reads else '/dev/zero'}", f"of={where if writes else '/dev/null'}"]
         words.append(f"bs={block}")
         if size:
@@ -82,11 +83,18 @@ class Dd:
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """The time a slow disk needs."""
-        try:
-            size = _wanted(workload, aimed)
-        except ValueError:
-            size = 0
-        return _STARTUP + (size or _UNKNOWN) / _SLOW
+        return _lasting(workload, aimed, SLOW)
+
+    def likely(self, workload: Workload, aimed: Aimed) -> float:
+        """See :class:`iotrial.model.tool.Ends`."""
+        return _lasting(workload, aimed, LIKELY)
+
+    def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+        """The file that is read in a directory is written as this load would write it."""
+        size = _size(workload, "size", "0") + _size(workload, "skip", "0")
+        said = {k: v for k, v in workload.options if k not in _ONLY}
+        options = tuple({**said, "rw": "write", "size": size}.items())
+        return self.command(replace(workload, options=options), aimed, facts)
 
     def buffered(self, workload: Workload) -> str:
         """See :class:`iotrial.model.tool.Caching`."""
@@ -206,10 +214,23 @@ def _on(workload: Workload, name: str) -> bool:
     return bool(workload.option(name, name != "nonblock"))
 
 
-def _path(aimed: Aimed, *, reads: bool) -> str:
+def _path(workload: Workload, aimed: Aimed) -> str:
+    """In a directory, a file of dd's own: made by writing, or laid out before it is read."""
     if aimed.kind != "directory":
         return aimed.path
-    if not reads:
+    laid = any(chore.kind == "lay out" for chore in workload.prepare)
+    rw = workload.option("rw", "read")
+    if rw == "write" or (rw == "read" and laid):
         return f"{aimed.path.rstrip('/')}/{_NAME}"
     advice = "make a file the target: iotrial lays it out before the first trial"
+    if rw == "read":
+        advice = 'say size = "1GiB" and prepare = ["lay out"], and dd reads a file of its own'
     raise UsageError(f"dd reads one file, and {aimed.path} is a directory", advice=advice)
+
+
+def _lasting(workload: Workload, aimed: Aimed, pace: Pace) -> float:
+    try:
+        size = _wanted(workload, aimed)
+    except ValueError:
+        size = 0
+    return _STARTUP + (size or _UNKNOWN) / pace.stream

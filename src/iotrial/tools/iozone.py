@@ -32,7 +32,7 @@ from iotrial.formats.iozone import text as iozone
 from iotrial.formats.iozone.xls import FORMAT as SHEET
 from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Recording
-from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.tool import LIKELY, SLOW, Aimed, Load, Pace, Parsed, Reach
 from iotrial.model.workload import Workload
 from iotrial.tools import iozone_by_fio
 from iotrial.tools.expression import evaluate
@@ -54,10 +54,10 @@ _SHEET = "iozone.xls"
 _ONLY_THREADS = frozenset({"mixed", "pwrite", "pread"})
 _MOST_THREADS = 256  # MAXSTREAMS of 3.489
 _MEMORY = "memory"
-_SLOW_STREAM, _SLOW_RANDOM = 20e6, 200.0  # bytes/s, I/Os per second; a time-out follows from it
 _PASSES = 2
 _RECORDS = 13  # sizes of -a: 4 KiB to 16 MiB
 _PAUSE = 4.0  # seconds; throughput mode, per pass: 3.1 to 4 measured with 3.489, whatever the size
+_STAGE = 0.5  # seconds; fio between two phases, 0.3 to 0.6 measured with 3.33
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +153,11 @@ class Iozone:
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """The time a slow disk needs for all passes, and the pauses of throughput mode."""
-        said = _said(workload, {"cpus": 4.0, "memory": 2.0**33})
-        size = (said.size or _share(aimed, said)) * max(1, said.threads)
-        streams = sum(each not in {"random", "mixed"} for each in said.operations)
-        jumps = len(said.operations) - streams
-        pauses = _PAUSE * len(said.operations) if said.threads else 0.0
-        passes = _PASSES * (_RECORDS if said.auto else 1)
-        return passes * (
-            pauses + size * (streams / _SLOW_STREAM + jumps / said.record / _SLOW_RANDOM)
-        )
+        return _lasting(workload, aimed, SLOW)
+
+    def likely(self, workload: Workload, aimed: Aimed) -> float:
+        """See :class:`iotrial.model.tool.Ends`."""
+        return _lasting(workload, aimed, LIKELY)
 
     def version_problem(self, version: str) -> str:
         """IOzone answers ``--version`` with a complaint; the real one is in every report."""
@@ -185,6 +181,17 @@ class Iozone:
 
 
 TOOL = Iozone()
+
+
+def _lasting(workload: Workload, aimed: Aimed, pace: Pace) -> float:
+    said = _said(workload, {"cpus": 4.0, "memory": 2.0**33})
+    size = (said.size or _share(aimed, said)) * max(1, said.threads)
+    streams = sum(each not in {"random", "mixed"} for each in said.operations)
+    jumps = len(said.operations) - streams
+    pause = _STAGE if workload.option("stand_in") else _PAUSE if said.threads else 0.0
+    passes = _PASSES * (_RECORDS if said.auto else 1)
+    moved = size * (streams / pace.stream + jumps / said.record / pace.rate)
+    return passes * (pause * len(said.operations) + moved)
 
 
 def _number(operation: str) -> str:

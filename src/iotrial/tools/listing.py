@@ -31,6 +31,7 @@ _WORDS = {"what": ("ls", "find", "ls-l", "stat"), "cache": ("cold", "warm")}
 _MOST = {"entries": 10_000_000, "passes": 10_000}
 _SCRIPT = "listing.sh"
 _SLOW_NAMES, _SLOW_CHANGES, _STARTUP = 2000.0, 500.0, 5.0  # 1/s, 1/s, s
+_LIKELY_NAMES, _LIKELY_CHANGES = 50_000.0, 40_000.0  # 1/s; cold, on a loop device
 _SHORTEST = 0.05  # seconds of a pass: starting two programs takes some milliseconds of it
 _LINE = re.compile(r"(create|pass|delete|drop) (\d{1,15}) (\d{1,18})")
 _HEAD = re.compile(r"listing 1 (ls|find|ls-l|stat) (cold|warm) (\d{1,8}) (\d{1,5})")
@@ -71,10 +72,12 @@ class Listing:
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """What a slow server needs."""
         del aimed
-        if any(True for _ in _problems(workload)):
-            return _STARTUP
-        entries, passes = int(_said(workload, "entries")), int(_said(workload, "passes"))
-        return _STARTUP + entries * ((passes + 1) / _SLOW_NAMES + 2 / _SLOW_CHANGES)
+        return _STARTUP + _lasting(workload, _SLOW_NAMES, _SLOW_CHANGES)
+
+    def likely(self, workload: Workload, aimed: Aimed) -> float:
+        """See :class:`iotrial.model.tool.Ends`."""
+        del aimed
+        return _lasting(workload, _LIKELY_NAMES, _LIKELY_CHANGES)
 
     def version_problem(self, version: str) -> str:
         if "findutils" in version:
@@ -109,6 +112,13 @@ def _said(workload: Workload, name: str) -> str | int:
     default: OptionValue = _DEFAULTS[name]
     value = workload.option(name, default)
     return value if isinstance(value, int) else str(value)
+
+
+def _lasting(workload: Workload, names: float, changes: float) -> float:
+    if any(True for _ in _problems(workload)):
+        return 0.0
+    entries, passes = int(_said(workload, "entries")), int(_said(workload, "passes"))
+    return entries * ((passes + 1) / names + 2 / changes)
 
 
 def _problems(workload: Workload) -> Iterator[tuple[str, str]]:
@@ -182,7 +192,8 @@ def _of(name: str, value: float, job: str, raw: str) -> Measurement:
 
 
 def _doubts(steps: _Steps, entries: int) -> Iterator[Doubt]:
-    kept = [before - after for before, after in steps.drops if (before - after) * 2 < entries]
+    made = steps.drops[0][0] if steps.drops else 0  # ls and find ask for no entry: none comes back
+    kept = [made - after for _, after in steps.drops if (made - after) * 2 < entries]
     if kept:
         what = f"the caches were not emptied: {max(kept)} of {entries} names or fewer were let go"
         advice = "Memory file systems keep all names; else see who holds the folder open."
