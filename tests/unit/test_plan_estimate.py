@@ -10,7 +10,8 @@ import pytest
 
 from iotrial.errors import UsageError
 from iotrial.model.study import Design, Study
-from iotrial.model.tool import LIKELY, Aimed
+from iotrial.model.tool import LIKELY, Aimed, Ends
+from iotrial.model.workload import Workload
 from iotrial.plan.available import Offer, with_available
 from iotrial.plan.estimate import (
     ASSUMED_WRITE_RATE,
@@ -96,7 +97,7 @@ def test_what_is_written_is_unknown_where_nothing_bounds_it() -> None:
     ("name", "options", "seconds"),
     [
         ("dd", 'rw = "write", size = "800MB", bs = "1MB", direct = false', 1.0),
-        ("bonnie++", "size = 0, files = 10, fast = true", 10 * 1024 * 6 / LIKELY.rate),
+        ("bonnie++", "size = 0, files = 10, fast = true", 1.0),
         ("listing", "entries = 100000, passes = 1", 9.0),
         ("iozone", 'size = "1g", operations = "write", stand_in = "fio"', 3.7),
     ],
@@ -173,3 +174,15 @@ def test_a_budget_that_will_not_do_is_told_with_what_it_will_reach() -> None:
 def test_a_study_whose_levels_are_open_cannot_be_estimated() -> None:
     with pytest.raises(UsageError, match="not yet asked"):
         estimate(parse_study(template("scheduler"), "scheduler.toml", lambda _name: ""))
+
+
+@pytest.mark.parametrize("size", ["256M", "256M:8k", "256M:8192", "256M:0"])
+def test_a_large_file_past_the_cache_takes_its_chunks_one_by_one(size: str) -> None:
+    options = (("size", size), ("files", 0), ("fast", True))
+    buffered = Workload("w", "bonnie++", options)
+    direct = Workload("w", "bonnie++", (*options, ("direct", True)))
+    driver, place = tool("bonnie++"), Aimed("/data", "directory")
+    assert isinstance(driver, Ends)
+    longer = driver.likely(direct, place) - driver.likely(buffered, place)
+    assert longer == pytest.approx(4 * 32768 / LIKELY.rate)
+    assert driver.likely(direct, place) < driver.seconds(direct, place)

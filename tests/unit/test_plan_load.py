@@ -24,6 +24,7 @@ GOOD = [
     *sorted((STUDIES / "good").glob("*.toml")),
     *sorted((ROOT / "examples").glob("*.toml")),
     *sorted(TEMPLATES.glob("*.toml")),
+    *sorted(TEMPLATES.glob("full/*.toml")),
 ]
 BAD = sorted((STUDIES / "bad").glob("*.toml"))
 
@@ -36,7 +37,7 @@ def parse(text: str) -> Study:
     return parse_study(text, "study.toml", lambda name: Path(STUDIES / "good" / name).read_text())
 
 
-@pytest.mark.parametrize("path", GOOD, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", GOOD, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_good_study_loads_and_keeps_its_text(path: Path) -> None:
     study = load_study(path)
     assert study.text == path.read_text("utf-8")
@@ -194,7 +195,7 @@ def test_every_template_is_listed_with_what_it_is_for() -> None:
 
 @pytest.mark.parametrize("name", ["schedular", "../templates/aa", "", "aa.toml"])
 def test_an_unknown_template_is_told_with_the_known_ones(name: str) -> None:
-    with pytest.raises(UsageError, match="templates: aa, file, readahead, scheduler"):
+    with pytest.raises(UsageError, match="templates: aa, bonnie, clustermd, file, panasas, "):
         template(name)
 
 

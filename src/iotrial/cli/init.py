@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -15,14 +16,26 @@ from iotrial.errors import UsageError
 @click.command()
 @click.argument("template", required=False)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Of a published study, the form for disks and servers of yours, to be named in it; "
+    "without it, the form that runs here in minutes, on loop devices.",
+)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of study files instead.")
 @common
-def command(output: Output, template: str | None, file: Path | None, *, schema: bool) -> None:
+def command(
+    output: Output, template: str | None, file: Path | None, *, full: bool, schema: bool
+) -> None:
     """Write a study from TEMPLATE to FILE (or stdout); without TEMPLATE, list the templates.
+
+    A job file that the study needs is written beside FILE.
 
     \b
     Example:
       iotrial init scheduler study.toml
+      iotrial init redhawk study.toml
+      iotrial init redhawk --full study.toml
       iotrial init --schema > study.schema.json
     """
     if schema:
@@ -38,22 +51,34 @@ def command(output: Output, template: str | None, file: Path | None, *, schema: 
         for name, summary in found:
             output.answer(Text.assemble((f"{name:12}", "bold"), summary))
         return
-    text = templates.template(template)
+    form: templates.Form = "full" if full else "small"
+    text, jobs = templates.template(template, form), templates.beside(template, form)
     if file is None:
-        output.document({"template": template, "study": text})
+        output.document({"template": template, "study": text, "jobfiles": jobs})
         if not output.json:
             output.text(text)
         return
-    _write(file, text)
-    output.document({"template": template, "file": str(file)})
-    output.answer(f"{file} is written. Look at it, then: iotrial plan {file}")
+    written = _write({file: text, **{file.parent / name: job for name, job in jobs.items()}})
+    output.document({"template": template, "file": str(file), "written": written})
+    also = f", and {' '.join(written[1:])} beside it" if jobs else ""
+    output.answer(f"{file} is written{also}. Look at it, then: iotrial plan {file}")
 
 
-def _write(file: Path, text: str) -> None:
-    try:
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError:
-        raise UsageError(
-            f"{file} exists and is left alone", advice="Name another file, or remove it."
-        ) from None
+def _write(texts: Mapping[Path, str]) -> list[str]:
+    """All of them or, where one exists already, none."""
+    for file in texts:
+        if file.exists() or file.is_symlink():
+            _refuse(file)
+    for file, text in texts.items():
+        try:
+            with file.open("x", encoding="utf-8") as stream:
+                stream.write(text)
+        except FileExistsError:
+            _refuse(file)
+    return [str(file) for file in texts]
+
+
+def _refuse(file: Path) -> None:
+    raise UsageError(
+        f"{file} exists and is left alone", advice="Name another file, or remove it."
+    ) from None

@@ -1,34 +1,60 @@
-"""The studies that ``iotrial init`` writes: one file each in ``templates/``, explained inside."""
+"""The studies that ``iotrial init`` writes: one file each in ``templates/``, explained inside.
+
+A template may have a full form, ``templates/full/NAME.toml``: the same study for disks and servers
+that only the user can name.  A job file that a template names stands beside it.
+"""
 
 from __future__ import annotations
 
 import difflib
+import re
 from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Literal
 
 from iotrial.errors import UsageError
 
-_FOLDER = "templates"
+Form = Literal["small", "full"]
+
+_JOBFILE = re.compile(r'^jobfile = "([\w.-]+)"$', re.MULTILINE)
 
 
 def templates() -> list[tuple[str, str]]:
     """(name, what it is for) of every template, by name; the latter is its file's first line."""
-    folder = resources.files("iotrial.plan") / _FOLDER
-    names = sorted(
-        entry.name.removesuffix(".toml")
-        for entry in folder.iterdir()
-        if entry.name.endswith(".toml")
-    )
-    return [(name, template(name).partition("\n")[0].lstrip("# ")) for name in names]
+    return [
+        (name, template(name).partition("\n")[0].lstrip("# ")) for name in _names(_folder("small"))
+    ]
 
 
-def template(name: str) -> str:
-    """The text of a template.  Raises UsageError, naming the nearest, for an unknown name."""
-    path = resources.files("iotrial.plan") / _FOLDER / f"{name}.toml"
-    if "/" in name or not path.is_file():
-        known = [known for known, _ in templates()]
+def template(name: str, form: Form = "small") -> str:
+    """The text of a template.  Raises UsageError, naming the nearest, for an unknown name, and
+    for a form that it does not have."""
+    known = _names(_folder("small"))
+    if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         meant = f"Did you mean {near[0]!r}?  " if near else ""
         raise UsageError(
             f"there is no template {name!r}", advice=f"{meant}templates: {', '.join(known)}"
         )
-    return path.read_text("utf-8")
+    if name not in _names(_folder(form)):
+        having = ", ".join(_names(_folder(form)))
+        raise UsageError(
+            f"template {name} has no full form", advice=f"Leave out --full; it is for {having}."
+        )
+    return (_folder(form) / f"{name}.toml").read_text("utf-8")
+
+
+def beside(name: str, form: Form = "small") -> dict[str, str]:
+    """The job files that a template names, which belong beside it: name → text."""
+    named = dict.fromkeys(_JOBFILE.findall(template(name, form)))
+    return {each: (_folder(form) / each).read_text("utf-8") for each in named}
+
+
+def _folder(form: Form) -> Traversable:
+    small = resources.files("iotrial.plan") / "templates"
+    return small / "full" if form == "full" else small
+
+
+def _names(folder: Traversable) -> list[str]:
+    names = (entry.name for entry in folder.iterdir())
+    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))

@@ -49,6 +49,8 @@ _PASSES, _SEEKS, _CHARACTERS, _STARTUP = 4, 8192, 40 * _MIB, 5.0
 # Seconds; with 2.00a, whatever the size: the seeks wait so long before they begin, and the tests by
 # character last so long.
 _LIKELY_PAUSE = 4.0
+_CHUNK = 8192  # bytes; with O_DIRECT each is an I/O of its own
+_LIKELY_CHANGES = 60_000.0  # 1/s; empty files made, asked for and removed, on a loop device
 _SOME_HOST = {"cpus": 4.0, "memory": 64.0 * 2**30}
 
 
@@ -150,14 +152,17 @@ def _lasting(workload: Workload, pace: Pace, characters: float) -> float:
     """Seconds without the start; ``characters`` are bytes per second."""
     said = _said(workload)
     try:
-        size, _ = _size(said.get("s", 0), _SOME_HOST)
+        size, chunk = _size(said.get("s", 0), _SOME_HOST)
     except IotrialError:
-        size = 0
+        size, chunk = 0, ""
     files = re.match(r"\d+", str(said.get("n", 16)))
-    total = 6 * 1024 * int(files[0] if files else 0) / pace.rate
+    changes = _LIKELY_CHANGES if pace is LIKELY else pace.rate
+    total = 6 * 1024 * int(files[0] if files else 0) / changes
     if size:
         total += _LIKELY_PAUSE + _PASSES * size / pace.stream + _SEEKS / pace.rate
         total += 0.0 if said.get("f") else _CHARACTERS / characters
+        unit = parse_bytes(chunk.lstrip(":") or _CHUNK) or _CHUNK
+        total += _PASSES * size / unit / pace.rate if said.get("D") else 0.0
     return total
 
 

@@ -22,7 +22,15 @@ START = {
     "net/ipv4/ipfrag_low_thresh": "3145728",
     "net/ipv4/ipfrag_high_thresh": "4194304",
     "net/ipv4/tcp_rmem": "4096\t131072\t6291456",
+    "net/ipv4/tcp_wmem": "4096\t16384\t4194304",
+    "net/ipv4/tcp_moderate_rcvbuf": "1",
     "net/core/rmem_max": "212992",
+    "net/core/wmem_max": "212992",
+    "net/core/netdev_max_backlog": "1000",
+    "vm/dirty_writeback_centisecs": "500",
+    "fs/aio-max-nr": "65536",
+    "kernel/shmmax": "18446744073692774399",
+    "kernel/sem": "32000\t1024000000\t500\t32000",
 }
 _ZEROES = {
     "vm/dirty_ratio": "vm/dirty_bytes",
