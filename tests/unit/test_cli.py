@@ -277,3 +277,14 @@ def test_a_journal_that_was_torn_before_it_owed_anything_is_no_debt(
     (folder / "0123456789abcdef.journal").write_bytes(content)
     assert status(["status"]) == 0
     assert "Nothing is owed." in capsys.readouterr().out
+
+
+def test_a_plan_that_is_refused_is_one_document_with_its_error(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = STUDY.replace("levels = [", 'levels = ["nosuch", ', 1)
+    assert text != STUDY
+    (here / "odd.toml").write_text(text)
+    assert status(["plan", "odd.toml", "--pretend", "--json"]) == 2
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["error"]["exit"] == 2

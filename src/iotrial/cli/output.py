@@ -6,7 +6,7 @@ import functools
 import json as jsonlib
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 from rich.console import Console
@@ -14,6 +14,9 @@ from rich.console import Console
 
 class Output:
     """The two streams of one command.  ``quiet`` keeps only answers and errors."""
+
+    pending: ClassVar[dict[str, Any] | None] = None
+    """The document of the command that is at work: there is one command in a process."""
 
     def __init__(self, *, json: bool = False, quiet: bool = False, verbose: bool = False) -> None:
         self.json = json
@@ -34,8 +37,15 @@ class Output:
         click.echo(text, nl=not text.endswith("\n"))
 
     def document(self, document: dict[str, Any]) -> None:
-        """The one JSON document; nothing for people."""
+        """The one JSON document; nothing for people.  It is said when the verb has ended: what
+        goes wrong after it is in it, as ``error``."""
         if self.json:
+            Output.pending = document
+
+    def close(self) -> None:
+        """Say the document, if there is one."""
+        document, Output.pending = Output.pending, None
+        if document is not None:
             click.echo(jsonlib.dumps({"format": 1, **document}, ensure_ascii=False, indent=2))
 
     def note(self, text: str) -> None:
@@ -46,7 +56,8 @@ class Output:
     def error(self, kind: str, message: str, advice: str, code: int) -> None:
         if self.json:
             error = {"kind": kind, "message": message, "advice": advice, "exit": code}
-            click.echo(jsonlib.dumps({"format": 1, "error": error}, ensure_ascii=False, indent=2))
+            self.document({**(Output.pending or {}), "error": error})
+            self.close()
         text = f"iotrial: {message}" + (f"\n  {advice}" if advice else "")
         self.notes.print(text, markup=False, soft_wrap=True)
 
@@ -59,7 +70,11 @@ def common(verb: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("-v", "--verbose", is_flag=True, help="Say more.")
     @functools.wraps(verb)
     def wrapped(*args: Any, as_json: bool, quiet: bool, verbose: bool, **kwargs: Any) -> Any:  # noqa: ANN401
-        return verb(Output(json=as_json, quiet=quiet, verbose=verbose), *args, **kwargs)
+        Output.pending = None
+        output = Output(json=as_json, quiet=quiet, verbose=verbose)
+        answer = verb(output, *args, **kwargs)
+        output.close()
+        return answer
 
     return wrapped
 
