@@ -39,12 +39,12 @@ settle = "0s"
 
 
 def test_a_run_here_is_read_and_its_table_says_the_same(tmp_path: Path) -> None:
-    folder = tmp_path / "load"
-    folder.mkdir()
+    folder = tmp_path / "iotrial-bonnie" / "data"
+    folder.mkdir(parents=True)
     user = "root" if os.geteuid() == 0 else ""
     options = (("size", "64M"), ("ram", 16), ("files", 1), ("user", user))
     workload = Workload("load", "bonnie++", options)
-    load = TOOL.command(workload, Aimed(str(folder), "directory"), {"memory": 2.0**33})
+    load = TOOL.command(workload, Aimed(str(tmp_path), "directory"), {"memory": 2.0**33})
     done = subprocess.run(load.argv, capture_output=True, check=True, timeout=120)
     (tmp_path / "stdout").write_bytes(done.stdout)
     parsed = TOOL.parse(tmp_path)

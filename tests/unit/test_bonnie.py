@@ -25,6 +25,7 @@ RECORDED = sorted(path for path in DATA.iterdir() if path.suffix in (".csv", ".t
 VERSIONS = sorted((DATA / "versions").glob("*.csv"))
 FACTS = {"cpus": 2.0, "memory": 2.0**33}
 FOLDER = Aimed("/mnt/x", "directory")
+INSIDE = "/mnt/x/iotrial-bonnie/data"
 FAST = "+++++,+++"
 OLD = f"box,1000M,100,88,200,27,300,8,400,68,500,12,496.2,1,16,19929,100,{','.join([FAST] * 5)}"
 NEW = (
@@ -406,13 +407,13 @@ def test_the_registry_finds_it() -> None:
 
 def test_what_a_study_says_is_said_to_bonnie() -> None:
     assert words(size="2G:16k", files="1:100:10:3", fast=True, sync=True, seed=5) == (
-        "bonnie++ -d /mnt/x -q -m iotrial -s 2048:16k -n 1:100:10:3 -r 0 -f -b -z 5 -u root"
+        f"bonnie++ -d {INSIDE} -q -m iotrial -s 2048:16k -n 1:100:10:3 -r 0 -f -b -z 5 -u root"
     )
     assert words(s="2*memory", n=1, c=4, u="nobody:nogroup") == (
-        "bonnie++ -d /mnt/x -q -m iotrial -s 16384 -n 1 -r 0 -c 4 -u nobody:nogroup"
+        f"bonnie++ -d {INSIDE} -q -m iotrial -s 16384 -n 1 -r 0 -c 4 -u nobody:nogroup"
     )
     assert words(size="64MiB", files=0, direct=True, fast=True, user="", ram=16) == (
-        "bonnie++ -d /mnt/x -q -m iotrial -s 64 -n 0 -r 16 -f -D"
+        f"bonnie++ -d {INSIDE} -q -m iotrial -s 64 -n 0 -r 16 -f -D"
     )
 
 

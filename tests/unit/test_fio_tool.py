@@ -96,7 +96,7 @@ def test_targets_become_filename_directory_and_size() -> None:
     assert {r"--filename=/mnt/a\:b/file", "--size=1048576"} <= words
     assert "--allow_file_create=0" not in words
     words = command(load(rw="read", numjobs=4), Aimed("/mnt/x", "directory", 2**20))
-    assert {"--directory=/mnt/x", "--size=262144"} <= words
+    assert {"--directory=/mnt/x/iotrial-fio/data", "--size=262144"} <= words
     assert "--size=1m" in command(load(rw="read", size="1m"), Aimed("/mnt/x", "directory"))
     with pytest.raises(UsageError, match="needs a size in directory /mnt/x"):
         command(load(rw="read"), Aimed("/mnt/x", "directory"))

@@ -115,7 +115,15 @@ def test_a_mutated_output_gives_sound_numbers_or_a_format_error(data: st.DataObj
 
 def test_it_is_told_what_the_study_says() -> None:
     made = TOOL.command(load(entries=5, what="find", cache="warm"), AIMED, {})
-    assert made.argv == ("sh", "listing.sh", "/mnt/x", "5", "find", "warm", "3")
+    assert made.argv == (
+        "sh",
+        "listing.sh",
+        "/mnt/x/iotrial-listing/data",
+        "5",
+        "find",
+        "warm",
+        "3",
+    )
     assert dict(made.files)["listing.sh"].startswith(b"#!/bin/sh")
 
 

@@ -51,7 +51,8 @@ class Bench:
     """A host with its targets ready.  ``aims`` and ``topologies`` are by target, ``groups`` by
     device name; ``group`` is the control group that the load runs in ('': none); ``held`` are the
     settings in force now beyond the former state; ``gone_with`` names the devices and mount
-    points that exist only as long as this bench."""
+    points that exist only as long as this bench; ``left`` what loads leave, by path, with what
+    removes it (None: it was there before us)."""
 
     host: Host
     study: Study
@@ -63,6 +64,7 @@ class Bench:
     doubts: list[Doubt] = field(default_factory=list)
     held: tuple[Setting, ...] = ()
     gone_with: set[str] = field(default_factory=set)
+    left: dict[str, MadeDebt | None] = field(default_factory=dict)
 
     def in_force(self) -> dict[tuple[str, str], str]:
         """(device, tunable) → value, as it was before iotrial changed anything."""

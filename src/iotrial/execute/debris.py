@@ -1,6 +1,6 @@
 """What iotrial made on a host, and how each kind of it is removed again.
 
-Every kind exists twice, here and in ``guard.sh``.  A ``made`` line is written before the thing is
+Every kind exists twice, here and in ``debris.sh``.  A ``made`` line is written before the thing is
 made, so it may never have been; and twice is once.
 
 =========  ==============================  ======================================================
@@ -9,6 +9,7 @@ kind       its plan                        undone by
 file       file                            removing it
 loop       file, number                    detaching it, removing number and file (``loops``)
 folder     folder                          rmdir(1): it must be empty
+tree       tree, below, on, mark           removing it and what is in it, if it is ours (``trees``)
 mount      point, source                   umount(8), while that source is what is mounted there
 command    name, 0, 1, 2, …                the command of the numbered words; it must succeed
 process    pidfile, word                   ending the process, if its command line has the word
@@ -25,6 +26,7 @@ from iotrial.execute import byhand, look
 from iotrial.execute.journal import MadeDebt
 from iotrial.execute.loops import LoopPlan, unmake_loop
 from iotrial.execute.mounts import Mount, parse_mountinfo
+from iotrial.execute.trees import TreePlan, unmake_tree
 from iotrial.model.host import Completed, Host
 from iotrial.model.step import spoken
 
@@ -58,6 +60,10 @@ def _file(host: Host, debt: MadeDebt) -> list[str]:
 
 def _loop(host: Host, debt: MadeDebt) -> list[str]:
     return unmake_loop(host, LoopPlan.from_dict(debt.plan))
+
+
+def _tree(host: Host, debt: MadeDebt) -> list[str]:
+    return unmake_tree(host, TreePlan.from_dict(debt.plan))
 
 
 def _by_hand(host: Host, debt: MadeDebt) -> list[str]:
@@ -158,6 +164,7 @@ _KINDS: Mapping[str, Callable[[Host, MadeDebt], list[str]]] = {
     "file": _file,
     "loop": _loop,
     "folder": _folder,
+    "tree": _tree,
     "mount": _mount,
     "command": _command,
     "process": _process,

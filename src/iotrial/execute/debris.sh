@@ -10,6 +10,7 @@ unmake() {
         file) unmake_file "$@" ;;
         loop) unmake_loop "$@" ;;
         folder) unmake_folder "$@" ;;
+        tree) unmake_tree "$@" ;;
         mount) unmake_mount "$@" ;;
         command) numbered unmake_command "$@" ;;
         process) unmake_process "$@" ;;
@@ -70,6 +71,77 @@ unmake_folder() {
     else
         tell folder "$place"
     fi
+}
+
+# A folder with contents: only one that is surely ours (execute/trees.py).
+unmake_tree() {
+    given below "$@"
+    below=$VALUE
+    given on "$@"
+    point=$VALUE
+    given mark "$@"
+    meant=$VALUE
+    given tree "$@"
+    place=$VALUE
+    if why=$(unsound); then
+        tell owed "tree $place: $why"
+        return
+    fi
+    take '' stat -c %F -- "$place"
+    case $? in
+        0) remove_tree "$RAW" ;;
+        2)
+            mounted
+            [ "$sources" != "$nl" ] || tell owed "tree $place: nothing is mounted on $point"
+            ;;
+        *) tell owed "tree $place: it cannot be looked at" ;;
+    esac
+}
+
+unsound() {
+    case $place/ in
+        [!/]* | *//* | */./* | */../*) echo 'no plain absolute path' && return ;;
+    esac
+    case $below in /*) ;; *) echo 'not below anything' && return ;; esac
+    case $place in "${below%/}"/?*) ;; *) echo "not below $below" && return ;; esac
+    [ -z "$meant" ] || [ -z "$point" ] || return
+    echo 'nothing says what it is'
+}
+
+# remove_tree KIND: the mark goes last but for the folder.
+remove_tree() {
+    if [ "$1" != "directory$nl" ] || ! take '' readlink -e -- "$place" ||
+        [ "$RAW" != "$place$nl" ]; then
+        tell owed "tree $place: no folder any more, or reached through a link"
+        return
+    fi
+    if holds_mount; then
+        tell owed "tree $place: something is mounted in it"
+        return
+    fi
+    mark=$place/made-by-iotrial
+    if [ -f "$mark" ] && [ ! -h "$mark" ] && take "$mark" && [ "$RAW" = "$meant" ]; then
+        # Longer than other commands: it may hold millions.
+        timeout -s KILL 3600 rm -rf --one-file-system -- "$place/data" 9>&-
+        [ -e "$place/data" ] || [ -h "$place/data" ] || drop "$mark"
+    else
+        drop "$place/.made-by-iotrial.new"
+    fi
+    run rmdir -- "$place"
+    if [ -d "$place" ]; then
+        tell owed "tree $place: it is not empty, or in use"
+    else
+        tell folder "$place"
+    fi
+}
+
+holds_mount() {
+    while IFS= read -r line; do
+        # shellcheck disable=SC2086 # proc_pid_mountinfo(5): fields, with blanks in them as \040
+        set -- $line
+        case $(printf '%b' "$5")/ in "$place"/*) return ;; esac
+    done </proc/self/mountinfo
+    return 1
 }
 
 unmake_command() {

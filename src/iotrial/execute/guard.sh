@@ -51,7 +51,8 @@ watch() {
 }
 
 guard() {
-    for each in cat chmod chown date dd flock head mkdir mv rm rmdir sleep sync timeout tr; do
+    for each in cat chmod chown date dd flock head mkdir mv readlink rm rmdir sleep stat sync \
+        timeout tr; do
         command -v "$each" >/dev/null || {
             echo "$each is not installed" >&2
             exit 1

@@ -112,7 +112,8 @@ def _called(debt: SettingsDebt) -> str:
 
 def made_name(debt: MadeDebt) -> str:
     """What a made thing is called, for people."""
-    return str(debt.plan.get("file") or debt.plan.get("point") or debt.plan.get("name") or "")
+    names = ("file", "folder", "tree", "point", "name")
+    return next((str(debt.plan[name]) for name in names if debt.plan.get(name)), "")
 
 
 @dataclass

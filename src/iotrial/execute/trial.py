@@ -16,6 +16,7 @@ from iotrial.execute.cache import bytes_read, from_memory, meet_cache
 from iotrial.execute.evidence import gather_evidence
 from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
+from iotrial.execute.leaving import clear, lefts, own
 from iotrial.execute.load import Ended, Watch, execute_load, last_words
 from iotrial.execute.rules import rules
 from iotrial.execute.sampler import Sampler
@@ -104,7 +105,11 @@ def execute_trial(bench: Bench, store: Store, trial: Trial, limits: Limits) -> T
 
 def _measured(bench: Bench, trial: Trial, partial: Path, limits: Limits) -> _Came:
     """The load between two looks at the settings, and what is known of it then."""
+    driver = tool(bench.study.workload(trial.workload).tool)
+    aim, workload = bench.aims[trial.target], workload_of(bench.study, trial)
+    leaves = lefts(driver, workload, aimed_at(aim), limits.facts)
     try:
+        own(bench, aim, leaves)
         cached = meet_cache(bench, trial)
     except TrialError as refused:
         return _Came(error=refused.message)
@@ -112,7 +117,6 @@ def _measured(bench: Bench, trial: Trial, partial: Path, limits: Limits) -> _Cam
     at_first = machine.writers(bench.host)
     bench.host.sleep(bench.study.design.settle)
     limits.interruption.check()
-    driver = tool(bench.study.workload(trial.workload).tool)
     load, ended = _load(bench, trial, driver, partial, limits)
     after = (*bench.observed(), *limits.hands.observed())
     writers = (at_first, machine.writers(bench.host))
@@ -123,6 +127,7 @@ def _measured(bench: Bench, trial: Trial, partial: Path, limits: Limits) -> _Cam
         token=bench.journal.token,
         interruption=limits.interruption,
     )
+    clear(bench, leaves)
     state, error, parsed = _read(driver, partial, ended)
     doubts = (*parsed.doubts, *cached, *_drift(bench, before, after, writers), *evidence)
     if not any(doubt.check == "page-cache" for doubt in doubts):

@@ -22,6 +22,7 @@ from iotrial.execute.bench import Bench
 from iotrial.execute.chores import Site, debts, deed, do
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.journal import SUFFIX, MadeDebt, numbered
+from iotrial.execute.leaving import lefts, own
 from iotrial.hosts.steps import beside
 from iotrial.model.chore import Chore, Each
 from iotrial.model.tool import Aimed, LaysOut, Load
@@ -155,6 +156,7 @@ class Upkeep:
             aimed = Aimed(aim.path, target.under_load, aim.target.size)
             if not isinstance(driver, LaysOut):
                 return None
+            own(bench, aim, lefts(driver, workload, aimed, self.facts))
             return driver.lay_out(workload, aimed, self.facts)
 
         try:

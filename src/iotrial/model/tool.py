@@ -35,6 +35,29 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Left:
+    """What a load leaves at an absolute ``path``, in a directory that was there before us.
+
+    A ``file`` the load makes itself.  A ``folder`` is made before the load, which works
+    :func:`inside` it; everything in there goes with it.  ``each`` says when it is removed: after
+    every ``trial``, or at the end of the ``study``, so that the next trial finds it.
+    """
+
+    path: str
+    kind: Literal["file", "folder"]
+    each: Literal["trial", "study"]
+
+
+def inside(folder: str) -> str:
+    """Where in a folder of iotrial's the load works; beside it lies what says whose it is.
+
+    >>> inside("/mnt/x/iotrial-fio")
+    '/mnt/x/iotrial-fio/data'
+    """
+    return f"{folder}/data"
+
+
+@dataclass(frozen=True, slots=True)
 class Reach:
     """What a load will touch.  ``reads`` and ``writes`` say whether it does so at all;
     ``paths`` are files or devices it names itself, beside the one it is aimed at; ``runs`` are
@@ -122,6 +145,17 @@ class Ends(Protocol):
 
     def likely(self, workload: Workload, aimed: Aimed) -> float:
         """Seconds of one execution on :data:`LIKELY` storage."""
+        ...
+
+
+@runtime_checkable
+class Leaves(Protocol):
+    """A tool whose loads leave something behind: in the end, or when they are killed."""
+
+    def leaves(
+        self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]
+    ) -> tuple[Left, ...]:
+        """Everything that is made outside of the trial's folder, and was not there before."""
         ...
 
 

@@ -6,6 +6,8 @@ numbers are MiB), n ``files`` (``16:4096:1024:10``, in multiples of 1024), r ``r
 ``concurrency``, z ``seed``, u ``user``.  ``x`` is 1, and not passed (with it there is no
 table on stderr): a study repeats by itself, at random.
 
+It works in a folder that iotrial makes for each trial, ``iotrial-bonnie``, and removes after it.
+
 bonnie++ as root wants ``-u``, and as anybody else refuses ``-u root``: ``user`` is root unless
 the study says otherwise, and ``user = ""`` leaves it out.  bonnie++ refuses a size below twice
 the RAM; here it is told not to (``-r 0``) and a doubt says so, unless ``direct`` or ``ram`` is
@@ -23,7 +25,7 @@ from pathlib import Path
 from iotrial.errors import FormatError, IotrialError, UsageError
 from iotrial.formats.bonnie import output as bonnie
 from iotrial.model.doubt import Doubt
-from iotrial.model.tool import LIKELY, SLOW, Aimed, Load, Pace, Parsed, Reach
+from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.expression import evaluate
 from iotrial.units import parse_bytes
@@ -92,7 +94,7 @@ class Bonnie:
             raise UsageError(f"bonnie++ works in a directory; {aimed.path} is none", advice=advice)
         said = _said(workload)
         size, chunks = _size(said["s"], facts)
-        argv = ["bonnie++", "-d", aimed.path, "-q", "-m", "iotrial"]
+        argv = ["bonnie++", "-d", inside(_folder(aimed)), "-q", "-m", "iotrial"]
         argv += ["-s", f"{size // _MIB}{chunks}", "-n", str(said.get("n", 16))]
         argv += ["-r", str(said.get("r", 0))]
         argv += [f"-{letter}" for letter in "fbD" if said.get(letter)]
@@ -104,6 +106,16 @@ class Bonnie:
         cached = size and size < _SMALLEST_CACHE * memory and not (said.get("D") or "r" in said)
         note = f"{size} bytes, {memory:.0f} bytes of memory\n".encode()
         return Load(tuple(argv), ((_NOTE, note),) if cached else ())
+
+    def leaves(
+        self,
+        workload: Workload,  # noqa: ARG002 (whatever it does, it does it in there)
+        aimed: Aimed,
+        facts: Mapping[str, float],  # noqa: ARG002
+    ) -> tuple[Left, ...]:
+        """See :class:`iotrial.model.tool.Leaves`.  A bonnie++ that is killed leaves files whose
+        names (its process id) nobody can know before."""
+        return (Left(_folder(aimed), "folder", "trial"),)
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """What a slow disk needs."""
@@ -164,6 +176,10 @@ def _lasting(workload: Workload, pace: Pace, characters: float) -> float:
         unit = parse_bytes(chunk.lstrip(":") or _CHUNK) or _CHUNK
         total += _PASSES * size / unit / pace.rate if said.get("D") else 0.0
     return total
+
+
+def _folder(aimed: Aimed) -> str:
+    return f"{aimed.path.rstrip('/')}/iotrial-bonnie"
 
 
 def _said(workload: Workload) -> dict[str, OptionValue]:

@@ -4,7 +4,8 @@ What iotrial adds unless the study says otherwise: ``direct = true``, as for fio
 for writes, so that the time ends when the data is on the disk (GNU dd 9.1 syncs before it takes
 the time).  ``conv=notrunc,nocreat`` always: a file keeps what lies beyond, and a device that is
 gone is not replaced by a file in /dev, which would measure memory; in a directory the file is
-made, and one to read is there where the study says ``prepare = ["lay out"]``.  ``rw =
+made by the first trial, written again by the others, and removed at the end of the study, unless
+it was there before; one to read is there where the study says ``prepare = ["lay out"]``.  ``rw =
 "both"`` copies within the target: what lies at ``skip`` (its beginning) to ``seek``
 (behind what is read), half of the target unless ``size`` says less.  dd writes zeros: storage that
 compresses or deduplicates answers faster than it is.
@@ -22,7 +23,7 @@ from pathlib import Path
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.dd import output as report
 from iotrial.formats.dd.operands import asked
-from iotrial.model.tool import LIKELY, SLOW, Aimed, Load, Pace, Parsed, Reach
+from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Reach
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.units import parse_bytes
 
@@ -80,6 +81,17 @@ class Dd:
             kept = ["notrunc"] if aimed.kind == "directory" else ["notrunc", "nocreat"]
             words.append(f"conv={','.join([*kept, *['fsync'] * _on(workload, 'fsync')])}")
         return Load(("dd", *words))
+
+    def leaves(
+        self,
+        workload: Workload,
+        aimed: Aimed,
+        facts: Mapping[str, float],  # noqa: ARG002 (one file, whatever its size)
+    ) -> tuple[Left, ...]:
+        """See :class:`iotrial.model.tool.Leaves`: the file in a directory."""
+        if aimed.kind != "directory" or not self.reach(workload).writes:
+            return ()
+        return (Left(_path(aimed, reads=False), "file", "study"),)
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """The time a slow disk needs."""

@@ -7,6 +7,10 @@ that wraps around has no use for it); ``randrepeat=0`` (the same offsets in ever
 cached by what lies below after the first).  ``allow_file_create=0`` on devices: as root, fio
 makes a regular file in /dev of a device that is gone, and measures memory.
 
+In a directory its files lie in a folder of iotrial's own, ``iotrial-fio``: no file of somebody
+else is taken for one of fio's, they are kept for the next trial, and at the end of the study they
+go with the folder.  Files that a job file names itself stay.
+
 A job file is passed unchanged and gets none of these.  How fio 3.33 combines it with the command
 line: options there are ``[global]`` ones, wherever they stand; a section or ``[global]`` of the
 file overrides them; but ``filename`` accumulates, so a target on the command line would be loaded
@@ -25,7 +29,7 @@ from pathlib import Path
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.fio import json_output as fio_json
 from iotrial.formats.fio.jobfile import Section, escaped
-from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
 from iotrial.model.workload import Workload
 from iotrial.tools import fio_rules as rules
 from iotrial.tools.fio_check import jobfile, passed, problems, sections
@@ -33,6 +37,7 @@ from iotrial.tools.fio_options import resolved
 from iotrial.tools.fio_reach import reach_of
 
 _OUTPUT = "fio.json"
+_FOLDER = "iotrial-fio"
 _STARTUP = 0.35  # seconds; 0.3 measured for fio 3.33 (fork, shared memory, the last report)
 _OLDEST = (3, 0)
 # Only where a study gives no runtime: slow on purpose, since a time-out follows from it.
@@ -71,6 +76,18 @@ class Fio:
             return Load((*_COMMON, *_spelled(words), "job.fio"), job)
         words = {"name": workload.name, **_target(aimed), **_sized(said, aimed), **said}
         return Load((*_COMMON, *_spelled({**words, **_defaults(said)})))
+
+    def leaves(
+        self,
+        workload: Workload,
+        aimed: Aimed,
+        facts: Mapping[str, float],  # noqa: ARG002 (one folder, however many files)
+    ) -> tuple[Left, ...]:
+        """See :class:`iotrial.model.tool.Leaves`.  The files stay for the next trial, since
+        laying them out takes long.  Those that a job file names itself are its author's."""
+        if aimed.kind != "directory" or any(map(_names_files, sections(workload))):
+            return ()
+        return (Left(_folder(aimed), "folder", "study"),)
 
     def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
         """fio makes the files it would read, and writes them, and no more (``create_only``)."""
@@ -123,9 +140,13 @@ def _spelled(words: Mapping[str, str]) -> list[str]:
     return [f"--{option}={value}" for option, value in words.items()]
 
 
+def _folder(aimed: Aimed) -> str:
+    return f"{aimed.path.rstrip('/')}/{_FOLDER}"
+
+
 def _target(aimed: Aimed) -> dict[str, str]:
     if aimed.kind == "directory":
-        return {"directory": escaped(aimed.path)}
+        return {"directory": escaped(inside(_folder(aimed)))}
     if aimed.kind == "device":
         return {"filename": escaped(aimed.path), "allow_file_create": "0"}
     return {"filename": escaped(aimed.path)}

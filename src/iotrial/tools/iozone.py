@@ -13,7 +13,8 @@ of single-stream mode), ``size`` (-s, of each file), ``record`` (-r, 4 KiB), ``o
 Every run has ``-R``: the report repeats each number, and the parser compares.  IOzone replaces
 the file it is given (seen with -w too: the inode changes), so a file as the target is left alone,
 and its files are made beside it, on the same file system.  Throughput mode waits for ever when a
-child cannot open its file (seen with 3.489): the limit of the trial ends it.
+child cannot open its file (seen with 3.489): the limit of the trial ends it.  It removes its files
+when it ends by itself; those of one that is ended, iotrial removes.
 
 IOzone has neither ``--version`` nor a package in Debian's main component.
 """
@@ -32,7 +33,7 @@ from iotrial.formats.iozone import text as iozone
 from iotrial.formats.iozone.xls import FORMAT as SHEET
 from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Recording
-from iotrial.model.tool import LIKELY, SLOW, Aimed, Load, Pace, Parsed, Reach
+from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Reach
 from iotrial.model.workload import Workload
 from iotrial.tools import iozone_by_fio
 from iotrial.tools.expression import evaluate
@@ -133,10 +134,7 @@ class Iozone:
         if size < said.record:
             advice = 'say how large each file is, such as size = "1g"'
             raise UsageError(f"IOzone needs a size of its files in {aimed.path}", advice=advice)
-        folder, _, beside = aimed.path.rstrip("/").rpartition("/")
-        if aimed.kind == "directory":
-            folder, beside = aimed.path.rstrip("/"), ""
-        name = f"{beside}.iozone" if beside else "iozone"
+        folder, name = _place(aimed)
         count = max(1, said.threads)
         note = (_MEMORY, f"{facts.get('memory', 0):.0f} {size * count}\n".encode())
         if workload.option("stand_in"):
@@ -147,9 +145,15 @@ class Iozone:
         words += [word for each in said.operations for word in ("-i", _number(each))]
         words += ["-+p", str(said.mix_read)] if "mixed" in said.operations else []
         words += [*said.flags, *(["-b", _SHEET] if workload.option("excel", default=False) else [])]
-        files = [f"{folder}/{name}.{at}" for at in range(count)]
         mode = ["-t", str(count), "-F"] if said.threads else ["-f"]
-        return Load((*words, *mode, *files), (note,))
+        return Load((*words, *mode, *_files(aimed, said)), (note,))
+
+    def leaves(
+        self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]
+    ) -> tuple[Left, ...]:
+        """See :class:`iotrial.model.tool.Leaves`: the files of an IOzone that is killed."""
+        files = _files(aimed, _said(workload, facts))
+        return tuple(Left(file, "file", "trial") for file in files)
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """The time a slow disk needs for all passes, and the pauses of throughput mode."""
@@ -192,6 +196,19 @@ def _lasting(workload: Workload, aimed: Aimed, pace: Pace) -> float:
     passes = _PASSES * (_RECORDS if said.auto else 1)
     moved = size * (streams / pace.stream + jumps / said.record / pace.rate)
     return passes * (pause * len(said.operations) + moved)
+
+
+def _place(aimed: Aimed) -> tuple[str, str]:
+    """The folder of the files, and what their names begin with."""
+    folder, _, beside = aimed.path.rstrip("/").rpartition("/")
+    if aimed.kind == "directory":
+        return aimed.path.rstrip("/"), "iozone"
+    return folder, f"{beside}.iozone"
+
+
+def _files(aimed: Aimed, said: _Said) -> list[str]:
+    folder, name = _place(aimed)
+    return [f"{folder}/{name}.{at}" for at in range(max(1, said.threads))]
 
 
 def _number(operation: str) -> str:

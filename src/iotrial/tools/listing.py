@@ -1,11 +1,11 @@
 """listing: how fast a folder of many entries is listed, by ls or find, or by a storm of stats.
 
-Options: ``entries`` (10000 unless said), which iotrial makes in a folder of its own below the
-target and removes; ``what``: ``ls`` or ``find`` (names only: ``list.rate`` in entries/s and
-``list.seconds`` for one pass), ``ls-l`` or ``stat`` (every entry is asked for its size:
-``stat.rate``, ``stat.seconds``); ``passes`` (3); ``cache``: ``cold``, the kernel's caches are
-dropped before each pass, or ``warm``, one pass goes before that does not count.  Making and
-removing the entries gives ``create.rate`` and ``delete.rate``.
+Options: ``entries`` (10000 unless said), which are made in a folder of iotrial's own below the
+target, ``iotrial-listing``, and removed with it after each trial; ``what``: ``ls`` or ``find``
+(names only: ``list.rate`` in entries/s and ``list.seconds`` for one pass), ``ls-l`` or ``stat``
+(every entry is asked for its size: ``stat.rate``, ``stat.seconds``); ``passes`` (3); ``cache``:
+``cold``, the kernel's caches are dropped before each pass, or ``warm``, one pass goes before that
+does not count.  Making and removing the entries gives ``create.rate`` and ``delete.rate``.
 
 That a cache was emptied is read back from the number of names the kernel keeps
 (``/proc/sys/fs/dentry-state``): where less than half of the entries went, the trial is INVALID.
@@ -23,7 +23,7 @@ from pathlib import Path
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric
-from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
 
 _DEFAULTS: dict[str, str | int] = {"entries": 10_000, "passes": 3, "what": "ls", "cache": "cold"}
@@ -67,7 +67,16 @@ class Listing:
             raise UsageError(f"listing works in a directory; {aimed.path} is none", advice=advice)
         said = [str(_said(workload, name)) for name in ("entries", "what", "cache", "passes")]
         script = (files(__package__) / _SCRIPT).read_bytes()
-        return Load(("sh", _SCRIPT, aimed.path, *said), ((_SCRIPT, script),))
+        return Load(("sh", _SCRIPT, inside(_folder(aimed)), *said), ((_SCRIPT, script),))
+
+    def leaves(
+        self,
+        workload: Workload,  # noqa: ARG002 (one folder, however many entries)
+        aimed: Aimed,
+        facts: Mapping[str, float],  # noqa: ARG002
+    ) -> tuple[Left, ...]:
+        """See :class:`iotrial.model.tool.Leaves`: the entries of one that is killed."""
+        return (Left(_folder(aimed), "folder", "trial"),)
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """What a slow server needs."""
@@ -95,6 +104,10 @@ class Listing:
 
 
 TOOL = Listing()
+
+
+def _folder(aimed: Aimed) -> str:
+    return f"{aimed.path.rstrip('/')}/iotrial-listing"
 
 
 @dataclass(slots=True)

@@ -1,15 +1,14 @@
 #!/bin/sh
-# One execution of iotrial's load `listing`: makes entries in a folder of its own below the target,
-# times passes over them, and removes the folder.  POSIX sh, coreutils, findutils.
+# One execution of iotrial's load `listing`: makes entries in a folder that iotrial has made for it
+# (and removes, if this is killed), times passes over them, and removes them.  POSIX sh, coreutils,
+# findutils.
 #
-#   listing.sh TARGET ENTRIES WHAT CACHE PASSES
+#   listing.sh FOLDER ENTRIES WHAT CACHE PASSES
 #
 # Prints one line for each step: what it was, how many entries, nanoseconds.
 set -eu
 
-target=$1 entries=$2 what=$3 cache=$4 passes=$5
-folder=$target/iotrial-listing
-mark=$folder/made-by-iotrial
+folder=$1/entries entries=$2 what=$3 cache=$4 passes=$5
 
 say() { printf '%s\n' "listing: $*" >&2; }
 
@@ -23,22 +22,12 @@ now() {
     esac
 }
 
-# What the last one left that was killed.  A folder without the mark is somebody's.
-if [ -L "$folder" ] || [ -e "$folder" ]; then
-    if [ -L "$folder" ] || ! [ -f "$mark" ]; then
-        say "$folder is there, and not iotrial's: move it"
-        exit 1
-    fi
-    rm -rf -- "$folder"
-fi
 mkdir -- "$folder"
 trap 'cd /; rm -rf -- "$folder"' EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 trap 'exit 129' HUP
-: >"$mark"
-mkdir -- "$folder/entries"
-cd -- "$folder/entries"
+cd -- "$folder"
 
 # ls is what is measured, so ls it is.
 # shellcheck disable=SC2010,SC2012
