@@ -11,6 +11,7 @@ import pytest
 from iotrial.execute.guard import guard_argv
 from iotrial.execute.journal import MadeDebt, open_journal, sessions
 from iotrial.execute.restore import Payment, pay
+from iotrial.execute.trees import make_tree, plan_tree
 from iotrial.hosts.local import LocalHost
 
 pytestmark = pytest.mark.root
@@ -103,3 +104,28 @@ def test_a_busy_mount_is_owed(payer: Payer, point: Path, state: Path) -> None:
         assert journal.exists()
     payer(state)
     assert not journal.exists()
+
+
+@pytest.mark.parametrize("where", ["", "data", "data/a"])
+def test_a_tree_with_something_mounted_in_it_stays_whole(
+    payer: Payer, point: Path, state: Path, where: str
+) -> None:
+    plan = plan_tree(HERE, f"{point}/iotrial-x", "T0")
+    make_tree(HERE, plan)
+    tree = Path(plan.tree)
+    (tree / "data" / "a").mkdir()
+    (tree / "data" / "z").write_text("years of work")
+    mount("theirs", tree / where)
+    try:
+        (tree / where / "thesis").write_text("years of work")
+        before = sorted(tree.rglob("*"))
+        journal = open_journal(HERE, str(state / "journal.d"), {"token": "T0"})
+        journal.owe_made(MadeDebt("tree", plan.as_dict()))
+        payer(state)
+        assert sorted(tree.rglob("*")) == before
+        assert Path(journal.path).exists()
+    finally:
+        subprocess.run(["umount", str(tree / where)], check=True, timeout=10)
+    payer(state)
+    assert not tree.exists()
+    assert not Path(journal.path).exists()

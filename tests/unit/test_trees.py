@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -196,27 +195,3 @@ def test_where_its_file_system_is_not_mounted_it_stays_owed(payer: Payer, target
     plan = plan_tree(HERE, f"{target}/iotrial-x", MINE)
     gone = TreePlan(plan.tree, plan.below, f"{target}/no mount point", MINE)
     assert "nothing is mounted on" in payer(gone)
-
-
-@pytest.fixture
-def mounted(target: Path) -> Iterator[Callable[[Path], None]]:
-    with ExitStack() as stack:
-
-        def mount(point: Path) -> None:
-            subprocess.run(["mount", "-t", "tmpfs", "t", str(point)], check=True, timeout=10)
-            stack.callback(subprocess.run, ["umount", str(point)], check=True, timeout=10)
-
-        yield mount
-
-
-@pytest.mark.root
-@pytest.mark.parametrize("where", ["", "data/a"])
-def test_with_something_mounted_in_it_nothing_is_removed(
-    payer: Payer, target: Path, mounted: Callable[[Path], None], where: str
-) -> None:
-    plan = made(target)
-    mounted(Path(plan.tree, where))
-    Path(plan.tree, where, "thesis").write_text("years of work")
-    before = seen(target)
-    assert "mounted" in payer(plan)
-    assert seen(target) == before

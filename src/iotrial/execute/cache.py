@@ -27,6 +27,7 @@ from iotrial.execute import look
 from iotrial.execute.bench import Bench
 from iotrial.execute.making import mount_again
 from iotrial.execute.sampler import disk
+from iotrial.execute.trees import MARK
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
 from iotrial.model.measurement import Measurement
@@ -212,7 +213,8 @@ def _files(host: Host, aim: Aim) -> list[str]:
         return []
     if kind == "file":
         return [aim.path]
-    argv = ["find", aim.path, "-xdev", "-type", "f", "-size", "+0", "-print0"]
+    ours = ("!", "-name", MARK)  # no load reads it
+    argv = ["find", aim.path, "-xdev", "-type", "f", "-size", "+0", *ours, "-print0"]
     names = host.run(argv, timeout=_SYNC_WITHIN).stdout.decode("utf-8", "surrogateescape")
     return [name for name in names.split("\0") if name][:_MOST_FILES]
 

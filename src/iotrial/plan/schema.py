@@ -87,7 +87,9 @@ class TargetTable(_Table):
     )
     size: Size | None = Field(None, description="Size of the file.", examples=["4GiB"])
     directory: str = Field(
-        "", description="A folder the load makes its files in.", examples=["/mnt/nas"]
+        "",
+        description="A folder the load makes its files in. They are removed; what was there stays.",
+        examples=["/mnt/nas"],
     )
     loop: LoopTable | None = Field(
         None, description="A loop device made for the study.", examples=[{"size": "1GiB"}]

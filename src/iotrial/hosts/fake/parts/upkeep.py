@@ -91,7 +91,12 @@ class Upkeep:
 
 def _find(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
     below = machine.real(arguments[0]).rstrip("/") + "/"
-    found = [name for name, file in machine.files.items() if name.startswith(below) and file.length]
+    but = arguments[arguments.index("!") + 2] if "!" in arguments else ""
+    found = [
+        name
+        for name, file in machine.files.items()
+        if name.startswith(below) and file.length and PurePosixPath(name).name != but
+    ]
     return Said(0, "".join(f"{name}\0" for name in sorted(found)))
 
 
