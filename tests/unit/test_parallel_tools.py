@@ -29,18 +29,18 @@ def words(name: str, aimed: Aimed = FOLDER, **options: OptionValue) -> str:
         (
             "elbencho", {"write": True, "r": True, "t": 4, "size": "1m", "block": "64k",
                          "direct": True, "rand": False},
-            "--write --read --threads 4 --size 1m --block 64k --direct --mkdirs /mnt/x",
+            "--write --read --threads 4 --size 1m --block 64k --direct --mkdirs /mnt/x/iotrial-elbencho/data",
         ),
         ("elbencho", {"write": True, "size": "1m", "dirs": 0, "files": 9},
-         "--write --size 1m --dirs 0 --files 9 /mnt/x"),
-        ("elbencho", {"stat": True, "files": 9}, "--stat --files 9 /mnt/x"),
+         "--write --size 1m --dirs 0 --files 9 /mnt/x/iotrial-elbencho/data"),
+        ("elbencho", {"stat": True, "files": 9}, "--stat --files 9 /mnt/x/iotrial-elbencho/data"),
         ("ior", {"block": "4m", "t": "64k", "file_per_process": True, "processes": 3,
                  "direct": True},
-         "mpirun -n 3 ior -i 1 -b 4m -t 64k -F --posix.odirect -o /mnt/x/ior"),
-        ("ior", {"read": True}, "mpirun -n 1 ior -i 1 -k -r -o /mnt/x/ior"),
-        ("ior", {"read": True, "write": True}, "mpirun -n 1 ior -i 1 -r -w -o /mnt/x/ior"),
+         "mpirun -n 3 ior -i 1 -b 4m -t 64k -F --posix.odirect -o /mnt/x/iotrial-ior/data/ior"),
+        ("ior", {"read": True}, "mpirun -n 1 ior -i 1 -k -r -o /mnt/x/iotrial-ior/data/ior"),
+        ("ior", {"read": True, "write": True}, "mpirun -n 1 ior -i 1 -r -w -o /mnt/x/iotrial-ior/data/ior"),
         ("mdtest", {"items": 100, "files_only": True, "write_bytes": "4k", "processes": 2},
-         "mpirun -n 2 mdtest -i 1 -d /mnt/x/mdtest -n 100 -F -w 4096"),
+         "mpirun -n 2 mdtest -i 1 -d /mnt/x/iotrial-mdtest/data/mdtest -n 100 -F -w 4096"),
     ],
 )  # fmt: skip
 def test_options_by_letter_or_name_become_the_command(
@@ -116,10 +116,11 @@ def test_whether_io_goes_through_the_page_cache() -> None:
 def test_files_that_are_only_read_can_be_laid_out_first() -> None:
     for name, options, command in (
         ("elbencho", {"read": True, "size": "1m", "files": 4, "rand": True},
-         "--write --size 1m --files 4 --mkdirs /mnt/x"),
+         "--write --size 1m --files 4 --mkdirs /mnt/x/iotrial-elbencho/data"),
         ("ior", {"r": True, "b": "4m", "z": True, "processes": 2},
-         "mpirun -n 2 ior -i 1 -b 4m -w -k -o /mnt/x/ior"),
-        ("mdtest", {"T": True, "n": 7}, "mdtest -i 1 -d /mnt/x/mdtest -n 7 -C"),
+         "mpirun -n 2 ior -i 1 -b 4m -w -k -o /mnt/x/iotrial-ior/data/ior"),
+        ("mdtest", {"T": True, "n": 7},
+             "mdtest -i 1 -d /mnt/x/iotrial-mdtest/data/mdtest -n 7 -C"),
     ):  # fmt: skip
         driver = tool(name)
         assert isinstance(driver, LaysOut)

@@ -89,9 +89,9 @@ class Dd:
         facts: Mapping[str, float],  # noqa: ARG002 (one file, whatever its size)
     ) -> tuple[Left, ...]:
         """See :class:`iotrial.model.tool.Leaves`: the file in a directory."""
-        if aimed.kind != "directory" or not self.reach(workload).writes:
+        if aimed.kind != "directory":
             return ()
-        return (Left(_path(aimed, reads=False), "file", "study"),)
+        return (Left(_path(workload, aimed), "file", "study"),)
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """The time a slow disk needs."""

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.elbencho import output
-from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.option_table import COUNT, COUNT_OR_NONE, SECONDS, SIZE, Table, size_of
 
@@ -78,6 +78,15 @@ class Elbencho:
         kept = ("threads", "block", "size", "dirs", "files", "direct")
         said = {name: value for name, value in _TABLE.said(workload).items() if name in kept}
         return _load({"write": True, **said}, aimed)
+
+    def leaves(
+        self,
+        workload: Workload,  # noqa: ARG002 (whatever it does, it does it in there)
+        aimed: Aimed,
+        facts: Mapping[str, float],  # noqa: ARG002
+    ) -> tuple[Left, ...]:
+        """See :class:`iotrial.model.tool.Leaves`: what one trial wrote the next may read."""
+        return (Left(_folder(aimed), "folder", "study"),) if aimed.kind == "directory" else ()
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """What a slow disk needs; no longer than its time limit."""
@@ -147,9 +156,14 @@ def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
     argv = ["elbencho", "--nolive", "--lat", "--csvfile", _RESULT]
     for name, value in words.items():
         argv += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-    return Load((*argv, aimed.path))
+    where = inside(_folder(aimed)) if aimed.kind == "directory" else aimed.path
+    return Load((*argv, where))
 
 
 def _int(said: Mapping[str, OptionValue], name: str) -> int:
     text = str(said.get(name, 1))
     return int(text) if text.isdecimal() else 1
+
+
+def _folder(aimed: Aimed) -> str:
+    return f"{aimed.path.rstrip('/')}/iotrial-elbencho"

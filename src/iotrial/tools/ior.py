@@ -17,7 +17,7 @@ from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.ior import text
-from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.mpi import started
 from iotrial.tools.option_table import COUNT, SECONDS, SIZE, Table, size_of
@@ -75,6 +75,15 @@ class Ior:
         said = {name: v for name, v in _TABLE.said(workload).items() if name not in ("r", "D", "z")}
         return _load({**said, "w": True, "k": True}, aimed)
 
+    def leaves(
+        self,
+        workload: Workload,  # noqa: ARG002 (whatever it does, it does it in there)
+        aimed: Aimed,
+        facts: Mapping[str, float],  # noqa: ARG002
+    ) -> tuple[Left, ...]:
+        """See :class:`iotrial.model.tool.Leaves`: what one trial wrote the next may read."""
+        return (Left(_folder(aimed), "folder", "study"),) if aimed.kind == "directory" else ()
+
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """What a slow disk needs; a stonewall ends a phase."""
         del aimed
@@ -126,7 +135,7 @@ def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
     if aimed.kind == "device":
         advice = "aim it at a directory, or let the target have a filesystem"
         raise UsageError(f"IOR makes and removes its file; {aimed.path} is a device", advice=advice)
-    name = f"{aimed.path.rstrip('/')}/ior" if aimed.kind == "directory" else aimed.path
+    name = f"{inside(_folder(aimed))}/ior" if aimed.kind == "directory" else aimed.path
     words = ["ior", "-i", "1"]
     words += ["-k"] if said.keys() & {"w", "r"} == {"r"} and "k" not in said else []
     for letter, value in said.items():
@@ -136,3 +145,7 @@ def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
             words += [f"-{letter}"] if value is True else [f"-{letter}", str(value)]
     processes = int(str(said.get("processes", 1)))
     return Load(started(processes, [*words, "-o", name]))
+
+
+def _folder(aimed: Aimed) -> str:
+    return f"{aimed.path.rstrip('/')}/iotrial-ior"

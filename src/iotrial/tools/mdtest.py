@@ -19,7 +19,7 @@ from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.ior import mdtest
-from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.mpi import started
 from iotrial.tools.option_table import COUNT, COUNT_OR_NONE, SIZE, Table, size_of
@@ -81,6 +81,15 @@ class Mdtest:
         said = {name: v for name, v in _TABLE.said(workload).items() if name not in _PHASES}
         return _load({**said, "C": True}, aimed)
 
+    def leaves(
+        self,
+        workload: Workload,  # noqa: ARG002 (whatever it does, it does it in there)
+        aimed: Aimed,
+        facts: Mapping[str, float],  # noqa: ARG002
+    ) -> tuple[Left, ...]:
+        """See :class:`iotrial.model.tool.Leaves`: what one trial wrote the next may read."""
+        return (Left(_folder(aimed), "folder", "study"),) if aimed.kind == "directory" else ()
+
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """What a slow disk needs."""
         del aimed
@@ -127,10 +136,14 @@ def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
     if aimed.kind != "directory":
         advice = "aim it at a directory, or let the target have a filesystem"
         raise UsageError(f"mdtest works in a directory; {aimed.path} is none", advice=advice)
-    words = ["mdtest", "-i", "1", "-d", f"{aimed.path.rstrip('/')}/mdtest"]
+    words = ["mdtest", "-i", "1", "-d", f"{inside(_folder(aimed))}/mdtest"]
     for letter, value in said.items():
         if letter in ("w", "e"):
             words += [f"-{letter}", str(size_of(value))]  # older ones know no 4k
         elif letter != "processes":
             words += [f"-{letter}"] if value is True else [f"-{letter}", str(value)]
     return Load(started(int(str(said.get("processes", 1))), words))
+
+
+def _folder(aimed: Aimed) -> str:
+    return f"{aimed.path.rstrip('/')}/iotrial-mdtest"
