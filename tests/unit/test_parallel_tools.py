@@ -29,7 +29,8 @@ def words(name: str, aimed: Aimed = FOLDER, **options: OptionValue) -> str:
         (
             "elbencho", {"write": True, "r": True, "t": 4, "size": "1m", "block": "64k",
                          "direct": True, "rand": False},
-            "--write --read --threads 4 --size 1m --block 64k --direct --mkdirs /mnt/x/iotrial-elbencho/data",
+            "--write --read --threads 4 --size 1m --block 64k --direct --mkdirs"
+            " /mnt/x/iotrial-elbencho/data",
         ),
         ("elbencho", {"write": True, "size": "1m", "dirs": 0, "files": 9},
          "--write --size 1m --dirs 0 --files 9 /mnt/x/iotrial-elbencho/data"),
@@ -38,7 +39,8 @@ def words(name: str, aimed: Aimed = FOLDER, **options: OptionValue) -> str:
                  "direct": True},
          "mpirun -n 3 ior -i 1 -b 4m -t 64k -F --posix.odirect -o /mnt/x/iotrial-ior/data/ior"),
         ("ior", {"read": True}, "mpirun -n 1 ior -i 1 -k -r -o /mnt/x/iotrial-ior/data/ior"),
-        ("ior", {"read": True, "write": True}, "mpirun -n 1 ior -i 1 -r -w -o /mnt/x/iotrial-ior/data/ior"),
+        ("ior", {"read": True, "write": True},
+         "mpirun -n 1 ior -i 1 -r -w -o /mnt/x/iotrial-ior/data/ior"),
         ("mdtest", {"items": 100, "files_only": True, "write_bytes": "4k", "processes": 2},
          "mpirun -n 2 mdtest -i 1 -d /mnt/x/iotrial-mdtest/data/mdtest -n 100 -F -w 4096"),
     ],
