@@ -29,8 +29,8 @@ def words(name: str, aimed: Aimed = FOLDER, **options: OptionValue) -> str:
         (
             "elbencho", {"write": True, "r": True, "t": 4, "size": "1m", "block": "64k",
                          "direct": True, "rand": False},
-            "--write --read --threads 4 --size 1m --block 64k --direct --mkdirs"
-            " /mnt/x/iotrial-elbencho/data",
+            ("--write --read --threads 4 --size 1m --block 64k --direct --mkdirs"
+            " /mnt/x/iotrial-elbencho/data"),
         ),
         ("elbencho", {"write": True, "size": "1m", "dirs": 0, "files": 9},
          "--write --size 1m --dirs 0 --files 9 /mnt/x/iotrial-elbencho/data"),
