@@ -17,6 +17,7 @@ from iotrial.execute.runner import Unwatched, execute_study
 from iotrial.execute.trees import MARK
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mount import EXT4
+from iotrial.model.chore import Chore
 from iotrial.model.target import Aim, Target
 from iotrial.model.tool import Aimed, Leaves, Left, inside
 from iotrial.model.workload import OptionValue, Workload
@@ -70,6 +71,10 @@ def test_every_tool_that_makes_something_in_a_directory_says_what() -> None:
     assert leaves("listing", there) == [("/mnt/x/iotrial-listing", "folder", "trial")]
     assert leaves("dd", there, rw="write") == [("/mnt/x/iotrial.dd", "file", "study")]
     assert leaves("dd", there, rw="read") == []
+    laid = Workload("w", "dd", (("size", "1m"),), prepare=(Chore("lay out", "study"),))
+    assert tool("dd").leaves(laid, there, {}) == (Left("/mnt/x/iotrial.dd", "file", "study"),)
+    for name in ("elbencho", "ior", "mdtest"):
+        assert leaves(name, there) == [(f"/mnt/x/iotrial-{name}", "folder", "study")]
     assert leaves("iozone", there, threads="cpus/2") == [
         ("/mnt/x/iozone.0", "file", "trial"), ("/mnt/x/iozone.1", "file", "trial"),
     ]  # fmt: skip

@@ -89,7 +89,8 @@ class Dd:
         facts: Mapping[str, float],  # noqa: ARG002 (one file, whatever its size)
     ) -> tuple[Left, ...]:
         """See :class:`iotrial.model.tool.Leaves`: the file in a directory."""
-        if aimed.kind != "directory":
+        made = self.reach(workload).writes or _laid(workload)
+        if aimed.kind != "directory" or not made:
             return ()
         return (Left(_path(workload, aimed), "file", "study"),)
 
@@ -226,13 +227,16 @@ def _on(workload: Workload, name: str) -> bool:
     return bool(workload.option(name, name != "nonblock"))
 
 
+def _laid(workload: Workload) -> bool:
+    return any(chore.kind == "lay out" for chore in workload.prepare)
+
+
 def _path(workload: Workload, aimed: Aimed) -> str:
     """In a directory, a file of dd's own: made by writing, or laid out before it is read."""
     if aimed.kind != "directory":
         return aimed.path
-    laid = any(chore.kind == "lay out" for chore in workload.prepare)
     rw = workload.option("rw", "read")
-    if rw == "write" or (rw == "read" and laid):
+    if rw == "write" or (rw == "read" and _laid(workload)):
         return f"{aimed.path.rstrip('/')}/{_NAME}"
     advice = "make a file the target: iotrial lays it out before the first trial"
     if rw == "read":
