@@ -394,3 +394,83 @@ def test_bytes_and_seconds_are_a_bandwidth(here: Path, capsys: pytest.CaptureFix
     found = one(said(capsys, "compare", "r"), metric="read.bw")
     assert found["ratio"] == pytest.approx(0.5)
     assert found["primary"]
+
+
+def test_a_report_is_made_where_nothing_can_be_said_of_a_pair(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = table(here, "t.csv", "sched,wl,iops", "a,x,>100", "b,x,>110")
+    said(capsys, "import", name, "--out", "r")
+    assert status(["report", "r"]) == 0
+    labels = "--label", "scheduler=cfq,deadline,anticipatory,noop"
+    said(capsys, "import", str(DATA / "bonnie.csv"), *labels, "--out", "b")
+    assert status(["report", "b"]) == 0
+
+
+def test_what_a_map_says_of_columns_counts(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = table(here, "t.csv", "who,date,iops", "a,mon,5", "b,tue,6")
+    (here / "m.toml").write_text('[columns]\ndate = "note"\n')
+    answer = said(capsys, "import", name, "--map", "m.toml", "--out", "r")
+    assert answer["factors"] == {"who": ["a", "b"]}
+    for wrong, words in (
+        ('nosuch = "note"', "no column 'nosuch'"),
+        ('date = "repeet"', "repeet"),
+        ('iops = { metric = "iops", unit = "furlong" }', "furlong"),
+    ):
+        (here / "m.toml").write_text(f"[columns]\n{wrong}\n")
+        assert status(["import", name, "--map", "m.toml", "--out", "s"]) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_a_number_that_may_mean_two_is_refused_until_the_mark_is_said(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = table(here, "t.csv", "sched;lat_ms", "none;1.234", "bfq;2.345")
+    assert status(["import", name, "--out", "r"]) == 2
+    assert "a thousand times" in capsys.readouterr().err
+    (here / "m.toml").write_text('decimal = "."\n')
+    answer = said(capsys, "import", name, "--map", "m.toml", "--out", "r")
+    assert answer["measurements"][0]["value"] == pytest.approx(0.001234)
+
+
+def test_repeats_of_few_cells_count(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        f"{state},{load},{base * factor + noise}"
+        for load, base in (("read", 1000), ("write", 500))
+        for state, factor in (("before", 1.0), ("after", 0.9))
+        for noise in (-3, 1, 2, 0, 5)
+    ]
+    name = table(here, "t.csv", "state,workload,iops", *rows)
+    said(capsys, "import", name, "--baseline", "state=before", "--out", "r")
+    answer = said(capsys, "compare", "r")
+    found = one(answer, workload="all")
+    assert found["verdict"] == "worse"
+    assert "state against before: after worse" in answer["recommendation"]
+
+
+def test_the_same_ratio_twice_has_no_interval(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = table(here, "t.csv", "s,wl,iops", "a,x,100", "b,x,110", "a,y,200", "b,y,220")
+    said(capsys, "import", name, "--out", "r")
+    found = one(said(capsys, "compare", "r"), factor="s")
+    assert (found["n"], found["low"], found["verdict"]) == (2, None, "cannot-tell")
+
+
+def test_one_workload_can_be_asked_for_and_its_values_are_those_compared(
+    redhawk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = "--where", "workload=random_read"
+    answer = said(capsys, "compare", str(redhawk), "--factor", "queue_depth", *where)
+    found = one(answer, factor="queue_depth")
+    assert found["value"] / found["baseline_value"] == pytest.approx(found["ratio"], rel=0.02)
+    assert answer["recommendation"].startswith("queue_depth against 30")
+
+
+def test_few_rows_with_iops_do_not_hide_the_bandwidth_of_many(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table(here, "a.csv", "fs,op,mb_s", *(f"{fs},read,{n}" for fs in "ab" for n in (10, 11, 12)))
+    table(here, "b.csv", "fs,op,iops", "a,read,5", "b,read,6")
+    said(capsys, "import", "a.csv", "b.csv", "--out", "r")
+    assert one(said(capsys, "compare", "r"), metric="read.bw")["primary"]

@@ -13,12 +13,14 @@ from iotrial.cli.verdicts import judged
 from iotrial.errors import UsageError
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
+from iotrial.model.trial import TrialRecord
 from iotrial.store import open_results
 
 if TYPE_CHECKING:
     from iotrial.report.view import View
 
 REGRESSION = 1
+_WORKLOAD = "workload"
 
 
 @click.command()
@@ -107,14 +109,24 @@ def _where(results: Results, pairs: tuple[str, ...]) -> Results:
     kept = tuple(
         record
         for record in results.records
-        if all(dict(record.trial.treatment).get(name) == level for name, level in wanted.items())
+        if all(_level(record, name) == level for name, level in wanted.items())
     )
     return replace(results, records=kept)
+
+
+def _level(record: TrialRecord, name: str) -> str:
+    trial = record.trial
+    return {_WORKLOAD: trial.workload, **dict(trial.treatment)}.get(name, "")
 
 
 def _pair(results: Results, text: str) -> tuple[str, str]:
     name, _, label = text.partition("=")
     factors = {factor.name: factor for factor in results.study.factors}
+    if name == _WORKLOAD and name not in factors:
+        known = [workload.name for workload in results.study.workloads]
+        if label not in known:
+            raise UsageError(f"--where {text}: no such workload", advice=f"There are: {known}")
+        return name, label
     if name not in factors:
         raise UsageError(
             f"--where {text}: no factor {name!r}", advice=f"Factors: {', '.join(factors)}"
@@ -134,4 +146,8 @@ def _only(comparison: Comparison, factor: str | None, results: Results) -> Compa
     if factor not in names:
         raise UsageError(f"no factor {factor!r}", advice=f"Factors: {', '.join(names)}")
     kept = tuple(finding for finding in comparison.findings if finding.factor == factor)
+    if results.study.design.kind == "recorded":
+        from iotrial.stats.paired import answer
+
+        return replace(comparison, findings=kept, recommendation=answer(results, kept))
     return replace(comparison, findings=kept)

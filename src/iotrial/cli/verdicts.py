@@ -14,9 +14,11 @@ from iotrial.model.results import Results
 def judged(results: Results) -> tuple[Results, Comparison]:
     """The findings, and the results with what their own trials make doubtful (drift) added."""
     if results.study.design.kind == "recorded":
-        from iotrial.stats.paired import judge_recorded
+        from iotrial.stats.paired import alone, judge_recorded
 
-        return results, judge_recorded(results)
+        comparison = judge_recorded(results)
+        doubts = (*results.doubts, *alone(results, comparison.findings))
+        return replace(results, doubts=doubts), comparison
     from iotrial.stats.judge import judge  # scipy is slow to import
     from iotrial.stats.summary import drift_doubts
 

@@ -16,6 +16,7 @@ from iotrial.errors import FormatError, UsageError
 from iotrial.formats import formats
 from iotrial.formats.fio import jobfile as fio_jobfile
 from iotrial.formats.fio.log_name import log_name
+from iotrial.formats.table.columns import Tabular
 from iotrial.importing.legend import Legend
 from iotrial.importing.run import Original
 from iotrial.model.recording import Buffer, Format
@@ -77,8 +78,8 @@ def read(name: str, path: Path, legend: Legend, wanted: str = "") -> Original:
         if not wanted and _is_jobfile(head, name):
             return Original(name, JOBFILE, ())
         chosen = formats()[wanted] if wanted else recognised(head, name)
-        if legend.columns and hasattr(chosen, "with_columns"):
-            chosen = chosen.with_columns(legend.columns)
+        if legend.columns is not None and isinstance(chosen, Tabular):
+            return Original(name, chosen.name, chosen.read(data, name, legend.columns))
         return Original(name, chosen.name, chosen.read(data, name))
 
 

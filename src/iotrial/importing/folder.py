@@ -36,7 +36,10 @@ def study_text(cells: Cells, legend: Legend, name: str) -> str:
     labels = dict(cells.factors)
     for factor, label in legend.baselines:
         if label not in labels.get(factor, ()):
-            known = ", ".join(labels.get(factor, ())) or f"factors: {', '.join(labels) or 'none'}"
+            if factor not in labels:
+                there = f"There are: {', '.join(labels) or 'none'}"
+                raise UsageError(f"baselines.{factor}: there is no such factor", advice=there)
+            known = f"Its levels: {', '.join(labels[factor])}"
             raise UsageError(f"baselines.{factor}: no such level {label!r}", advice=known)
     tools = {run.workload: run.recording.tool for run in cells.runs}
     return recorded.text(

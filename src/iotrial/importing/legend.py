@@ -14,6 +14,7 @@
     [limits]                              # what nothing can exceed: more is a doubt
     in_flight = 3200                      # I/Os, by the job file
     link = "1Gbit/s"                      # of the network, or "125MB/s"
+    decimal = ","                         # of the numbers of a table: "," or "."
     [columns]                             # of a table
     op = "workload"
 """
@@ -23,10 +24,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from iotrial.errors import UsageError
+from iotrial.formats.table.columns import Columns, columns_from
 from iotrial.plan.problem import choices
 from iotrial.units import parse_bytes, parse_fraction
 
@@ -40,6 +42,7 @@ _SHAPES: dict[str, tuple[type, ...]] = {
     "baselines": (dict,),
     "limits": (dict,),
     "columns": (dict,),
+    "decimal": (str,),
 }
 _BITS = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)(?:bits?/s|bps|b/s)\s*")
 _STEPS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -61,7 +64,7 @@ class Legend:
     baselines: tuple[tuple[str, str], ...] = ()
     in_flight: float = 0.0
     link: float = 0.0
-    columns: Mapping[str, Any] = field(default_factory=dict)
+    columns: Columns | None = None
 
     def named(self, file: str) -> tuple[tuple[str, str], ...]:
         """What a file's name says, by the pattern.  Raises UsageError where it does not match."""
@@ -123,8 +126,18 @@ def _legend(table: dict[str, Any]) -> Legend:
         baselines=_texts("baselines", table.get("baselines", {})),
         in_flight=float(in_flight),
         link=_rate(link) if link else 0.0,
-        columns=table.get("columns", {}),
+        columns=_columns(table),
     )
+
+
+def _columns(table: dict[str, Any]) -> Columns | None:
+    """What is said of a table's columns and numbers.  Raises UsageError."""
+    if not table.get("columns"):
+        mark = table.get("decimal", "")
+        if mark not in ("", ".", ","):
+            raise ValueError(f"decimal: {mark!r} is neither a point nor a comma")
+        return Columns((), mark) if mark else None
+    return columns_from({key: table[key] for key in ("columns", "decimal") if key in table})
 
 
 def _texts(key: str, table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -76,7 +76,11 @@ def told(
     numbers = sum(len(record.measurements) for record in found)
     lines.append(f"{_count(len(found), 'run')}, {_count(numbers, 'measurement')}")
     every = [*doubts, *(d for record in found for d in record.doubts)]
-    lines += [f"doubt {d.check} {d.trial or '(all)'}: {d.what}" for d in every[:_SHOWN]]
+    where = {record.trial.folder: record.source.partition("/")[2] for record in found}
+    lines += [
+        f"doubt {d.check} {where.get(d.trial, d.trial) or '(all)'}: {d.what}"
+        for d in every[:_SHOWN]
+    ]
     if len(every) > _SHOWN:
         lines.append(f"… and {_count(len(every) - _SHOWN, 'doubt')} more: iotrial report {folder}")
     lines += ["", f"results in {folder}; next: iotrial compare {folder}"]

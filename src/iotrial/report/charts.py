@@ -12,7 +12,7 @@ import math
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import vl_convert
@@ -57,8 +57,9 @@ def figures(part: Part, margin: float, ident: str) -> tuple[Figure, ...]:
     and must differ between the workloads of a page."""
     _WARM.join()
     made = []
-    if part.findings:
-        made.append(_interval_figure(part, margin, f"{ident}-change"))
+    if told := tuple(row for row in part.findings if math.isfinite(row.finding.ratio)):
+        drawn = replace(part, findings=told)
+        made.append(_interval_figure(drawn, margin, f"{ident}-change"))
     for operation in dict.fromkeys(spread.operation for spread in part.series.spreads):
         made.append(_latency_figure(part, operation, f"{ident}-latency-{len(made)}"))
     if part.series.points:

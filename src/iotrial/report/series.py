@@ -85,6 +85,8 @@ def series(results: Results, workload: str, metric: str) -> Series:
         for r, n, group in rows
         if metric in n
     ]
+    if results.study.design.kind == "recorded" and not any(r.started for r in records):
+        points = []  # nobody knows when, or in which order
     return Series(
         workload=visible(workload),
         groups=tuple(dict.fromkeys(groups[treatment] for treatment in treatments)),

@@ -243,18 +243,22 @@ def _part(
 
 def _rows(results: Results, findings: list[Finding]) -> tuple[VerdictRow, ...]:
     names = {finding.metric for finding in findings}
+    recorded = results.study.design.kind == "recorded"
     means = {name: _means(results, findings[0].workload, name) for name in names}
     tolerated = dict(results.study.decide.guardrails)
-    return tuple(
-        VerdictRow(
-            _shown(finding),
-            _metric(finding.metric),
-            means[finding.metric].get((finding.factor, finding.level)),
-            means[finding.metric].get((finding.factor, finding.baseline)),
-            0.0 if finding.primary else tolerated.get(finding.metric, 0.0),
+    rows = []
+    for finding in findings:
+        known = _of_cells(results, finding) if recorded else means[finding.metric]
+        rows.append(
+            VerdictRow(
+                _shown(finding),
+                _metric(finding.metric),
+                known.get((finding.factor, finding.level)),
+                known.get((finding.factor, finding.baseline)),
+                0.0 if finding.primary else tolerated.get(finding.metric, 0.0),
+            )
         )
-        for finding in findings
-    )
+    return tuple(rows)
 
 
 def _shown(finding: Finding) -> Finding:
@@ -266,6 +270,13 @@ def _shown(finding: Finding) -> Finding:
         level=visible(finding.level),
         baseline=visible(finding.baseline),
     )
+
+
+def _of_cells(results: Results, finding: Finding) -> dict[tuple[str, str], float]:
+    """Of a finding's own runs alone: what has no counterpart says nothing of the change."""
+    folders = set(finding.trials)
+    mine = tuple(r for r in results.records if r.trial.folder in folders)
+    return _means(replace(results, records=mine), finding.workload, finding.metric)
 
 
 def _means(results: Results, workload: str, name: str) -> dict[tuple[str, str], float]:

@@ -6,8 +6,8 @@ effect.  A factor that a level's runs do not tell (``unknown``) cannot be matche
 over for that comparison.
 
 - Many pairs (10 and more): percentile bootstrap over pairs, 20,000 resamples, seeded.
-- Fewer, from 2: Student's t over pairs (a bootstrap of few is too narrow).
-- One pair with repeats on both sides: Welch's interval on the logarithms.
+- Fewer, where every cell was run again: Welch's interval from the spread within the cells.
+- Fewer, from 2, without repeats: Student's t over pairs (a bootstrap of few is too narrow).
 - One run against one run: a ratio without an interval, and no claim.
 
 Every interval stands by itself, at the confidence of the study: nobody planned these comparisons
@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
@@ -33,11 +33,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.measurement import Measurement, split
 from iotrial.model.results import Results
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Treatment
+from iotrial.stats.blocks import ARITHMETIC
 from iotrial.stats.judge import direction
 from iotrial.stats.verdict import verdict
 
@@ -48,6 +50,7 @@ MANY = 10
 RESAMPLES = 20_000
 _SEED = 1
 _TOLD = 8
+_NAMED = 3
 _RATES = ("iops", "bw", "rate")
 
 Floats = NDArray[np.float64]
@@ -88,20 +91,36 @@ def judge_recorded(results: Results) -> Comparison:
             own = cells.get((workload, name), {})
             found += _findings(study, workload, name, own, primary=name in answers)
     ordered = tuple(sorted(found, key=lambda f: (f.workload != ALL, not f.primary)))
-    return Comparison(study.question, ordered, _words(results, ordered), _method(results))
+    return Comparison(study.question, ordered, answer(results, ordered), _method(results))
 
 
-def primary(study: Study, workload: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The metrics that answer for a workload: the study's, else every rate that is not another
-    one in other units (bandwidth beside IOPS) or a part of one (reads beside a total)."""
+def primary(study: Study, workload: str, names: Mapping[str, int]) -> tuple[str, ...]:
+    """The metrics that answer for a workload, of these with how many runs have each: the study's,
+    else every rate that is not another one in other units (bandwidth beside IOPS) or a part of
+    one (reads beside a total)."""
     chosen = dict(study.decide.primary)
     if (wanted := chosen.get(workload, chosen.get("", ""))) in names:
         return (wanted,)
     total = [name for name in names if name.startswith("total.")]
     rates = [n for n in total or names if split(n)[1] in _RATES and direction(n)]
-    counted = {split(name)[0] for name in rates if split(name)[1] == "iops"}
-    rates = [n for n in rates if split(n)[1] != "bw" or split(n)[0] not in counted]
+    counted = {split(name)[0]: names[name] for name in rates if split(name)[1] == "iops"}
+    rates = [n for n in rates if split(n)[1] != "bw" or counted.get(split(n)[0], 0) < names[n]]
     return tuple(rates) or tuple(n for n in names if direction(n) is not None) or tuple(names)
+
+
+def alone(results: Results, findings: Sequence[Finding]) -> Iterator[Doubt]:
+    """The doubt that runs are in no comparison, if some are and others are not."""
+    used = {folder for finding in findings for folder in finding.trials}
+    left = [record for record in results.valid if record.trial.folder not in used]
+    if used and left:
+        names = [r.source.partition("/")[2] or r.trial.folder for r in left]
+        more = ", …" if len(names) > _NAMED else ""
+        yield Doubt(
+            "alone",
+            f"{len(left)} of {len(results.valid)} runs are compared with nothing: no other run is"
+            f" alike but for one factor ({', '.join(names[:_NAMED])}{more})",
+            "Say what the runs are: --label, or --map.",
+        )
 
 
 def answering(results: Results) -> dict[str, str]:
@@ -110,16 +129,17 @@ def answering(results: Results) -> dict[str, str]:
     return {name: primary(results.study, name, found)[0] for name, found in every.items()}
 
 
-def _metrics(results: Results) -> dict[str, list[str]]:
-    """The metrics of each workload, in the order of the runs."""
-    found: dict[str, dict[str, None]] = {w.name: {} for w in results.study.workloads}
+def _metrics(results: Results) -> dict[str, dict[str, int]]:
+    """The metrics of each workload, in the order of the runs, and how many runs have each."""
+    found: dict[str, dict[str, int]] = {w.name: {} for w in results.study.workloads}
     for record in results.valid:
-        own = (m.metric for m in record.measurements if m.job == "all")
-        found.setdefault(record.trial.workload, {}).update(dict.fromkeys(own))
-    return {workload: list(names) for workload, names in found.items() if names}
+        mine = found.setdefault(record.trial.workload, {})
+        for name in dict.fromkeys(m.metric for m in record.measurements if m.job == "all"):
+            mine[name] = mine.get(name, 0) + 1
+    return {workload: names for workload, names in found.items() if names}
 
 
-def _shared(metrics: dict[str, list[str]]) -> dict[str, dict[str, str]]:
+def _shared(metrics: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str]]:
     """Quantity → workload → metric, for the rates that each of several workloads has one of."""
     found: dict[str, dict[str, str]] = {}
     for quantity in _RATES:
@@ -271,17 +291,21 @@ def _count(pairs: Sequence[Pair]) -> int:
 def _interval(
     pairs: Sequence[Pair], logs: Floats, confidence: float
 ) -> tuple[float | None, float | None]:
-    if len(logs) >= MANY:
-        ends = bootstrap(logs, confidence)
-    elif len(logs) > 1:
-        half = float(logs.std(ddof=1)) / math.sqrt(len(logs)) * _t(len(logs) - 1, confidence)
-        ends = float(logs.mean()) - half, float(logs.mean()) + half
-    else:
-        found = _welch(pairs[0], confidence)
-        if found is None:
-            return None, None
-        ends = found
+    repeated = _welch(pairs, confidence) if len(logs) < MANY else None
+    if repeated is not None:
+        ends = repeated
+    elif len(logs) > 1 and float(logs.std()) > ARITHMETIC:
+        ends = _over_pairs(logs, confidence)
+    else:  # one ratio, or the very same again: nothing says how far it may be off
+        return None, None
     return math.exp(ends[0]), math.exp(ends[1])
+
+
+def _over_pairs(logs: Floats, confidence: float) -> tuple[float, float]:
+    if len(logs) >= MANY:
+        return bootstrap(logs, confidence)
+    half = float(logs.std(ddof=1)) / math.sqrt(len(logs)) * _t(len(logs) - 1, confidence)
+    return float(logs.mean()) - half, float(logs.mean()) + half
 
 
 def bootstrap(values: Floats, confidence: float) -> tuple[float, float]:
@@ -300,23 +324,33 @@ def bootstrap(values: Floats, confidence: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _welch(pair: Pair, confidence: float) -> tuple[float, float] | None:
-    sides = [np.array([v for c in side for v in c.logs]) for side in (pair.level, pair.base)]
-    if min(map(len, sides)) < 2:  # noqa: PLR2004 (one run has no spread)
+def _welch(pairs: Sequence[Pair], confidence: float) -> tuple[float, float] | None:
+    """Of the mean over pairs whose cells were all run again, from the spread within the cells;
+    None where some cell was run once."""
+    cells = [cell for pair in pairs for side in (pair.level, pair.base) for cell in side]
+    if any(len(cell.logs) < 2 for cell in cells):  # noqa: PLR2004 (one run has no spread)
         return None
-    parts = [float(side.var(ddof=1)) / len(side) for side in sides]
-    if not sum(parts):
+    parts, freedom = [], 0.0
+    for pair in pairs:
+        for side in (pair.level, pair.base):
+            for cell in side:
+                values = np.array(cell.logs)
+                share = 1.0 / (len(pairs) * len(side))
+                part = share**2 * float(values.var(ddof=1)) / len(values)
+                parts.append(part)
+                freedom += part**2 / (len(values) - 1)
+    if not freedom:
         return None
-    df = sum(parts) ** 2 / sum(p**2 / (len(s) - 1) for p, s in zip(parts, sides, strict=True))
-    half = math.sqrt(sum(parts)) * _t(df, confidence)
-    return pair.log - half, pair.log + half
+    middle = math.fsum(pair.log for pair in pairs) / len(pairs)
+    half = math.sqrt(sum(parts)) * _t(sum(parts) ** 2 / freedom, confidence)
+    return middle - half, middle + half
 
 
 def _t(df: float, confidence: float) -> float:
     return float(student.ppf((1 + confidence) / 2, df))
 
 
-def _words(results: Results, findings: Sequence[Finding]) -> str:
+def answer(results: Results, findings: Sequence[Finding]) -> str:
     """The answer: what can be claimed, factor by factor; then what it rests on."""
     asked = [finding for finding in findings if finding.primary]
     said = []
@@ -331,7 +365,7 @@ def _words(results: Results, findings: Sequence[Finding]) -> str:
     cells = {(record.trial.workload, record.trial.treatment) for record in results.valid}
     said.append(f"They are {runs:,} imported runs of {len(cells):,} cells.")
     if runs == len(cells):
-        said.append("No cell was run twice: n = 1 allows a ratio, no claim.")
+        said.append("No cell was run twice: one pair of runs (n = 1) is a ratio, and no claim.")
     return " ".join(said)
 
 
@@ -343,8 +377,8 @@ def _widest(asked: Sequence[Finding]) -> list[Finding]:
 def _method(results: Results) -> str:
     return (
         f"Paired cells: ratios of cells alike but for one factor, averaged on the log scale; from"
-        f" {MANY} pairs a percentile bootstrap ({RESAMPLES:,} resamples), below that Student's t,"
-        f" for one pair of repeats Welch's; each interval by itself at"
+        f" {MANY} pairs a percentile bootstrap ({RESAMPLES:,} resamples), below that Welch's from"
+        f" repeats where every cell has some, else Student's t; each interval by itself at"
         f" {results.study.decide.confidence:.3g}. The runs were neither randomised nor blocked:"
         " whatever changed between them counts as an effect."
     )

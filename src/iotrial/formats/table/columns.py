@@ -23,10 +23,11 @@ import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 from iotrial.errors import UsageError
 from iotrial.model.measurement import metric
+from iotrial.model.recording import Buffer, Format, Recording
 from iotrial.units import parse_unit
 
 Role = Literal[
@@ -65,6 +66,17 @@ class Columns:
     def long(self) -> bool:
         """Whether each row is one measurement, named by a column."""
         return bool(self.having("metric"))
+
+
+@runtime_checkable
+class Tabular(Format, Protocol):
+    """A format of tables: it takes what a person says of the columns."""
+
+    takes_columns: bool
+
+    def read(
+        self, data: Buffer, raw: str, columns: Columns | None = None
+    ) -> tuple[Recording, ...]: ...
 
 
 def columns_from(table: Mapping[str, Any]) -> Columns:

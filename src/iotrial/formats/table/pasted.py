@@ -22,6 +22,7 @@ _LAST_WORDS = "the file has no line end: its last number may be cut"
 class _Text:
     name = "table"
     title = "a table of numbers: CSV, Markdown, or columns of text"
+    takes_columns = True
 
     def recognises(self, head: bytes, name: str) -> int:
         """1 for a table of which a column is a measurement with a unit; never more: what a tool

@@ -78,7 +78,13 @@ def _mark(table: Table, values: Sequence[Column], raw: str) -> Mark:
         raise FormatError(f"{raw}: {error}", advice="Write all numbers alike.") from None
     if told:
         return told
-    return "," if table.comma else ""
+    if not table.comma:
+        return ""
+    for row in table.rows:  # between semicolons the comma is the mark, as a rule
+        if odd := next((row.cells[at] for at in wanted if "." in row.cells[at]), ""):
+            what = f"{raw}: line {row.line}: {odd!r} may be a thousand times more or less"
+            raise FormatError(what, advice='Say decimal = "," or "." with --map.')
+    return ","
 
 
 def _recording(reading: _Reading, row: Row) -> Recording | None:

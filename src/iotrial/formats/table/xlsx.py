@@ -34,6 +34,7 @@ _AGAIN = "Open it in a spreadsheet program and save it again as .xlsx, or as CSV
 class _Xlsx:
     name = "table-xlsx"
     title = "a table of numbers in a spreadsheet (.xlsx)"
+    takes_columns = True
 
     def recognises(self, head: bytes, name: str) -> int:
         """3 for a zip that names a workbook's parts, 1 for any other called ``.xlsx``."""
