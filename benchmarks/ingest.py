@@ -71,6 +71,18 @@ def at_least(name: str, value: float, limit: float) -> Figure:
     return Figure(name, value, f">= {limit:g}", value >= limit)
 
 
+def against_pandas(took: dict[str, float]) -> Figure:
+    """Four times as fast as pandas, where that is slower than counting the lines."""
+    if "pandas" not in took:
+        return Figure("  time of pandas / ours: not measured, see above", 0.0, ">= 4", kept=False)
+    ratio = took["pandas"] / took["ours"]
+    if took["pandas"] / 4 < took["counting"]:
+        return Figure(
+            "  time of pandas / ours (4: faster than counting the lines)", ratio, "(>= 4)"
+        )
+    return at_least("  time of pandas / ours", ratio, 4.0)
+
+
 def at_most(name: str, value: float, limit: float) -> Figure:
     return Figure(name, value, f"<= {limit:g}", value <= limit)
 
@@ -208,9 +220,7 @@ def main() -> int:
         figures = [
             at_least(f"{words}: ours, million lines/s", asked.lines / took["ours"] / 1e6, 10.0),
             *(Figure(f"  {name} (s)", seconds) for name, seconds in took.items()),
-            Figure("  time of pandas / ours: not measured, see above", 0.0, ">= 4", kept=False)
-            if "pandas" not in took
-            else at_least("  time of pandas / ours", took["pandas"] / took["ours"], 4.0),
+            against_pandas(took),
             at_least("  time of a plain loop / ours", took["loop"] / took["ours"], 2.5),
             Figure("  time of pyarrow alone / ours", took["pyarrow"] / took["ours"]),
             Figure("  time of ours / counting lines", took["ours"] / took["counting"]),

@@ -296,7 +296,7 @@ def test_a_folder_that_is_there_is_not_written_into(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("files = 5", "files: 5 is no str"),
+        ("files = 5", "files: 5 is no str or list"),
         ('colums = "x"', "Did you mean 'columns'"),
         ('files = "x.csv"', "has no {name}"),
         ("[limits]\nspeed = 5", "limits: there are in_flight and link"),
@@ -474,3 +474,12 @@ def test_few_rows_with_iops_do_not_hide_the_bandwidth_of_many(
     table(here, "b.csv", "fs,op,iops", "a,read,5", "b,read,6")
     said(capsys, "import", "a.csv", "b.csv", "--out", "r")
     assert one(said(capsys, "compare", "r"), metric="read.bw")["primary"]
+
+
+def test_files_may_be_named_in_several_ways(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("fio-a-1.csv", "fio-b-1.csv", "dd_a.csv", "dd_b.csv"):
+        table(here, name, "workload,iops", "read,5")
+    (here / "m.toml").write_text('files = ["fio-{array}-{size}.csv", "dd_{array}.csv"]\n')
+    files = sorted(map(str, here.glob("*.csv")))
+    answer = said(capsys, "import", *files, "--map", "m.toml", "--out", "r")
+    assert answer["factors"] == {"array": ["a", "b"]}

@@ -122,7 +122,10 @@ def _measured(bench: Bench, trial: Trial, partial: Path, limits: Limits) -> _Cam
     writers = (at_first, machine.writers(bench.host))
     evidence = gather_evidence(
         bench.host,
-        bench.study.workload(trial.workload).evidence,
+        [
+            tuple(word.replace("{target}", aimed_at(aim).path) for word in argv)
+            for argv in workload.evidence
+        ],
         partial,
         token=bench.journal.token,
         interruption=limits.interruption,

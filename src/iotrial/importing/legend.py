@@ -3,7 +3,7 @@
 ::
 
     question = "Does the clustered array cost anything?"
-    files = "{array}-10G-{op}.txt"        # names in the files' names become factors
+    files = "{array}-10G-{op}.txt"        # names in the files' names become factors; or a list
     primary = "read.bw"                   # or one per workload, as in a study
     margin = "2%"
     confidence = 0.95
@@ -34,7 +34,7 @@ from iotrial.units import parse_bytes, parse_fraction
 
 _SHAPES: dict[str, tuple[type, ...]] = {
     "question": (str,),
-    "files": (str,),
+    "files": (str, list),
     "primary": (str, dict),
     "margin": (str, float),
     "confidence": (float,),
@@ -51,12 +51,12 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """``files`` is a pattern of file names; ``labels`` a factor's label for each run in order, or
-    one for all of them; ``primary`` metric by workload ('' all).  ``in_flight`` (I/Os) and
-    ``link`` (bytes/s) are limits, 0 unknown."""
+    """``files`` are patterns of file names, the first that fits counts; ``labels`` a factor's
+    label for each run in order, or one for all of them; ``primary`` metric by workload ('' all).
+    ``in_flight`` (I/Os) and ``link`` (bytes/s) are limits, 0 unknown."""
 
     question: str = ""
-    files: str = ""
+    files: tuple[str, ...] = ()
     primary: tuple[tuple[str, str], ...] = ()
     margin: float = 0.02
     confidence: float = 0.95
@@ -68,18 +68,17 @@ class Legend:
 
     def named(self, file: str) -> tuple[tuple[str, str], ...]:
         """What a file's name says, by the pattern.  Raises UsageError where it does not match."""
-        if not self.files:
-            return ()
-        parts = re.split(r"\{\w+\}", self.files)
-        fields = _FIELD.findall(self.files)
-        pattern = re.escape(parts[0]) + "".join(f"(.+?){re.escape(part)}" for part in parts[1:])
-        found = re.search(rf"(?:^|/){pattern}$", file)
-        if not found:
+        for each in self.files:
+            parts = re.split(r"\{\w+\}", each)
+            pattern = re.escape(parts[0]) + "".join(f"(.+?){re.escape(p)}" for p in parts[1:])
+            if found := re.search(rf"(?:^|/){pattern}$", file):
+                return tuple(zip(_FIELD.findall(each), found.groups(), strict=True))
+        if self.files:
             raise UsageError(
-                f"{file}: its name is not of the pattern {self.files!r}",
+                f"{file}: its name is not of the pattern {' or '.join(map(repr, self.files))}",
                 advice="Change `files` of the map, or import this file apart.",
             )
-        return tuple(zip(fields, found.groups(), strict=True))
+        return ()
 
 
 def parse(text: str, file: str) -> Legend:
@@ -110,9 +109,11 @@ def _legend(table: dict[str, Any]) -> Legend:
         raise ValueError(f"limits: there are in_flight and link, not {', '.join(limits)}")
     if not isinstance(in_flight, int | float) or in_flight < 0:
         raise ValueError(f"limits.in_flight: {in_flight!r} is no number of I/Os")
-    files = str(table.get("files", ""))
-    if files and not _FIELD.search(files):
-        raise ValueError(f"files: {files!r} has no {{name}} in it")
+    said = table.get("files", [])
+    files = tuple(map(str, [said] if isinstance(said, str) else said))
+    for pattern in files:
+        if not _FIELD.search(pattern):
+            raise ValueError(f"files: {pattern!r} has no {{name}} in it")
     confidence = table.get("confidence", 0.95)
     if not 0.5 <= confidence < 1:  # noqa: PLR2004 (as in a study)
         raise ValueError(f"confidence: {confidence!r} is not from 0.5 to below 1")

@@ -159,8 +159,8 @@ class WorkloadTable(_Table):
     evidence: list[Argv] = Field(
         default_factory=list,
         description="Commands run after each load while its settings hold; what they print is "
-        "kept with the trial.",
-        examples=[[["nfsstat", "-c"]]],
+        "kept with the trial. `{target}` stands for the target's path.",
+        examples=[[["nfsstat", "-c"], ["ls", "-l", "{target}"]]],
     )
     argv: Argv = Field(
         default_factory=list,
