@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from iotrial.errors import UsageError
 from iotrial.importing.file_words import by_file
 from iotrial.importing.legend import Legend
-from iotrial.importing.run import FILE, UNKNOWN, Original, Run, some, varied
+from iotrial.importing.run import FILE, Original, Run, some, varied
 from iotrial.importing.side_by_side import merged_over
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, split
 from iotrial.model.recording import Recording
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import UNKNOWN, Treatment
 from iotrial.units import parse_bytes
 
 _SWITCHES = {"false": 0, "off": 0, "no": 0, "stock": 0, "true": 1, "on": 1, "yes": 1}

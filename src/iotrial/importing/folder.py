@@ -23,12 +23,11 @@ from iotrial.importing.cells import Cells
 from iotrial.importing.legend import Legend
 from iotrial.importing.run import Original, Run
 from iotrial.model.doubt import Doubt
+from iotrial.model.results import ORIGINALS
 from iotrial.model.study import Decide
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan import recorded
 from iotrial.store import Store
-
-ORIGINALS = "originals"
 
 
 def study_text(cells: Cells, legend: Legend, name: str) -> str:

@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from iotrial.model.recording import Recording
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import UNKNOWN, Treatment
 
-UNKNOWN = "unknown"
-"""The label where a run does not say; it is compared with nothing."""
 _NOT_SAID = ("", UNKNOWN, "n/a", "na", "?", "-")
 FILE = "file"
 """The factor of runs that only their files' names tell apart."""

@@ -10,6 +10,9 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 
+ORIGINALS = "originals"
+"""The folder of the files that imported runs came from."""
+
 
 @dataclass(frozen=True, slots=True)
 class Results:

@@ -14,6 +14,10 @@ Treatment = tuple[tuple[str, str], ...]
 TrialState = Literal["valid", "invalid", "failed"]
 
 
+UNKNOWN = "unknown"
+"""The label where an imported run does not say; it is compared with nothing."""
+
+
 def treatment_text(treatment: Treatment) -> str:
     """``scheduler=bfq depth=8``; a study without factors has the one treatment ``-``."""
     return " ".join(f"{factor}={label}" for factor, label in treatment) or "-"

@@ -15,14 +15,12 @@ from urllib.parse import quote
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison, Finding
 from iotrial.model.measurement import Metric, metric
-from iotrial.model.results import Results
+from iotrial.model.results import ORIGINALS, Results
 from iotrial.model.trial import TrialRecord, treatment_text
 from iotrial.model.workload import Workload
 from iotrial.report import evidence
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
-
-ORIGINALS = "originals"
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,14 +38,13 @@ from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.measurement import Measurement, split
 from iotrial.model.results import Results
 from iotrial.model.study import Factor, Study
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import UNKNOWN, Treatment
 from iotrial.stats.blocks import ARITHMETIC
 from iotrial.stats.judge import direction
 from iotrial.stats.verdict import verdict
 
 ALL = "all"
 """The name of all workloads together."""
-UNKNOWN = "unknown"
 MANY = 10
 RESAMPLES = 20_000
 _SEED = 1
