@@ -424,7 +424,7 @@ def test_a_signal_wakes_who_waits_for_a_load(box: Box, tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGUSR1)
             began = time.monotonic()
             assert process.wait(30) is None
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 15, "it waited to the end"
             process.kill(gently=True)
             assert process.wait(30) == -15
     finally:
