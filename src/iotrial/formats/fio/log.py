@@ -19,6 +19,7 @@ import numpy as np
 
 from iotrial.errors import FormatError
 from iotrial.formats.fio import log_ios as fio_log_ios
+from iotrial.formats.fio import log_kernel as fio_log_kernel
 from iotrial.formats.fio import log_windows as fio_log_windows
 from iotrial.formats.fio.bins import counted
 from iotrial.formats.fio.log_ios import Ios, Tally
@@ -148,7 +149,8 @@ def _manner(layout: Layout, kind: str, head: list[bytes]) -> str:
 def _ios(data: Buffer, raw: str, layout: Layout, kind: str) -> Ios:
     made = Ios()
     take = partial(fio_log_ios.digest, layout, kind)
-    for block in rows(data, raw, Table(len(layout.names), take, layout.hexadecimal)):
+    swift = fio_log_kernel.reader(layout, kind, len(data))
+    for block in rows(data, raw, Table(len(layout.names), take, layout.hexadecimal, swift)):
         made.add(block.digested)
     time, row = made.fall
     if time > made.first + fio_log_ios.BEGINNING:

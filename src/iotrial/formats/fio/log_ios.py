@@ -27,7 +27,7 @@ FALL = 1000
 """Milliseconds: workers of one job may log in another order than they finished."""
 BEGINNING = 5000
 """Milliseconds after the first line of a log in which the first line of each job is expected."""
-_SLACK = 2  # ms: times are rounded down
+SLACK = 2  # ms: times are rounded down
 
 
 @dataclass
@@ -137,7 +137,7 @@ def digest(layout: Layout, kind: str, columns: list[Ints]) -> Ios:
             latest = int(falls[times[falls].argmax()])
             found.fall = (int(times[latest]), latest)
     if latency and not layout.recent:
-        found.early = int(np.count_nonzero(values > (times + _SLACK) * 1000))
+        found.early = int(np.count_nonzero(values > (times + SLACK) * 1000))
         found.quick = int(np.count_nonzero(values < QUICK))
     low, high = int(directions.min()), int(directions.max())
     for direction in range(low, high + 1):

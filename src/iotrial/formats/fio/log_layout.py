@@ -29,6 +29,7 @@ from iotrial.formats.fio.log_name import HIST, log_name
 KINDS = ("bw", "iops", "clat", "slat", "lat")
 _KIND = re.compile(r"(?<![a-zA-Z])(bw|iops|clat|slat|lat)(?![a-zA-Z])")
 _PRIORITY = re.compile(rb"[01]|0x[0-9a-f]{1,8}")
+_DIRECTIONS = {b"0", b"1", b"2"}
 _SHORTEST, _LONGEST = 3, 8
 
 
@@ -70,10 +71,11 @@ def layout_of(lines: Sequence[bytes]) -> Layout | None:
     width = len(table[0]) if table else 0
     if not _SHORTEST <= width <= _LONGEST or any(len(row) != width for row in table):
         return None
+    columns = [set(column) for column in zip(*table, strict=True)]
     for names in _LAYOUTS:
-        if len(names) == width and all(_fits(names, row) for row in table):
+        if len(names) == width and all(map(_fits, names, columns)):
             at = names.index("priority") if "priority" in names else -1
-            if at >= 0 and len({row[at][:2] == b"0x" for row in table}) > 1:
+            if at >= 0 and len({word[:2] == b"0x" for word in columns[at]}) > 1:
                 continue
             found = Layout(names, at if at >= 0 and table[0][at][:2] == b"0x" else -1)
             if not _mistaken(found, table):
@@ -81,14 +83,10 @@ def layout_of(lines: Sequence[bytes]) -> Layout | None:
     return None
 
 
-def _fits(names: tuple[str, ...], row: Sequence[bytes]) -> bool:
-    for name, word in zip(names, row, strict=True):
-        if name == "priority":
-            if not _PRIORITY.fullmatch(word):
-                return False
-        elif not word.isdigit() or (name == "direction" and word not in (b"0", b"1", b"2")):
-            return False
-    return True
+def _fits(name: str, words: set[bytes]) -> bool:
+    if name == "priority":
+        return all(map(_PRIORITY.fullmatch, words))
+    return all(map(bytes.isdigit, words)) and (name != "direction" or words <= _DIRECTIONS)
 
 
 def _mistaken(layout: Layout, table: Sequence[Sequence[bytes]]) -> bool:
