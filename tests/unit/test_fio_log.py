@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from iotrial.errors import FormatError
 from iotrial.formats import formats
 from iotrial.formats.fio import hist_log as fio_hist_log
 from iotrial.formats.fio import log as fio_log
+from iotrial.formats.fio import log_kernel as fio_log_kernel
 from iotrial.formats.fio import log_rows as fio_log_rows
 from iotrial.formats.fio.bins import MOST, bins_of, edge, middle
 from iotrial.formats.fio.hist_log import histograms
@@ -37,6 +39,18 @@ PAIRS = [
     if "avg" not in path.name
 ]
 LINE = b"%d, %d, 0, 4096, 0\n"
+
+
+@pytest.fixture(scope="module", autouse=True, params=["usual", "compiled"])
+def _way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What holds for a log holds whichever way it is read."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "usual":
+            patch.setattr(fio_log_kernel, "reader", lambda *_: None)
+        else:
+            pytest.importorskip("numba", reason="numba, which is optional, is not installed")
+            assert fio_log_kernel.load()
+        yield
 
 
 def read(data: bytes, name: str = "x_clat.1.log") -> Recording:

@@ -115,6 +115,9 @@ def mutated(draw: st.DrawFn) -> tuple[bytes, Layout, str]:
 
 @settings(max_examples=400, deadline=None)
 @given(regular())
+@example((b"0, 1999, 0\n0, 2000, 0\n0, 2001, 0\n", LAYOUTS[0], "clat"))  # longer than the job
+@example((b"0, 39, 0\n0, 40, 0\n0, 41, 0\n", LAYOUTS[0], "clat"))
+@example((b"9, 1, 0\n5000, 1, 0\n9, 1, 0\n5000, 1, 0\n9, 1, 0\n", LAYOUTS[0], "clat"))  # two falls
 def test_regular_lines_are_read_and_add_up_to_the_same(case: tuple[bytes, Layout, str]) -> None:
     found = compiled(*case)
     assert found is not None
@@ -129,6 +132,8 @@ def test_regular_lines_are_read_and_add_up_to_the_same(case: tuple[bytes, Layout
 @example((b"1, 2, 0, 4096, 0\n1, 2\n0, 0, 0, 4096, 0\n", PLAIN, "clat"))
 @example((b"1, 2, 0, 4096, 0\n1, 2, 3, 4096, 0\n", PLAIN, "clat"))
 @example((b"1, 2, 0, 4096, 0\n1, 2, 0, 4096, 2\n", PLAIN, "clat"))
+@example((b"1, 2, 0, 4096, 0\n1, , 0, 4096, 0\n", PLAIN, "clat"))
+@example((b"1, 2, 0, 4096, 0;1, 2, 0, 4096, 0\n", PLAIN, "clat"))
 @example((b"1, 1, 0, 4096, 0\n1, 2, 0, 4096, 0\n", PLAIN, "iops"))
 def test_other_lines_are_read_the_same_or_left_to_the_usual_way(
     case: tuple[bytes, Layout, str],
@@ -151,7 +156,8 @@ def test_what_stands_around_a_block_changes_nothing(
 @pytest.mark.parametrize("cut", range(1, 19))
 def test_a_block_that_does_not_end_with_a_line_is_left_to_the_usual_way(cut: int) -> None:
     block = LINE % (1, 80_000) * 3
-    assert reader(PLAIN, "clat")(block, 0, len(block) - cut) is None
+    for after in (b"", b"9" * PAD):
+        assert reader(PLAIN, "clat")(block + after, 0, len(block) - cut) is None
 
 
 @pytest.mark.parametrize("before", range(24))

@@ -94,6 +94,7 @@ def test_help_is_fast() -> None:
     """What is slow to import is imported by the verb that needs it."""
     slow = (
         "scipy", "numpy", "altair", "vl_convert", "pandas", "jinja2", "openpyxl", "pyarrow",
+        "numba",
     )  # fmt: skip
     listed = f"sorted(set(sys.modules) & set({slow}))"
     code = f"import sys, iotrial.cli.main as m; m.status(['--help']); sys.exit({listed} or 0)"
