@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import random
 import subprocess
 import sys
@@ -325,42 +324,3 @@ def test_without_numba_logs_are_read_in_the_usual_way(monkeypatch: pytest.Monkey
 def test_a_machine_of_another_byte_order_has_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "byteorder", "big")
     assert log_kernel.load.__wrapped__() is None
-
-
-def test_an_error_leaves_a_mapped_file_closable(tmp_path: Path) -> None:
-    path = tmp_path / "x_clat.1.log"
-    path.write_bytes(LINE % (1, 80_000) * 300_000 + b"x\n" + LINE % (1, 80_000) * 9)
-    with path.open("rb") as file:
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        with pytest.raises(FormatError, match="line 300001"), data:
-            fio_log.FORMAT.read(data, "x_clat.1.log")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
-def test_a_mapped_file_is_read_in_flat_memory(tmp_path: Path) -> None:
-    """90 MiB are read by a process that grows by less than half of it."""
-    path = tmp_path / "x_clat.1.log"
-    block = b"".join(LINE % (number, 80_000) for number in range(250_000))
-    path.write_bytes(block * 20)
-    path.with_name("y_clat.1.log").write_bytes(block * 5)
-    code = """
-import mmap, sys
-from pathlib import Path
-from iotrial.formats import formats
-from iotrial.formats.fio import log_kernel
-log_kernel.load()
-def peak():
-    text = Path("/proc/self/status").read_text()
-    return int(text.split("VmHWM:")[1].split()[0])
-small = Path(sys.argv[1]).with_name("y_clat.1.log")
-for path in (small, Path(sys.argv[1])):
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        (run,) = formats()["fio-log"].read(data, path.name)
-    print(peak(), int(run.measurements[0].value))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
-    )
-    (before, few), (after, many) = (map(int, line.split()) for line in done.stdout.splitlines())
-    assert (few, many) == (1_250_000, 5_000_000)
-    assert after - before < 45 * 1024
