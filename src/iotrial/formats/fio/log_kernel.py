@@ -39,8 +39,8 @@ Kernel = Callable[..., tuple[int, ...]]
 Reader = Callable[[Buffer, int, int], tuple[int, Ios] | None]
 
 WORTH = 3 * 2**29
-"""Bytes.  Loading takes about 2.3 s, as long as the usual way needs for 1.1 GB, of which the
-kernel saves six sevenths (two cores of an AMD EPYC, November 2026)."""
+"""Bytes.  Loading takes about 2.3 s, as long as the usual way needs for 1.1 GB, and the kernel
+saves six sevenths of that way (two cores of an AMD EPYC, November 2026)."""
 PAD = 256
 """Bytes that can be read after a block: more than the longest regular line has."""
 SECONDS = 4096
