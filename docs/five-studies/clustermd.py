@@ -11,7 +11,7 @@ from pictures import Dot, Picture, dots, picture
 from source import DATA, Study
 
 from iotrial.model.finding import Finding
-from iotrial.stats.paired import ALL
+from iotrial.stats.pairs import ALL
 from iotrial.units import format_seconds
 
 OPERATIONS = {

@@ -16,7 +16,7 @@ from source import DATA, Study, settings
 
 from iotrial.model.finding import Finding
 from iotrial.model.trial import TrialRecord
-from iotrial.stats.paired import ALL
+from iotrial.stats.pairs import ALL
 
 VOLUMES = {"emc-lvm-8": "8 volumes", "emc-lvm-12": "12 volumes"}
 SESSIONS = {

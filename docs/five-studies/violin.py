@@ -8,7 +8,7 @@ from typing import Any
 from pictures import Dot, Picture, dots, lines, picture
 from source import Study, settings
 
-from iotrial.stats.paired import ALL
+from iotrial.stats.pairs import ALL
 from iotrial.stats.scaling import scaling
 
 

@@ -14,10 +14,12 @@ from iotrial.model.results import Results
 def judged(results: Results) -> tuple[Results, Comparison]:
     """The findings, and the results with what their own trials make doubtful (drift) added."""
     if results.study.design.kind == "recorded":
+        from iotrial.stats.opposites import opposites
         from iotrial.stats.paired import alone, judge_recorded
 
         comparison = judge_recorded(results)
-        doubts = (*results.doubts, *alone(results, comparison.findings))
+        more = (*alone(results, comparison.findings), *opposites(results))
+        doubts = (*results.doubts, *more)
         return replace(results, doubts=doubts), comparison
     from iotrial.stats.judge import judge  # scipy is slow to import
     from iotrial.stats.summary import drift_doubts

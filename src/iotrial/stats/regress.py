@@ -21,7 +21,7 @@ from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.measurement import metric
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
-from iotrial.stats.paired import answering
+from iotrial.stats.pairs import answering
 from iotrial.stats.verdict import verdict
 from iotrial.units import format_change
 

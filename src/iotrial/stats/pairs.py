@@ -1,0 +1,211 @@
+"""Cells and pairs: recorded runs put side by side, before anything is claimed of them.
+
+A *cell* is the runs of one workload and treatment.  A *pair* is cells alike in workload and every
+factor but one: at that factor's level, and at its baseline.  A factor that the runs of a level do
+not tell (``unknown``) cannot be matched, and is averaged over for that comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from iotrial.model.measurement import Measurement, split
+from iotrial.model.results import Results
+from iotrial.model.study import Factor, Study
+from iotrial.model.trial import UNKNOWN, Treatment
+from iotrial.stats.judge import direction
+
+ALL = "all"
+"""The name of all workloads together."""
+_RATES = ("iops", "bw", "rate")
+
+Key = tuple[str, Treatment]
+Side = Literal["", "high", "low"]
+
+
+@dataclass
+class Cell:
+    """The runs of one workload and treatment for one metric: logs of their values, the folders,
+    and on which side the truth lies where a value is censored."""
+
+    logs: list[float] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    censored: Side = ""
+
+    @property
+    def middle(self) -> float:
+        return math.fsum(self.logs) / len(self.logs)
+
+
+Cells = dict[Key, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Cells alike in everything but one factor: at its level, and at its baseline.  ``key`` is
+    what they share: the workload, and the other factors."""
+
+    key: Key
+    level: tuple[Cell, ...]
+    base: tuple[Cell, ...]
+
+    @property
+    def log(self) -> float:
+        return _mean(self.level) - _mean(self.base)
+
+    @property
+    def side(self) -> Side | None:
+        """Where the ratio's truth lies beside its value; None where nothing can be said."""
+        above, below = (_side(cells) for cells in (self.level, self.base))
+        if not below:
+            return above
+        turned: Side = "low" if below == "high" else "high"
+        return turned if above in ("", turned) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The cells of one workload (or of :data:`ALL`) for one metric; ``primary`` where the metric
+    answers the question."""
+
+    workload: str
+    metric: str
+    cells: Cells
+    primary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A level against its factor's baseline, and the pairs that show it."""
+
+    factor: str
+    level: str
+    baseline: str
+    pairs: tuple[Pair, ...]
+
+
+def tables(results: Results) -> Iterator[Table]:
+    """All workloads together, quantity by quantity; then each with each of its metrics."""
+    study = results.study
+    metrics, cells = metrics_of(results), _cells(results)
+    if len(metrics) > 1:
+        for quantity, of in _shared(metrics).items():
+            together = {key: cell for pair in of.items() for key, cell in cells[pair].items()}
+            yield Table(ALL, quantity, together, primary=True)
+    for workload, names in metrics.items():
+        answers = primary(study, workload, names)
+        for name in names:
+            own = cells.get((workload, name), {})
+            yield Table(workload, name, own, primary=name in answers)
+
+
+def contrasts(study: Study, cells: Cells) -> Iterator[Contrast]:
+    """Every level of every factor against the baseline, where there is a pair."""
+    for factor in study.factors:
+        known = [level.label for level in factor.levels if level.label != UNKNOWN]
+        base = factor.baseline or (known[0] if known else "")
+        for level in known:
+            if level != base and (pairs := _pairs(cells, study.factors, factor.name, level, base)):
+                yield Contrast(factor.name, level, base, tuple(pairs))
+
+
+def primary(study: Study, workload: str, names: Mapping[str, int]) -> tuple[str, ...]:
+    """The metrics that answer for a workload, of these with how many runs have each: the study's,
+    else every rate that is not another one in other units (bandwidth beside IOPS) or a part of
+    one (reads beside a total)."""
+    chosen = dict(study.decide.primary)
+    if (wanted := chosen.get(workload, chosen.get("", ""))) in names:
+        return (wanted,)
+    total = [name for name in names if name.startswith("total.")]
+    rates = [n for n in total or names if split(n)[1] in _RATES and direction(n)]
+    counted = {split(name)[0]: names[name] for name in rates if split(name)[1] == "iops"}
+    rates = [n for n in rates if split(n)[1] != "bw" or counted.get(split(n)[0], 0) < names[n]]
+    return tuple(rates) or tuple(n for n in names if direction(n) is not None) or tuple(names)
+
+
+def answering(results: Results) -> dict[str, str]:
+    """The first of the metrics that answer, for each workload."""
+    every = metrics_of(results)
+    return {name: primary(results.study, name, found)[0] for name, found in every.items()}
+
+
+def metrics_of(results: Results) -> dict[str, dict[str, int]]:
+    """The metrics of each workload, in the order of the runs, and how many runs have each."""
+    found: dict[str, dict[str, int]] = {w.name: {} for w in results.study.workloads}
+    for record in results.valid:
+        mine = found.setdefault(record.trial.workload, {})
+        for name in dict.fromkeys(m.metric for m in record.measurements if m.job == "all"):
+            mine[name] = mine.get(name, 0) + 1
+    return {workload: names for workload, names in found.items() if names}
+
+
+def _shared(metrics: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str]]:
+    """Quantity → workload → metric, for the rates that each of several workloads has one of."""
+    found: dict[str, dict[str, str]] = {}
+    for quantity in _RATES:
+        names = {
+            workload: [n for n in every if split(n)[1] == quantity]
+            for workload, every in metrics.items()
+        }
+        sole = {
+            workload: next((n for n in each if n.startswith("total.")), each[0])
+            for workload, each in names.items()
+            if len(each) == 1 or any(n.startswith("total.") for n in each)
+        }
+        if len(sole) > 1:
+            found[quantity] = sole
+    if "iops" in found and found.get("bw", {}).keys() <= found["iops"].keys():
+        found.pop("bw", None)
+    return found
+
+
+def _cells(results: Results) -> dict[tuple[str, str], Cells]:
+    """The cells of each workload and metric."""
+    found: dict[tuple[str, str], Cells] = defaultdict(dict)
+    for record in results.valid:
+        key = record.trial.workload, record.trial.treatment
+        for own in record.measurements:
+            if own.job == "all" and math.isfinite(own.value) and own.value > 0:
+                cell = found[key[0], own.metric].setdefault(key, Cell())
+                cell.logs.append(math.log(own.value))
+                cell.folders.append(record.trial.folder)
+                cell.censored = _worse(cell, own)
+    return found
+
+
+def _worse(cell: Cell, own: Measurement) -> Side:
+    return cell.censored or own.censored
+
+
+def _mean(cells: Sequence[Cell]) -> float:
+    return math.fsum(cell.middle for cell in cells) / len(cells)
+
+
+def _side(cells: Sequence[Cell]) -> Side:
+    return next((cell.censored for cell in cells if cell.censored), "")
+
+
+def _pairs(cells: Cells, factors: Sequence[Factor], name: str, level: str, base: str) -> list[Pair]:
+    ours = {key: cell for key, cell in cells.items() if dict(key[1]).get(name) == level}
+    theirs = {key: cell for key, cell in cells.items() if dict(key[1]).get(name) == base}
+    blind = {
+        factor.name
+        for factor in factors
+        for side in (ours, theirs)
+        if all(dict(key[1]).get(factor.name) == UNKNOWN for key in side)
+    }
+    level_of, base_of = (_rest(side, {name, *blind}) for side in (ours, theirs))
+    shared = [key for key in level_of if key in base_of]
+    return [Pair(key, tuple(level_of[key]), tuple(base_of[key])) for key in shared]
+
+
+def _rest(cells: Cells, without: set[str]) -> dict[Key, list[Cell]]:
+    found: dict[Key, list[Cell]] = defaultdict(list)
+    for (workload, treatment), cell in cells.items():
+        rest = tuple((name, label) for name, label in treatment if name not in without)
+        found[workload, rest].append(cell)
+    return found
