@@ -196,6 +196,20 @@ def test_what_sits_at_the_ceiling_of_the_link_cannot_show_a_difference(
     ]
 
 
+def test_columns_that_are_no_factor_are_named_with_how_to_make_them_one(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"read,{k % 2},2007-03-0{k + 1},note {k},{100 + k}" for k in range(8)]
+    (here / "t[1].csv").write_text("op,direct,when done,said,bw_mb_s\n" + "\n".join(rows) + "\n")
+    assert status(["import", "t[1].csv", "--out", "r"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "t[1].csv: ignored: when done, said" in told
+    assert '"when done" = "factor" below [columns] of a --map file' in told
+    answer = said(capsys, "import", "t[1].csv", "--out", "s")
+    assert list(answer["factors"]) == ["direct"]
+    assert answer["files"][0]["columns"]["when done"] == "note"
+
+
 # -- which runs belong together ----------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from iotrial.errors import FormatError, UsageError
 from iotrial.formats.table.columns import columns_from, guess, to_toml
 from iotrial.formats.table.pasted import FORMAT, tables
 from iotrial.formats.table.rows import columns_of
+from iotrial.formats.table.words import is_date
 from iotrial.formats.table.xlsx import FORMAT as XLSX
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
@@ -217,6 +218,52 @@ def test_repeats_and_names_are_no_factors() -> None:
     assert (found["id"], found["bs"], found["run"]) == ("name", "factor", "repeat")
     assert read(text)[1].name == "r1 run 2"
     assert read(text)[1].treatment == (("bs", "4k"),)
+
+
+DIARY = """\
+op,scheduler,size,when,who,what happened,bw_mb_s
+read,noop,4k,2007-03-01,anna,first try,100
+read,cfq,4k,2007-03-01,anna,array was rebuilding,120
+read,noop,8k,2007-03-02,ben,fine,101
+read,cfq,8k,2007-03-02,ben,fine,119
+write,noop,4k,2007-03-02,ben,cable changed before,100
+write,cfq,4k,2007-03-03,anna,second try after reboot,120
+write,noop,8k,2007-03-03,ben,fan replaced,101
+write,cfq,8k,2007-03-04,anna,all good now,119
+"""
+
+
+def test_dates_and_texts_of_which_almost_none_comes_again_are_no_factors() -> None:
+    found = guessed(DIARY)
+    assert [name for name, role in found.items() if role == "factor"] == [
+        "scheduler", "size", "who",
+    ]  # fmt: skip
+    assert (found["when"], found["what happened"]) == ("note", "name")
+
+
+def test_sentences_are_no_factor_even_where_they_come_again() -> None:
+    said = ("it was slow on this day", "nothing else ran at that time")
+    rows = "".join(f"read,{n % 3}k,{said[n % 2]},{n}\n" for n in range(12))
+    assert guessed(f"op,bs,observed,bw_mb_s\n{rows}")["observed"] == "note"
+
+
+def test_a_person_makes_a_factor_of_a_date() -> None:
+    first = read(DIARY, '[columns]\nwhen = "factor"')[0]
+    assert ("when", "2007-03-01") in first.treatment
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["2007-03-01", "2007-03-01T10:00:00Z", "1.3.2007", "3/1/07", "1 Mar 2007", "March 1st, 2007",
+     "Thu Mar  1 10:00:00 2007", "10:00:01", "01/03/2007 9:05 PM"],
+)  # fmt: skip
+def test_a_day_or_a_time_is_told_from_a_level(cell: str) -> None:
+    assert is_date(cell)
+
+
+@pytest.mark.parametrize("cell", ["2.6.18", "70:30", "64k", "mar", "8/2", "2007", "1:1", ""])
+def test_a_version_or_a_mix_is_no_date(cell: str) -> None:
+    assert not is_date(cell)
 
 
 def test_gb_is_gib_where_iops_times_block_size_says_so() -> None:

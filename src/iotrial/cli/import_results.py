@@ -70,6 +70,8 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
       iotrial import results/*.txt --map map.toml --out old
       iotrial import box1.json box2.json --merge file
     """
+    from rich.text import Text
+
     from iotrial.importing import files as reading
     from iotrial.importing import fio_logs, plausible, summary
     from iotrial.importing import folder as writing
@@ -108,7 +110,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     writing.keep(folder, text, done, originals, doubts)
     output.document(summary.document(folder, placed, done, originals, doubts))
     for line in summary.told(folder, placed, done, originals, doubts):
-        output.answer(line)
+        output.answer(Text(line))  # no markup: [columns], names of files
     return 0
 
 

@@ -78,8 +78,10 @@ def read(name: str, path: Path, legend: Legend, wanted: str = "") -> Original:
         if not wanted and _is_jobfile(head, name):
             return Original(name, JOBFILE, ())
         chosen = formats()[wanted] if wanted else recognised(head, name)
-        if legend.columns is not None and isinstance(chosen, Tabular):
-            return Original(name, chosen.name, chosen.read(data, name, legend.columns))
+        if isinstance(chosen, Tabular):
+            found = chosen.read(data, name, legend.columns)
+            told = chosen.columns(data, name, legend.columns)
+            return Original(name, chosen.name, found, columns=told)
         return Original(name, chosen.name, chosen.read(data, name))
 
 

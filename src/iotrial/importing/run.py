@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from iotrial.formats.table.columns import Columns
 from iotrial.model.recording import Recording
 from iotrial.model.trial import UNKNOWN, Treatment
 
@@ -20,13 +21,14 @@ _SHOWN = 6
 class Original:
     """A file as it was given: its name (relative, ``/`` between folders), its format's name, and
     its runs.  Of a run in many files ``file`` is the first and ``files`` are all; ``parts`` says
-    how many hosts it was put together from."""
+    how many hosts it was put together from.  ``columns`` are those of each table in it."""
 
     file: str
     format: str
     recordings: tuple[Recording, ...]
     files: tuple[str, ...] = ()
     parts: int = 1
+    columns: tuple[Columns, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from iotrial.formats.table.columns import key as quoted
 from iotrial.importing.cells import Cells
 from iotrial.importing.run import Original
 from iotrial.model.doubt import Doubt
 from iotrial.model.trial import TrialRecord
 
 _SHOWN = 12
+_UNUSED = ("note", "name")
 
 
 def document(
@@ -24,7 +26,12 @@ def document(
     return {
         "results": str(folder),
         "files": [
-            {"file": name, "format": each.format, "runs": len(each.recordings)}
+            {
+                "file": name,
+                "format": each.format,
+                "runs": len(each.recordings),
+                **({"columns": _roles(each)} if each.columns else {}),
+            }
             for name, (_, each) in originals.items()
         ],
         "factors": {name: list(labels) for name, labels in cells.factors},
@@ -68,6 +75,7 @@ def told(
     lines = (
         [_file(each) for each in every_file] if len(every_file) <= _SHOWN else _files(every_file)
     )
+    lines += [said for each in every_file if (said := _left_out(each))][:_SHOWN]
     lines.append("")
     workloads = list(dict.fromkeys(run.workload for run in cells.runs))
     lines.append(f"workloads: {_listed(workloads)}")
@@ -89,6 +97,20 @@ def told(
 
 def _file(original: Original) -> str:
     return f"{original.file}: {original.format}, {_count(len(original.recordings), 'run')}"
+
+
+def _left_out(original: Original) -> str:
+    """The columns of a file's tables of which nothing is made; '' none."""
+    names = [name for name, role in _roles(original).items() if role in _UNUSED and name]
+    if not names:
+        return ""
+    example = f'{quoted(names[0])} = "factor"'
+    what = f"{original.file}: ignored: {_listed(names)}"
+    return f"{what} (where one is a factor: {example} below [columns] of a --map file)"
+
+
+def _roles(original: Original) -> dict[str, str]:
+    return {each.name: each.role for table in original.columns for each in table.columns}
 
 
 def _files(originals: Sequence[Original]) -> list[str]:

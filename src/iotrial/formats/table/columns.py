@@ -74,6 +74,12 @@ class Tabular(Format, Protocol):
 
     takes_columns: bool
 
+    def columns(
+        self, data: Buffer, raw: str, columns: Columns | None = None
+    ) -> tuple[Columns, ...]:
+        """What the columns of each table are: as said, the rest as guessed."""
+        ...
+
     def read(
         self, data: Buffer, raw: str, columns: Columns | None = None
     ) -> tuple[Recording, ...]: ...
@@ -210,13 +216,14 @@ def _line(column: Column) -> str:
     if column.unit:
         parts.append(f"unit = {_text(column.unit)}")
     if column.names:
-        pairs = ", ".join(f"{_key(own)} = {_text(meant)}" for own, meant in column.names)
+        pairs = ", ".join(f"{key(own)} = {_text(meant)}" for own, meant in column.names)
         parts.append(f"names = {{ {pairs} }}")
     said = f"{{ {', '.join(parts)} }}" if parts else _text(column.role)
-    return f"{_key(column.name)} = {said}"
+    return f"{key(column.name)} = {said}"
 
 
-def _key(name: str) -> str:
+def key(name: str) -> str:
+    """A column's name as TOML has it before the ``=``: quoted where it must be."""
     bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     return name if bare else _text(name)
 

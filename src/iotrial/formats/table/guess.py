@@ -1,6 +1,7 @@
 """Guessing what a table's columns are, by their names and by what stands in them.
 
-A number without a unit that looks like no setting is a note.  A column that another one already
+A number without a unit that looks like no setting is a note; so are dates, sentences, and texts of
+which (almost) none comes again: nobody set those.  A column that another one already
 decides (the hosts of a study that used three hosts with one array and four with more) is told all
 the same: whether it can be a factor is the importer's to say.
 """
@@ -9,10 +10,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from statistics import median
+from statistics import mean, median
 
 from iotrial.formats.table.cells import is_missing, number_in
 from iotrial.formats.table.columns import Column, Columns, Role
@@ -20,6 +21,7 @@ from iotrial.formats.table.words import (
     BONNIE,
     REPEATS,
     WORKLOADS,
+    is_date,
     is_name,
     is_note,
     is_setting,
@@ -34,7 +36,9 @@ from iotrial.units import parse_bytes, parse_unit
 Cells = Mapping[str, Sequence[str]]
 """A column's name → its cells."""
 _MOST_LEVELS = 40
-_PROSE = 60  # characters; no level's name is as long
+_PROSE, _SENTENCE = 60, 5  # characters, words on average; no level's name is as long
+_ALMOST, _ROWS = 0.8, 5
+"""Texts of which so many are distinct, in so many rows or more, are none that somebody set."""
 _NEAR = 0.05  # how well bandwidth must match IOPS x block size to tell GB from GiB
 
 
@@ -149,7 +153,9 @@ def _setting(name: str, cells: Sequence[str]) -> Role:
         return "name"
     many = len(levels) > max(_MOST_LEVELS, len(cells) // 10)
     share = parse_unit(unit_of(name)[0])[1] == "fraction"
-    if many or max(map(len, levels)) > _PROSE or (share and len(levels) == 1):
+    if many or _prose(levels) or (share and len(levels) == 1):
+        return "note"
+    if not is_setting(name) and all(map(is_date, levels)):
         return "note"
     few = 1 < len(levels) <= max(2, len(cells) // 2)
     return "factor" if is_setting(name) or not _numbers(cells) or few else "note"
@@ -163,9 +169,19 @@ def _counts(levels: set[str]) -> bool:
     return numbers[0] in (0, 1) and all(b - a == 1 for a, b in pairwise(numbers))
 
 
+def _prose(levels: Collection[str]) -> bool:
+    """Whether these are sentences."""
+    longest = max(map(len, levels))
+    return longest > _PROSE or mean(len(level.split()) for level in levels) >= _SENTENCE
+
+
 def _repeated(cells: Sequence[str]) -> bool:
-    """Whether levels come again: one that never does decides everything, and proves nothing."""
-    return 1 < len(set(cells)) < len(cells)
+    """Whether levels come again: one that never does decides everything, and proves nothing.
+    A text or two that do among many that do not are chance."""
+    told = [cell for cell in cells if cell]
+    distinct = len(set(told))
+    most = _ALMOST * len(told) if len(told) >= _ROWS and not _numbers(cells) else len(told)
+    return 1 < len(set(cells)) < len(cells) and distinct < most
 
 
 def _decides(one: Sequence[str], other: Sequence[str]) -> bool:

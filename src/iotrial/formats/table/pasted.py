@@ -34,6 +34,12 @@ class _Text:
         except IotrialError:
             return 0
 
+    def columns(
+        self, data: Buffer, raw: str, columns: Columns | None = None
+    ) -> tuple[Columns, ...]:
+        """What the columns of each table are: as said, the rest as guessed."""
+        return tuple(columns_of(table, columns) for table in tables(data, raw))
+
     def read(self, data: Buffer, raw: str, columns: Columns | None = None) -> tuple[Recording, ...]:
         """``columns`` is what a person says of them.  Raises FormatError with line and column,
         and UsageError for columns that the table does not have."""

@@ -88,6 +88,19 @@ BONNIE = {
 """bonnie++'s own words for what it measures, as people shorten them."""
 
 
+_DAY = (
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}/\d{1,2}/\d{2}"
+    r"|\d{1,2}\.?[ -](?:MONTH)\.?,?[ -]\d{2,4}|(?:MONTH)\.? \d{1,2}(?:st|nd|rd|th)?(?:,? \d{4})?"
+).replace("MONTH", "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*")
+_ZONE = r"(?: ?(?:Z|UTC|[-+]\d{2}:?\d{2}))?"
+_SECONDS = rf"\d{{1,2}}:\d{{2}}:\d{{2}}(?:\.\d+)?(?: ?[AaPp][Mm])?{_ZONE}"
+_TIME = rf"(?:{_SECONDS}|\d{{1,2}}:\d{{2}}(?: ?[AaPp][Mm])?{_ZONE})"  # 70:30 alone is a mix
+_WEEKDAY = r"(?i:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?"
+_DATE = re.compile(
+    rf"(?:{_WEEKDAY} )?(?:(?:{_DAY})(?:[ T,]+{_TIME})?(?: \d{{4}})?|{_SECONDS}|{_TIME} (?:{_DAY}))"
+)
+
+
 def words(name: str) -> list[str]:
     """``"Avg latency (ms)"`` → avg, latency, ms; case is gone, a slash and % stay."""
     return [w for w in re.split(r"[^a-z0-9/%#]+", name.lower().replace("µ", "u")) if w]
@@ -106,6 +119,12 @@ def operation_of(workload: str) -> str:
 
 def is_note(name: str) -> bool:
     return bool(_NOTES.intersection(words(name)))
+
+
+def is_date(cell: str) -> bool:
+    """Whether a cell is a day, a time of day or both.  ``2.6.18`` is a kernel: a year that stands
+    last has four digits."""
+    return bool(_DATE.fullmatch(" ".join(cell.split())))
 
 
 def is_setting(name: str) -> bool:

@@ -44,6 +44,12 @@ class _Xlsx:
         inside = b"xl/" in head and (b"[Content_Types].xml" in head or b"xl/work" in head)
         return 3 if inside and named else 2 if inside else int(named)
 
+    def columns(
+        self, data: Buffer, raw: str, columns: Columns | None = None
+    ) -> tuple[Columns, ...]:
+        """What the columns of each table are: as said, the rest as guessed."""
+        return tuple(columns_of(table, columns) for table in tables(data, raw))
+
     def read(self, data: Buffer, raw: str, columns: Columns | None = None) -> tuple[Recording, ...]:
         """``columns`` is what a person says of them.  Raises FormatError with sheet, row and
         column, and UsageError for columns that a table does not have."""
