@@ -216,6 +216,10 @@ def _recorded(folder: Path, head: dict[str, Any], trials: list[Trial]) -> Result
         )
     memo: dict[str, Triples] = {}
     done = [record_in(rows[trial.folder], memo) for trial in trials]
+    measured = ((each.trial.workload, each.measurements) for each in done)
+    recorded.check_primary(
+        study.decide.primary, measured, recorded.Key(str(path), "decide.primary")
+    )
     results = load(folder, study, trials, done)
     notes = tuple(Doubt(*note) for note in head.get("doubts", ()))
     return replace(results, doubts=(*results.doubts, *notes))

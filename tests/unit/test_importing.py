@@ -210,6 +210,52 @@ def test_columns_that_are_no_factor_are_named_with_how_to_make_them_one(
     assert answer["files"][0]["columns"]["when done"] == "note"
 
 
+@pytest.mark.parametrize(
+    ("primary", "key", "words"),
+    [
+        ('"raed.iops"', "map.toml: primary: ", ("no run has the metric", "'read.iops'")),
+        ('{ randraed = "read.iops" }', "map.toml: primary.randraed: ", ("workload", "'randread'")),
+        ('{ read = "write.iops" }', "map.toml: primary.read: ",
+         ("no run of read has", "There are: read.bw, read.iops")),
+    ],
+)  # fmt: skip
+def test_a_primary_metric_that_no_run_has_is_an_error_with_the_nearest_name(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    primary: str,
+    key: str,
+    words: tuple[str, ...],
+) -> None:
+    (here / "map.toml").write_text(f"primary = {primary}\n")
+    data = str(DATA / "cluster-md-fio.csv")
+    assert status(["import", data, "--map", "map.toml", "--out", "r"]) == 2
+    told = capsys.readouterr().err
+    assert key in told
+    assert all(word in told for word in words)
+    assert not (here / "r").exists()
+
+
+def test_a_primary_metric_of_some_workloads_answers_for_them(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "map.toml").write_text('primary = "read.iops"\n')
+    said(capsys, "import", str(DATA / "cluster-md-fio.csv"), "--map", "map.toml", "--out", "r")
+    answer = said(capsys, "compare", "r")
+    assert one(answer, workload="randread", metric="read.iops")["primary"]
+
+
+def test_a_primary_metric_mistyped_in_the_study_of_the_folder_is_an_error(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "import", str(DATA / "cluster-md-fio.csv"), "--out", "r")
+    study = here / "r" / "study.toml"
+    study.write_text(study.read_text().replace("\n[decide]", '\n[decide]\nprimary = "raed.iops"'))
+    assert status(["compare", "r"]) == 2
+    told = capsys.readouterr().err
+    assert "r/study.toml: decide.primary: no run has the metric 'raed.iops'" in told
+    assert "Did you mean 'read.iops'?" in told
+
+
 # -- which runs belong together ----------------------------------------------------------------
 
 

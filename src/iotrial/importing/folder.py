@@ -31,7 +31,8 @@ from iotrial.store import Store
 
 
 def study_text(cells: Cells, legend: Legend, name: str) -> str:
-    """The study of these cells.  Raises UsageError for a baseline that is no level."""
+    """The study of these cells.  Raises UsageError for a baseline that is no level, and for a
+    primary metric that no run has."""
     labels = dict(cells.factors)
     for factor, label in legend.baselines:
         if label not in labels.get(factor, ()):
@@ -40,6 +41,8 @@ def study_text(cells: Cells, legend: Legend, name: str) -> str:
                 raise UsageError(f"baselines.{factor}: there is no such factor", advice=there)
             known = f"Its levels: {', '.join(labels[factor])}"
             raise UsageError(f"baselines.{factor}: no such level {label!r}", advice=known)
+    measured = ((run.workload, run.recording.measurements) for run in cells.runs)
+    recorded.check_primary(legend.primary, measured, recorded.Key(legend.file, "primary"))
     tools = {run.workload: run.recording.tool for run in cells.runs}
     return recorded.text(
         question=legend.question or f"What do the results of {name} say?",

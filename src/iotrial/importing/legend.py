@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from iotrial.errors import UsageError
@@ -53,7 +53,8 @@ _FIELD = re.compile(r"\{(\w+)\}")
 class Legend:
     """``files`` are patterns of file names, the first that fits counts; ``labels`` a factor's
     label for each run in order, or one for all of them; ``primary`` metric by workload ('' all).
-    ``in_flight`` (I/Os) and ``link`` (bytes/s) are limits, 0 unknown."""
+    ``in_flight`` (I/Os) and ``link`` (bytes/s) are limits, 0 unknown.  ``file`` is where it was
+    read, '' nowhere."""
 
     question: str = ""
     files: tuple[str, ...] = ()
@@ -65,6 +66,7 @@ class Legend:
     in_flight: float = 0.0
     link: float = 0.0
     columns: Columns | None = None
+    file: str = ""
 
     def named(self, file: str) -> tuple[tuple[str, str], ...]:
         """What a file's name says, by the pattern.  Raises UsageError where it does not match."""
@@ -96,7 +98,7 @@ def parse(text: str, file: str) -> Legend:
             wanted = " or ".join(each.__name__ for each in _SHAPES[key])
             raise UsageError(f"{file}: {key}: {value!r} is no {wanted}")
     try:
-        return _legend(table)
+        return replace(_legend(table), file=file)
     except ValueError as error:
         raise UsageError(f"{file}: {error}") from None
 

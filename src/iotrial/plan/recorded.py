@@ -8,14 +8,27 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iotrial.errors import StudyError
+from iotrial.model.measurement import Measurement
 from iotrial.model.study import Decide, Design, Factor, Level, Study
 from iotrial.model.workload import Workload
+from iotrial.plan.problem import choices, nearest
+
+_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Where something is said: a file and a key in it."""
+
+    file: str
+    key: str
 
 
 class _Table(BaseModel):
@@ -115,6 +128,31 @@ def parse(content: str, file: str) -> Study:
         text=content,
         digest=sha256(content.encode()).hexdigest()[:12],
     )
+
+
+def check_primary(
+    primary: Sequence[tuple[str, str]],
+    runs: Iterable[tuple[str, Iterable[Measurement]]],
+    where: Key,
+) -> None:
+    """That each metric that is to answer (by workload, '' all) is one of the ``runs``: workloads
+    with their measurements.  Raises StudyError with the nearest names."""
+    found: dict[str, dict[str, None]] = {}
+    for workload, measurements in runs:
+        mine = found.setdefault(workload, {})
+        mine.update((each.metric, None) for each in measurements if each.job == "all")
+    every = dict.fromkeys(name for names in found.values() for name in names)
+    for workload, name in primary:
+        key = f"{where.key}.{workload}" if workload else where.key
+        if workload and workload not in found:
+            advice = choices(workload, list(found), "there are")
+            raise StudyError("there is no such workload", file=where.file, key=key, advice=advice)
+        known = list(found[workload] if workload else every)
+        if name not in known:
+            message = f"no run {f'of {workload} ' if workload else ''}has the metric {name!r}"
+            more = ", …" if len(known) > _SHOWN else ""
+            advice = f"{nearest(name, known)}There are: {', '.join(known[:_SHOWN])}{more}"
+            raise StudyError(message, file=where.file, key=key, advice=advice)
 
 
 def _quoted(value: str) -> str:
