@@ -256,6 +256,31 @@ def test_a_primary_metric_mistyped_in_the_study_of_the_folder_is_an_error(
     assert "Did you mean 'read.iops'?" in told
 
 
+def test_labels_said_twice_differently_are_an_error(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second of them must not win in silence, nor over the map."""
+    data, labels = str(DATA / "bonnie.csv"), "scheduler=cfq,deadline,anticipatory,noop"
+    other = "scheduler=noop,deadline,anticipatory,cfq"
+    assert status(["import", data, "--label", labels, "--label", other, "--out", "r"]) == 2
+    told = capsys.readouterr().err
+    assert "scheduler: labels said twice, and differently: cfq,deadline" in told
+    (here / "map.toml").write_text('[labels]\nscheduler = "cfq"\n')
+    assert status(["import", data, "--map", "map.toml", "--label", labels, "--out", "r"]) == 2
+    bases = ("--baseline", "scheduler=cfq", "--baseline", "scheduler=noop")
+    assert status(["import", data, "--label", labels, *bases, "--out", "r"]) == 2
+    assert not (here / "r").exists()
+
+
+def test_labels_said_twice_alike_are_a_doubt(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = ("--label", "scheduler=cfq,deadline,anticipatory,noop")
+    answer = said(capsys, "import", str(DATA / "bonnie.csv"), *labels, *labels, "--out", "r")
+    assert [d["check"] for d in answer["doubts"] if not d["trial"]] == ["said-twice"]
+    assert answer["factors"] == {"scheduler": ["cfq", "deadline", "anticipatory", "noop"]}
+
+
 # -- which runs belong together ----------------------------------------------------------------
 
 

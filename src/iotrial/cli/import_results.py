@@ -76,9 +76,11 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     from iotrial.importing import fio_logs, plausible, summary
     from iotrial.importing import folder as writing
     from iotrial.importing.cells import cells
+    from iotrial.importing.legend import said_twice
 
     _known(format_name)
     legend = _legend(map_file, labels, baselines)
+    doubts = list(said_twice(legend))
     found = reading.given(files)
     folder = out or Path("results") / f"{time.strftime('%Y-%m-%d')}-{_title(found)}"
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -106,7 +108,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
         raise UsageError(f"there is no run in these files{more}")
     text = writing.study_text(placed, legend, _title(found))
     done = writing.records(placed, legend, in_flight)
-    doubts = [*unread, *placed.doubts, *plausible.of_study(placed.runs, legend)]
+    doubts += [*unread, *placed.doubts, *plausible.of_study(placed.runs, legend)]
     writing.keep(folder, text, done, originals, doubts)
     output.document(summary.document(folder, placed, done, originals, doubts))
     for line in summary.told(folder, placed, done, originals, doubts):

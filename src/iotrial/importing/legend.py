@@ -23,12 +23,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from iotrial.errors import UsageError
 from iotrial.formats.table.columns import Columns, columns_from
+from iotrial.model.doubt import Doubt
 from iotrial.plan.problem import choices
 from iotrial.units import parse_bytes, parse_fraction
 
@@ -81,6 +82,25 @@ class Legend:
                 advice="Change `files` of the map, or import this file apart.",
             )
         return ()
+
+
+def said_twice(legend: Legend) -> Iterator[Doubt]:
+    """A doubt for each factor whose labels, or baseline, are said twice alike.  Raises UsageError
+    where they are said differently: nobody knows which is meant."""
+    for what, pairs in (("labels", legend.labels), ("baseline", legend.baselines)):
+        first: dict[str, str] = {}
+        for name, said in pairs:
+            text = said if isinstance(said, str) else ",".join(said)
+            if name not in first:
+                first[name] = text
+            elif first[name] != text:
+                raise UsageError(
+                    f"{name}: {what} said twice, and differently: {first[name]}; {text}",
+                    advice=f"Leave one out; several runs take --label {name}=A,B,… in their order.",
+                )
+            else:
+                told = f"{name}: {what} said twice, alike: {text}"
+                yield Doubt("said-twice", told, "Leave one out, or was another factor meant?")
 
 
 def parse(text: str, file: str) -> Legend:
