@@ -441,6 +441,23 @@ def test_a_folder_is_read_for_what_is_a_result_in_it(
     assert status(["import", "old/notes", "--out", "s"]) == 2
 
 
+def test_a_place_that_cannot_be_written_is_named_in_words_of_the_verb(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = table(here, "t.csv", "scheduler,iops", "a,5", "b,6")
+    assert status(["import", name, "--out", "t.csv/r"]) == 2
+    told = capsys.readouterr().err
+    assert "t.csv/r cannot be written: Not a directory" in told
+    said(capsys, "import", name, "--out", "r")
+    assert status(["report", "r", "--out", "gone/deep/r.html"]) == 2
+    told += capsys.readouterr().err
+    assert "There is no folder gone: make it, or name another place with --out." in told
+    assert status(["compare", "r", "--junit", "gone/x.xml"]) == 2
+    told += capsys.readouterr().err
+    assert "name another place with --junit" in told
+    assert "Settings are as they were" not in told
+
+
 def test_a_disk_that_is_full_leaves_no_half_of_a_folder(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,7 +469,9 @@ def test_a_disk_that_is_full_leaves_no_half_of_a_folder(
     with monkeypatch.context() as patch:
         patch.setattr("iotrial.importing.folder.shutil.copyfile", full)
         assert status(["import", name, "--out", "r"]) == 5
-    assert "No space left" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "No space left" in told
+    assert "trials" not in told
     assert not list(here.glob("r*"))
     (here / "r.partial").mkdir()  # of an import that was killed
     said(capsys, "import", name, "--out", "r")

@@ -10,6 +10,7 @@ import click
 
 from iotrial.cli.output import Output, common
 from iotrial.cli.verdicts import judged
+from iotrial.cli.writing import writing
 from iotrial.errors import UsageError
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
@@ -88,7 +89,8 @@ def _file(path: Path, seen: View, latest: Results, *, regressions: bool) -> None
 
     told = replace(seen, failures=failures(latest))
     text = junit(told, failing=REGRESSION if regressions else ())
-    path.write_text(text, encoding="utf-8")
+    with writing(path, "--junit"):
+        path.write_text(text, encoding="utf-8")
 
 
 def _both(former: Results, latter: Results) -> Results:

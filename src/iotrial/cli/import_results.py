@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from iotrial.cli.output import Output, common
+from iotrial.cli.writing import writing
 from iotrial.errors import FormatError, UsageError
 from iotrial.importing.files import Given
 from iotrial.importing.legend import Legend
@@ -74,7 +75,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
 
     from iotrial.importing import files as reading
     from iotrial.importing import fio_logs, plausible, summary
-    from iotrial.importing import folder as writing
+    from iotrial.importing import folder as keeping
     from iotrial.importing.cells import cells
     from iotrial.importing.legend import said_twice
 
@@ -106,10 +107,11 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     if not placed.runs:
         more = f": {unread[0].what}" if unread else ""
         raise UsageError(f"there is no run in these files{more}")
-    text = writing.study_text(placed, legend, _title(found))
-    done = writing.records(placed, legend, in_flight)
+    text = keeping.study_text(placed, legend, _title(found))
+    done = keeping.records(placed, legend, in_flight)
     doubts += [*unread, *placed.doubts, *plausible.of_study(placed.runs, legend)]
-    writing.keep(folder, text, done, originals, doubts)
+    with writing(folder):
+        keeping.keep(folder, text, done, originals, doubts)
     output.document(summary.document(folder, placed, done, originals, doubts))
     for line in summary.told(folder, placed, done, originals, doubts):
         output.answer(Text(line))  # no markup: [columns], names of files

@@ -96,7 +96,7 @@ def status(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        return _complain(arguments, "OSError", str(error), _remedy(error), error, 5)
+        return _complain(arguments, "OSError", str(error), _remedy(error, arguments), error, 5)
     return int(answer or 0)
 
 
@@ -114,11 +114,19 @@ def _complain(  # noqa: PLR0913, PLR0917 (the parts of one message)
     return code
 
 
-def _remedy(error: OSError) -> str:
+_ACTING = ("run", "restore")
+"""Verbs that change settings; the others leave a machine as it is."""
+
+
+def _remedy(error: OSError, arguments: list[str]) -> str:
+    acting = arguments[:1] in ([verb] for verb in _ACTING)
     if error.errno == errno.ENOSPC:
-        return "Make room, then run the same command again: committed trials are kept."
+        kept = ": committed trials are kept" if acting else ""
+        return f"Make room, then run the same command again{kept}."
     if error.errno in (errno.EACCES, errno.EPERM):
         return "Look at the owner and mode of the file, or run with sudo."
+    if not acting:
+        return "Nothing was changed on any machine."
     return "Settings are as they were; `iotrial status` says if anything is owed."
 
 

@@ -11,6 +11,7 @@ import click
 
 from iotrial.cli.output import Output, common
 from iotrial.cli.verdicts import judged
+from iotrial.cli.writing import writing
 from iotrial.errors import UsageError
 from iotrial.model.results import Results
 from iotrial.store import open_results
@@ -65,7 +66,8 @@ def command(output: Output, folder: Path, kind: str, out: Path | None) -> None:
         _to_stdout(output, kind, content)
         return
     page = out or results.folder / f"report.{_ENDS[kind]}"
-    page.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with writing(page):
+        page.write_bytes(content if isinstance(content, bytes) else content.encode())
     output.document({"report": str(page)})
     output.answer(str(page))
 
