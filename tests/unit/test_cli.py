@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -288,3 +291,19 @@ def test_a_plan_that_is_refused_is_one_document_with_its_error(
     assert status(["plan", "odd.toml", "--pretend", "--json"]) == 2
     answer = json.loads(capsys.readouterr().out)
     assert answer["error"]["exit"] == 2
+
+
+@pytest.mark.parametrize("arguments", [("knobs",), ("knobs", "--json"), ("init", "scheduler")])
+def test_a_reader_that_goes_away_ends_a_verb_as_it_ends_other_tools(
+    here: Path, arguments: tuple[str, ...]
+) -> None:
+    """By rich, as one document, and as plain text; nobody reads from the beginning."""
+    readable, writable = os.pipe()
+    os.close(readable)
+    command = [sys.executable, "-c", "from iotrial.cli.main import main; main()", *arguments]
+    done = subprocess.run(
+        command, cwd=here, stdout=writable, stderr=subprocess.PIPE, check=False, timeout=120
+    )
+    os.close(writable)
+    assert done.returncode == 141
+    assert done.stderr == b""

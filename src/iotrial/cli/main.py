@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from iotrial import __version__
-from iotrial.cli.output import Output
+from iotrial.cli.output import UNREAD, Output
 from iotrial.errors import IotrialError
 
 VERBS = (
@@ -45,6 +45,15 @@ class Verbs(click.Group):
         module = importlib.import_module(f"iotrial.cli.{_MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = module.command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 (whatever a verb answers)
+        """Do the verb.  A reader that went away is dealt with here: click would exit with 1,
+        which is the code of a negative answer."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(UNREAD) from None
 
 
 def _nearest(name: str) -> str:
@@ -92,9 +101,6 @@ def status(arguments: list[str]) -> int:
         return _complain(arguments, "UsageError", error.format_message(), help_at, error)
     except (click.Abort, KeyboardInterrupt):
         return _complain(arguments, "Interrupted", "interrupted", "", None, 130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:
         return _complain(arguments, "OSError", str(error), _remedy(error, arguments), error, 5)
     return int(answer or 0)

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import functools
 import json as jsonlib
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import click
 from rich.console import Console
+
+UNREAD = 141
+"""The exit code of a command whose answer nobody reads to its end: 128 + SIGPIPE, as a shell says
+of ``cat`` before ``head``."""
+
+
+class _Stream(Console):
+    """A stream that ends the command when its reader has gone.  Not by an OSError: what acts on
+    machines must not take it for one of theirs."""
+
+    def on_broken_pipe(self) -> None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+        raise SystemExit(UNREAD)
 
 
 class Output:
@@ -23,8 +37,8 @@ class Output:
         self.quiet = quiet
         self.verbose = verbose
         width = None if sys.stdout.isatty() else 100
-        self.answers = Console(highlight=False, soft_wrap=False, width=width)
-        self.notes = Console(stderr=True, highlight=False)
+        self.answers = _Stream(highlight=False, soft_wrap=False, width=width)
+        self.notes = _Stream(stderr=True, highlight=False)
 
     def answer(self, *renderables: Any) -> None:  # noqa: ANN401 (anything rich renders)
         """What was asked for, for people; nothing in JSON mode."""
