@@ -281,6 +281,43 @@ def test_labels_said_twice_alike_are_a_doubt(
     assert answer["factors"] == {"scheduler": ["cfq", "deadline", "anticipatory", "noop"]}
 
 
+@pytest.mark.parametrize("given", [("r",), (".",), ("r/plan.jsonl", "r/study.toml")])
+def test_results_of_iotrial_s_own_are_not_imported_but_compared(
+    here: Path, capsys: pytest.CaptureFixture[str], given: tuple[str, ...]
+) -> None:
+    said(capsys, "import", str(DATA / "cluster-md-fio.csv"), "--out", "r")
+    assert status(["import", *given, "--out", "again"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "/r is a results folder of iotrial" in told
+    assert "iotrial compare, or iotrial report" in told
+    said(capsys, "import", "r/originals", "--out", "again")  # these are somebody's results
+
+
+def test_a_folder_is_not_compared_with_itself(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, "import", str(DATA / "cluster-md-fio.csv"), "--out", "r")
+    (here / "link").symlink_to("r")
+    for other in ("r", "./r/", "link"):
+        assert status(["compare", "r", other]) == 2
+        assert "are the same folder" in capsys.readouterr().err
+
+
+def test_a_choice_of_trials_that_none_fits_is_an_error_that_names_the_contradiction(
+    redhawk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = ("--where", "os_tuned=true", "--where", "os_tuned=false")
+    assert status(["compare", str(redhawk), *both]) == 2
+    told = capsys.readouterr().err
+    assert "os_tuned=true and os_tuned=false contradict each other" in told
+    none = ("--where", "storage=emc-lvm-8", "--where", "os_tuned=true")
+    assert status(["compare", str(redhawk), *none]) == 2
+    told = capsys.readouterr().err
+    assert "has storage=emc-lvm-8 and os_tuned=true" in told
+    assert "With storage=emc-lvm-8 there are: os_tuned=unknown." in told
+    assert status(["compare", str(redhawk), *none[:2], *none[:2], "-q"]) == 0
+
+
 # -- which runs belong together ----------------------------------------------------------------
 
 

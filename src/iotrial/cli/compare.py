@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,6 +60,11 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     from iotrial.report.view import view
 
     results = latest = _where(open_results(folder), where)
+    if other is not None and other.exists() and other.samefile(folder):
+        raise UsageError(
+            f"{folder} and {other} are the same folder",
+            advice=f"Name two, or judge the one: iotrial compare {folder}",
+        )
     if other is None:
         results, comparison = judged(results)
     else:
@@ -105,7 +111,14 @@ def _both(former: Results, latter: Results) -> Results:
 
 def _where(results: Results, pairs: tuple[str, ...]) -> Results:
     """Only the records whose treatment has all of these levels."""
-    wanted = dict(_pair(results, text) for text in pairs)
+    wanted: dict[str, str] = {}
+    for name, level in (_pair(results, text) for text in pairs):
+        if wanted.setdefault(name, level) != level:
+            raise UsageError(
+                f"--where {name}={wanted[name]} and {name}={level} contradict each other:"
+                " no trial has both",
+                advice=f"Leave one out; without both, every level of {name} is compared.",
+            )
     if not wanted:
         return results
     kept = tuple(
@@ -113,7 +126,23 @@ def _where(results: Results, pairs: tuple[str, ...]) -> Results:
         for record in results.records
         if all(_level(record, name) == level for name, level in wanted.items())
     )
+    if not kept:
+        told = " and ".join(f"{name}={level}" for name, level in wanted.items())
+        raise UsageError(
+            f"--where: no trial of {results.folder} has {told}", advice=_nearby(results, wanted)
+        )
     return replace(results, records=kept)
+
+
+def _nearby(results: Results, wanted: Mapping[str, str]) -> str:
+    """What the trials have that have the first of what is wanted."""
+    (first, level), *others = wanted.items()
+    alike = [record for record in results.records if _level(record, first) == level]
+    there = [
+        f"{name}={', '.join(dict.fromkeys(_level(record, name) for record in alike))}"
+        for name, _ in others
+    ]
+    return f"With {first}={level} there are: {'; '.join(there) if alike else 'none'}."
 
 
 def _level(record: TrialRecord, name: str) -> str:

@@ -45,7 +45,8 @@ class Given:
 
 def given(paths: Sequence[Path]) -> list[Given]:
     """Every file, its name relative to the deepest folder that holds them all.  A folder stands
-    for the files in it.  Raises UsageError for what is not there, or is none."""
+    for the files in it.  Raises UsageError for what is not there, or is none, and for iotrial's
+    own results."""
     files: dict[Path, bool] = {}
     for path in paths:
         if path.is_dir():
@@ -58,6 +59,12 @@ def given(paths: Sequence[Path]) -> list[Given]:
         else:
             what = "is no ordinary file" if path.exists() else "there is no such file"
             raise UsageError(f"{path}: {what}")
+    for own in (path.parent for path in files if path.name == "plan.jsonl"):
+        if (own / "study.toml").is_file():
+            raise UsageError(
+                f"{own} is a results folder of iotrial: there is nothing to import in it",
+                advice="Its findings: iotrial compare, or iotrial report, with this folder.",
+            )
     top = Path(os.path.commonpath([path.parent for path in files]))
     return [Given(path.relative_to(top).as_posix(), path, files[path]) for path in files]
 
