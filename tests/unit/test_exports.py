@@ -30,6 +30,7 @@ from openpyxl.utils import range_boundaries
 
 import factories
 from iotrial.cli.main import status
+from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
@@ -452,6 +453,27 @@ def test_the_first_sheet_says_question_answer_findings_and_doubts() -> None:
     assert "the machine ran other work" in texts
     assert "drift" in texts
     assert "Guardrails" in texts
+
+
+def test_a_sentence_of_the_first_sheet_is_whole_in_one_cell_that_has_room_for_it() -> None:
+    long = "what somebody did to the machine while it was measured; " * 12
+    doubts = (*RESULTS.doubts, Doubt("disturbed", long.strip(), "Measure it again " * 8))
+    told = dataclasses.replace(RESULTS, doubts=doubts)
+    said = dataclasses.replace(COMPARISON, method=f"First {long}. Then something else.")
+    sheet = opened(workbook(told, said)).worksheets[0]
+    wide = {each.min_row: each for each in sheet.merged_cells.ranges}
+    rows = {row[0].value: row for row in sheet.iter_rows()}
+    sentence = next(value for value in rows if str(value).startswith("First what"))
+    assert sentence == f"First {long}."
+    place = rows[sentence][0].row
+    assert wide[place].size["columns"] == 14
+    assert sheet.row_dimensions[place].height >= 15 * len(sentence) / 214
+    doubt = rows["disturbed"]
+    assert [cell.value for cell in doubt if cell.value] == [
+        "disturbed", "the whole study", "yes", long.strip(), doubt[11].value,
+    ]  # fmt: skip
+    assert all(cell.alignment.wrap_text for cell in doubt if cell.value)
+    assert sheet.row_dimensions[doubt[0].row].height >= 15 * len(long) / 81
 
 
 def test_the_last_sheet_has_every_trial_with_the_records_numbers() -> None:

@@ -148,10 +148,11 @@ def _repeats(runs: Sequence[Run], doubts: list[Doubt]) -> list[Run]:
         kept.append(cell[numbers])
     doubts += _perhaps_copied(kept)
     if copies:
+        count = "1 run repeats" if len(copies) == 1 else f"{len(copies)} runs repeat"
         doubts.append(
             Doubt(
                 "copies",
-                f"{len(copies)} runs repeat another one of their cell number by number and count"
+                f"{count} another one of their cell number by number, which counts"
                 f" once: {some(copies)}",
                 "A copy is no repeat: it says nothing about the noise.",
             )

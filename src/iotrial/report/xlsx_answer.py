@@ -6,24 +6,46 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from openpyxl.styles import Alignment
 
 from iotrial.report import words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.grids import Sheet
 from iotrial.report.view import VerdictRow, View
-from iotrial.report.xlsx_cells import BOLD, CHANGE, TITLE, bounded, head, number, shown, text
+from iotrial.report.xlsx_cells import (
+    BOLD,
+    CHANGE,
+    TITLE,
+    beside,
+    bounded,
+    head,
+    number,
+    over,
+    shown,
+    text,
+)
 from iotrial.report.xlsx_grid import measure
 from iotrial.units import axis_scale
 
 _WIDTHS = (32, 18, 16, 18, 18, 10, 10, 10, 14, 6, 13, 13, 10, 26)
-_LINE = 150  # characters
 _DOUBTS = ("check", "trials", "counts", "what", "what to do")
+_SPANS = ("A:A", "B:C", "D:D", "E:K", "L:N")
+"""The columns that each of a doubt's texts has for itself."""
+_WHOLE = ("A:N",)
+_HIGH = 15.0  # points of a line
+_FILL = 0.9  # of a column's width in digits: words leave some of each line empty
 _SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 _HEADS = (
     "workload", "metric", "factor", "level", "against", "change", "low", "high", "verdict", "n",
     "this level", "baseline", "unit", "note",
 )  # fmt: skip
+_SIDE = dict.fromkeys(("change", "low", "high", "n", "this level", "baseline"), over) | {
+    "verdict": beside,
+    "unit": beside,
+}
 
 
 def fill(
@@ -36,16 +58,45 @@ def fill(
     many there was no room for."""
     for letter, width in zip("ABCDEFGHIJKLMN", _WIDTHS, strict=True):
         sheet.column_dimensions[letter].width = width
-    for line in _lines(sheet, view):
-        sheet.append(line)
+    for place, line in enumerate(_lines(sheet, view), 1):
+        if isinstance(line, _Wide):
+            _spread(sheet, line, place)
+        else:
+            sheet.append(line)
     _contents(sheet, grids, left_out)
 
 
-def _lines(sheet: Any, view: View) -> Iterator[list[Any]]:  # noqa: ANN401
+@dataclass(frozen=True, slots=True)
+class _Wide:
+    """A row of texts, each over the columns of a span and as many lines as it needs."""
+
+    said: tuple[str, ...]
+    spans: tuple[str, ...]
+    as_head: bool = False
+
+
+def _spread(sheet: Any, row: _Wide, place: int) -> None:  # noqa: ANN401
+    """Write a row whose texts are whole, each in one cell: joined ones, as high as needed."""
+    cells: list[Any] = [None] * len(_WIDTHS)
+    lines = 1
+    for said, span in zip(row.said, row.spans, strict=True):
+        first, last = (ord(letter) - ord("A") for letter in span.split(":"))
+        cell = head(sheet, said) if row.as_head else text(sheet, said)
+        cell.alignment = Alignment(vertical="top", wrap_text=True)
+        cells[first] = cell
+        width = int(_FILL * sum(_WIDTHS[first : last + 1]))
+        lines = max(lines, len(textwrap.wrap(said, width)))
+        if last > first:
+            sheet.merged_cells.add(f"{span[0]}{place}:{span[-1]}{place}")
+    sheet.row_dimensions[place].height = _HIGH * lines
+    sheet.append(cells)
+
+
+def _lines(sheet: Any, view: View) -> Iterator[list[Any] | _Wide]:  # noqa: ANN401
     answer, others = words.headline(view.answer)
     yield [text(sheet, view.question, TITLE)]
     yield [text(sheet, answer, BOLD)]
-    yield from _prose(sheet, others)
+    yield from _prose(others)
     yield []
     parts = [(part.findings, part.guardrails, part.others) for part in view.parts]
     names = ("Findings", "Guardrails", "Metrics that nobody asked about")
@@ -53,16 +104,16 @@ def _lines(sheet: Any, view: View) -> Iterator[list[Any]]:  # noqa: ANN401
         found = [row for each in rows for row in each]
         if found:
             yield [text(sheet, name, BOLD)]
-            yield [head(sheet, each) for each in _HEADS]
+            yield [_SIDE.get(each, lambda cell: cell)(head(sheet, each)) for each in _HEADS]
             yield from (_finding(sheet, row) for row in found)
             yield []
     if view.doubt_groups:
         yield [text(sheet, "Doubts", BOLD)]
-        yield _wide([head(sheet, each) for each in _DOUBTS])
-        yield from (_doubt(sheet, group) for group in view.doubt_groups)
+        yield _Wide(_DOUBTS, _SPANS, as_head=True)
+        yield from map(_doubt, view.doubt_groups)
         yield []
     yield [text(sheet, "How it was judged", BOLD)]
-    yield from _prose(sheet, _method(view))
+    yield from _prose(_method(view))
     yield []
 
 
@@ -76,10 +127,10 @@ def _finding(sheet: Any, row: VerdictRow) -> list[Any]:  # noqa: ANN401
         _change(sheet, None if math.isnan(finding.ratio) else finding.ratio, row),
         _change(sheet, finding.low),
         _change(sheet, finding.high),
-        text(sheet, words.VERDICTS[finding.verdict]),
+        beside(text(sheet, words.VERDICTS[finding.verdict])),
         number(sheet, finding.n, "0"),
         *(_value(sheet, value, divisor) for value in (row.value, row.base)),
-        text(sheet, unit) if values else None,
+        beside(text(sheet, unit)) if values else None,
         text(sheet, _note(row)),
     ]
 
@@ -106,24 +157,16 @@ def _note(row: VerdictRow) -> str:
     return "" if "…" in told else told
 
 
-def _doubt(sheet: Any, group: DoubtGroup) -> list[Any]:  # noqa: ANN401
+def _doubt(group: DoubtGroup) -> _Wide:
     where = words.some(group.trials, 5) if group.trials else "the whole study"
     more = group.said - len(group.what)
     what = "; ".join(group.what) + (f" and {more:,} more like these" if more else "")
     counts = "no" if group.invalid else "yes"
-    said = (group.check, where, counts, what, group.advice)
-    return _wide([text(sheet, each) for each in said])
+    return _Wide((group.check, where, counts, what, group.advice), _SPANS)
 
 
-def _wide(cells: list[Any]) -> list[Any]:
-    """The last but one runs on to the right: room for it until the last column."""
-    return [*cells[:-1], *[None] * (len(_HEADS) - len(cells)), cells[-1]]
-
-
-def _prose(sheet: Any, sentences: Iterable[str]) -> Iterator[list[Any]]:  # noqa: ANN401
-    """A line or a few for each sentence."""
-    for sentence in sentences:
-        yield from ([text(sheet, line)] for line in textwrap.wrap(sentence, _LINE))
+def _prose(sentences: Iterable[str]) -> Iterator[_Wide]:
+    return (_Wide((sentence,), _WHOLE) for sentence in sentences)
 
 
 def _method(view: View) -> Iterator[str]:
@@ -143,11 +186,11 @@ def _method(view: View) -> Iterator[str]:
 
 def _contents(sheet: Any, grids: Sequence[tuple[str, Sheet]], left_out: int) -> None:  # noqa: ANN401
     sheet.append([text(sheet, "Sheets", BOLD)])
-    sheet.append([head(sheet, each) for each in ("sheet", "workload", "metric", "unit", "blocks")])
+    sheet.append([head(sheet, each) for each in ("sheet", "workload", "metric", "unit", "tables")])
     for name, grid in grids:
         said = (name, grid.workload, grid.metric.name, measure(grid).unit)
-        blocks = number(sheet, len(grid.blocks), "0")
-        sheet.append([*(text(sheet, each) for each in said), blocks])
+        tables = number(sheet, len(grid.blocks), "0")
+        sheet.append([*(text(sheet, each) for each in said), tables])
     if left_out:
         more = f"{words.count(left_out, 'sheet')} more had no room; the CSV has their numbers."
         sheet.append([text(sheet, more)])

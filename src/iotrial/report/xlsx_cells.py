@@ -78,6 +78,12 @@ def over(cell: Any) -> Any:  # noqa: ANN401
     return cell
 
 
+def beside(cell: Any) -> Any:  # noqa: ANN401
+    """A text to the right of a number: apart from it."""
+    cell.alignment = Alignment(horizontal="left", indent=1)
+    return cell
+
+
 def label(sheet: Any, said: str, *, counts: bool) -> Any:  # noqa: ANN401
     """A level at the head of a line or column: a number where all of them are plain numbers."""
     cell = head(sheet, said or "–")
