@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -316,6 +317,26 @@ def test_a_choice_of_trials_that_none_fits_is_an_error_that_names_the_contradict
     assert "has storage=emc-lvm-8 and os_tuned=true" in told
     assert "With storage=emc-lvm-8 there are: os_tuned=unknown." in told
     assert status(["compare", str(redhawk), *none[:2], *none[:2], "-q"]) == 0
+
+
+@pytest.mark.parametrize("kind", ["html", "md"])
+def test_a_report_of_runs_that_nobody_planned_speaks_of_runs_and_pairs(
+    here: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    said(capsys, "import", str(DATA / "cluster-md-fio.csv"), "--out", "r")
+    said(capsys, "report", "r", "--as", kind)
+    page = re.sub(
+        r"<(style|script).*?</\1>", "", (here / f"r/report.{kind}").read_text(), flags=re.DOTALL
+    )
+    heads = [line for line in page.splitlines() if "change (interval)" in line]
+    assert heads
+    assert all("pairs" in line and "blocks" not in line for line in heads)
+    if kind == "html":
+        assert "Every run" in page
+        assert ">repeat</th>" in page
+        words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+        for absent in ("trial", "Settings in force", "No facts were kept", "No command was"):
+            assert absent not in words.replace("iotrial", "")
 
 
 # -- which runs belong together ----------------------------------------------------------------

@@ -82,7 +82,7 @@ def _latency_figure(part: Part, operation: str, ident: str) -> Figure:
     words = alternatives.of_latencies(spreads)
     most = max(spread.n for spread in spreads)
     reach = "from the lowest to the highest" if most <= ALL_SHOWN else "the middle 90 %"
-    caption = f"Point: median of the trials. Line: {reach} of them. Logarithmic scale."
+    caption = f"Point: median. Line: {reach} of all. Logarithmic scale."
     spec = latency_spec(spreads, part.series.groups)
     return Figure("latency", svg(spec, f"{part.workload}: {title}", words, ident), title, caption)
 

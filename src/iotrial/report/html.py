@@ -51,6 +51,7 @@ def html(view: View, *, folder: str = "") -> str:
         figures=figures,
         rows=_rows(view, f"{quote(folder.rstrip('/'))}/" if folder else ""),
         anchor=functools.partial(_anchor, {row.name: row.number for row in view.trials}),
+        recorded=view.terms is words.RUNS,
         several_targets=_several_targets(view),
         on=scale((f for f in view.findings if f.primary), view.margin, _STRIP),
         has_findings=any(part.findings for part in view.parts),
@@ -97,9 +98,9 @@ def _baselines(part: Part) -> str:
     return words.baselines([row.finding for row in part.findings])
 
 
-def _trials_done(counts: Counts) -> str:
+def _trials_done(counts: Counts, one: str) -> str:
     done = counts.valid + counts.invalid + counts.failed
-    parts = [f"{counts.valid:,} of {words.count(done, 'trial')} count"]
+    parts = [f"{counts.valid:,} of {words.count(done, one)} count"]
     parts += [f"{counts.invalid:,} INVALID"] if counts.invalid else []
     parts += [f"{counts.failed:,} failed"] if counts.failed else []
     parts += [f"{counts.missing:,} planned and not done"] if counts.missing else []

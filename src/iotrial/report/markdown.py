@@ -57,7 +57,8 @@ def _part(part: Part, view: View, on: Scale) -> Iterator[list[str]]:
         said.append(f"could tell from {words.share(part.resolvable)}")
     yield [f"## {escape(part.workload)}"]
     yield [", ".join(filter(None, said)) + "."]
-    head = ("level", "verdict", "change (interval)", "", "baseline", "this level", "blocks")
+    counted = view.terms.counted
+    head = ("level", "verdict", "change (interval)", "", "baseline", "this level", counted)
     yield _table(head, [_row(row, view, on) for row in part.findings])
     if part.guardrails:
         guards = ("guardrail", "level", "tolerated", "change (interval)")
@@ -92,7 +93,10 @@ def _number(value: float | None, unit: str) -> str:
 
 def _method(view: View) -> str:
     counts = view.counts
-    done = f"{counts.valid:,} valid, {counts.invalid:,} INVALID, {counts.failed:,} failed trials."
+    done = (
+        f"{counts.valid:,} valid, {counts.invalid:,} INVALID,"
+        f" {counts.failed:,} failed {view.terms.one}s."
+    )
     measured = f"Measured with {escape(', '.join(view.tools))}." if view.tools else ""
     return " ".join(filter(None, (escape(view.method), done, measured)))
 

@@ -57,7 +57,7 @@ def _lines(view: View, on: Scale) -> Iterator[RenderableType]:
     yield Text(_terms(view), style="dim")
     for group in view.doubt_groups:
         yield Text()
-        yield from _doubt(group)
+        yield from _doubt(group, view.terms.one)
 
 
 def _heading(part: Part) -> Text:
@@ -119,14 +119,14 @@ def _guardrail(row: VerdictRow) -> str:
 
 def _terms(view: View) -> str:
     counts = view.counts
-    trials = [f"{words.count(counts.valid, 'trial')} count"]
+    trials = [f"{words.count(counts.valid, view.terms.one)} count"]
     trials += [f"{counts.invalid:,} INVALID"] if counts.invalid else []
     trials += [f"{counts.failed:,} failed"] if counts.failed else []
     return " ".join(filter(None, [view.method, ", ".join(trials) + "."]))
 
 
-def _doubt(group: DoubtGroup) -> Iterator[RenderableType]:
-    where = words.count(len(group.trials), "trial") if group.trials else "the whole study"
+def _doubt(group: DoubtGroup, one: str) -> Iterator[RenderableType]:
+    where = words.count(len(group.trials), one) if group.trials else "the whole study"
     mark = " does not count" if group.invalid else ""
     head = Text("doubt ", style="yellow").append(group.check, style="bold")
     yield head.append(f" ({where}{mark and ', which' + mark}): " + "; ".join(group.what))

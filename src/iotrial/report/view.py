@@ -18,7 +18,7 @@ from iotrial.model.measurement import Metric, metric
 from iotrial.model.results import ORIGINALS, Results
 from iotrial.model.trial import TrialRecord, treatment_text
 from iotrial.model.workload import Workload
-from iotrial.report import evidence
+from iotrial.report import evidence, words
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
 
@@ -128,6 +128,7 @@ class View:
     digest: str
     started: float | None
     seconds: float
+    terms: words.Terms = words.TRIALS
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -167,6 +168,7 @@ def view(results: Results, comparison: Comparison) -> View:
         digest=visible(study.digest),
         started=started,
         seconds=ended - started if started is not None else 0.0,
+        terms=words.RUNS if study.design.kind == "recorded" else words.TRIALS,
     )
 
 

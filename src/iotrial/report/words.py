@@ -5,10 +5,26 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from iotrial.model.finding import Finding, Verdict
 from iotrial.units import format_change
 
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is called how: ``one`` of what was measured, what a finding's ``n`` counts, what the
+    number of a repeat is called, and in which order they are listed."""
+
+    one: str
+    counted: str
+    again: str
+    order: str
+
+
+TRIALS = Terms("trial", "blocks", "block", "In the order they were done.")
+RUNS = Terms("run", "pairs", "repeat", "In the order of their files.")
+"""Of imported results: nobody planned them, and there are no blocks."""
 VERDICTS: dict[Verdict, str] = {
     "better": "better",
     "worse": "worse",

@@ -31,7 +31,7 @@ from iotrial.report.xlsx_grid import measure
 from iotrial.units import axis_scale
 
 _WIDTHS = (32, 18, 16, 18, 18, 10, 10, 10, 14, 6, 13, 13, 10, 26)
-_DOUBTS = ("check", "trials", "counts", "what", "what to do")
+_DOUBTS = ("check", "{}s", "counts", "what", "what to do")
 _SPANS = ("A:A", "B:C", "D:D", "E:K", "L:N")
 """The columns that each of a doubt's texts has for itself."""
 _WHOLE = ("A:N",)
@@ -109,7 +109,7 @@ def _lines(sheet: Any, view: View) -> Iterator[list[Any] | _Wide]:  # noqa: ANN4
             yield []
     if view.doubt_groups:
         yield [text(sheet, "Doubts", BOLD)]
-        yield _Wide(_DOUBTS, _SPANS, as_head=True)
+        yield _Wide(tuple(each.format(view.terms.one) for each in _DOUBTS), _SPANS, as_head=True)
         yield from map(_doubt, view.doubt_groups)
         yield []
     yield [text(sheet, "How it was judged", BOLD)]
@@ -172,7 +172,7 @@ def _prose(sentences: Iterable[str]) -> Iterator[_Wide]:
 def _method(view: View) -> Iterator[str]:
     counts = view.counts
     yield (
-        f"{words.count(counts.planned, 'trial')} planned: {counts.valid:,} valid, "
+        f"{words.count(counts.planned, view.terms.one)} planned: {counts.valid:,} valid, "
         f"{counts.invalid:,} INVALID, {counts.failed:,} failed, {counts.missing:,} not done."
     )
     if view.tools:
