@@ -339,6 +339,31 @@ def test_a_report_of_runs_that_nobody_planned_speaks_of_runs_and_pairs(
             assert absent not in words.replace("iotrial", "")
 
 
+def test_a_latency_at_the_end_of_fio_s_histogram_is_at_least_that_in_words(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = table(here, "t.csv", "op,depth,p99_ms,p99_9_ms,lat_ms", "read,1,5,16712,1",
+                 "read,2,16712,16712,>90", "read,4,6,9,<0.5")  # fmt: skip
+    answer = said(capsys, "import", name, "--out", "r")
+    told = [d["what"] for d in answer["doubts"] if d["check"] == "censored"]
+    cut = "the file gives a bound (the end of a bin, or a value that was cut), no value"
+    why = "the last bin of fio's histogram is there, and what took longer is counted in it"
+    assert told == [
+        f"read.lat.p99.9 is at least 16.712 s: {why}",
+        f"read.lat.p99, read.lat.p99.9 are at least 16.712 s: {why}",
+        f"read.lat.mean is at least 0.09 s: {cut}",
+        f"read.lat.mean is at most 0.0005 s: {cut}",
+    ]
+
+
+def test_what_was_too_fast_to_tell_is_said_once(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = said(capsys, "import", str(DATA / "bonnie.csv"), "--out", "r")
+    told = [d["trial"] for d in answer["doubts"] if d["check"] == "censored"]
+    assert len(told) == len(set(told)) == 4
+
+
 # -- which runs belong together ----------------------------------------------------------------
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from iotrial.errors import UsageError
 from iotrial.importing import plausible
+from iotrial.importing.bounds import bounds
 from iotrial.importing.cells import Cells
 from iotrial.importing.legend import Legend
 from iotrial.importing.run import Original, Run
@@ -64,7 +65,7 @@ def records(cells: Cells, legend: Legend, in_flight: float) -> list[TrialRecord]
 def _record(number: int, run: Run, doubts: Sequence[Doubt]) -> TrialRecord:
     recording = run.recording
     trial = Trial(number, run.id, run.block, run.workload, run.treatment, "")
-    every = [*recording.doubts, *doubts]
+    every = [*recording.doubts, *bounds(run), *doubts]
     line = f":{recording.line}" if recording.line else ""
     return TrialRecord(
         trial=trial,
