@@ -6,6 +6,7 @@ import errno
 import gzip
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -362,6 +363,44 @@ def test_what_was_too_fast_to_tell_is_said_once(
     answer = said(capsys, "import", str(DATA / "bonnie.csv"), "--out", "r")
     told = [d["trial"] for d in answer["doubts"] if d["check"] == "censored"]
     assert len(told) == len(set(told)) == 4
+
+
+def test_a_run_named_by_its_job_alone_is_told_which_workload_it_may_be(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """fio's terse output calls ``pair`` what its JSON calls ``randrw``."""
+    (here / "old").mkdir()
+    shutil.copy(RECORDED / "fio/mix/fio.json", here / "old/deadline.json")
+    first = (RECORDED / "fio-terse/3.33-v3.txt").read_text().partition("\n")[0]
+    (here / "old/noop.txt").write_text(first + "\n")
+    said(capsys, "import", "old", "--out", "r")
+    answer = said(capsys, "compare", "r")
+    assert answer["findings"] == []
+    (doubt,) = [d for d in answer["doubts"] if d["check"] == "alone"]
+    assert "pair may be randrw" in doubt["what"]
+    assert doubt["advice"].endswith("--label workload=randrw,randrw")
+    said(capsys, "import", "old", "--out", "s", "--label", "workload=randrw,randrw")
+    answer = said(capsys, "compare", "s")
+    assert findings(answer, workload="randrw", metric="read.iops")
+    assert "alone" not in {d["check"] for d in answer["doubts"]}
+
+
+def test_the_columns_of_a_table_are_said_as_a_map_that_reads_it_alike(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = str(DATA / "violin.csv")
+    assert status(["import", data, "--print-map"]) == 0
+    text = capsys.readouterr().out
+    assert 'arrays = "factor"' in text
+    assert list(here.iterdir()) == []
+    (here / "map.toml").write_text(text)
+    alike = said(capsys, "import", data, "--out", "r")
+    mapped = said(capsys, "import", data, "--map", "map.toml", "--out", "s")
+    assert mapped["measurements"] == alike["measurements"]
+    two = table(here, "t.csv", "op,iops", "read,5")
+    assert status(["import", data, two, "--print-map"]) == 2
+    assert "2 sets of columns" in capsys.readouterr().err
+    assert status(["import", str(DATA / "bonnie.csv"), "--print-map"]) == 2
 
 
 # -- which runs belong together ----------------------------------------------------------------

@@ -13,6 +13,7 @@ from iotrial.cli.writing import writing
 from iotrial.errors import FormatError, UsageError
 from iotrial.importing.files import Given
 from iotrial.importing.legend import Legend
+from iotrial.importing.run import Original
 from iotrial.model.doubt import Doubt
 from iotrial.units import format_bytes
 
@@ -46,6 +47,11 @@ _LARGE = 64 * 2**20  # bytes: a moment
     default="",
     help="Runs that differ in it alone (host, or file) ran side by side: make one of them.",
 )
+@click.option(
+    "--print-map",
+    is_flag=True,
+    help="Say what the columns of a table are taken for, as a --map file, and import nothing.",
+)
 @common
 def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     output: Output,
@@ -56,6 +62,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     labels: tuple[str, ...],
     baselines: tuple[str, ...],
     merge: str,
+    print_map: bool,  # noqa: FBT001 (click's)
 ) -> int:
     """Read results that other tools left in FILES (or folders), and make a results folder.
 
@@ -67,6 +74,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     \b
     Example:
       iotrial import fio-*.json
+      iotrial import table.csv --print-map > map.toml
       iotrial import bonnie.csv --label scheduler=cfq,deadline,anticipatory,noop
       iotrial import results/*.txt --map map.toml --out old
       iotrial import box1.json box2.json --merge file
@@ -84,24 +92,15 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     doubts = list(said_twice(legend))
     found = reading.given(files)
     folder = out or Path("results") / f"{time.strftime('%Y-%m-%d')}-{_title(found)}"
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if not print_map and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already", advice="Name another with --out.")
-    originals = {}
-    unread: list[Doubt] = []
-    in_flight = 0.0
-    for each in found:
-        if (size := each.path.stat().st_size) > _LARGE:
-            output.note(f"reading {each.name} ({format_bytes(size)}) …")
-        try:
-            original = reading.read(each.name, each.path, legend, format_name or "")
-        except FormatError as error:
-            if each.named:
-                raise
-            unread.append(Doubt("unread", error.message, "Name the file to insist on it."))
-            continue
-        originals[each.name] = (each.path, original)
-        if original.format == reading.JOBFILE:
-            in_flight = max(in_flight, reading.in_flight(each.path))
+    originals, in_flight, unread = _read(output, found, legend, format_name or "")
+    if print_map:
+        text = _map([original for _, original in originals.values()])
+        output.document({"map": text})
+        if not output.json:
+            output.text(text)
+        return 0
     of_runs = fio_logs.together([original for _, original in originals.values()])
     placed = cells(of_runs, legend, merge)
     if not placed.runs:
@@ -116,6 +115,46 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     for line in summary.told(folder, placed, done, originals, doubts):
         output.answer(Text(line))  # no markup: [columns], names of files
     return 0
+
+
+def _read(
+    output: Output, found: list[Given], legend: Legend, format_name: str
+) -> tuple[dict[str, tuple[Path, Original]], float, list[Doubt]]:
+    """The files by name, what job files allow in flight, and doubts on what no format knows."""
+    from iotrial.importing import files as reading
+
+    originals: dict[str, tuple[Path, Original]] = {}
+    unread: list[Doubt] = []
+    in_flight = 0.0
+    for each in found:
+        if (size := each.path.stat().st_size) > _LARGE:
+            output.note(f"reading {each.name} ({format_bytes(size)}) …")
+        try:
+            original = reading.read(each.name, each.path, legend, format_name)
+        except FormatError as error:
+            if each.named:
+                raise
+            unread.append(Doubt("unread", error.message, "Name the file to insist on it."))
+            continue
+        originals[each.name] = (each.path, original)
+        if original.format == reading.JOBFILE:
+            in_flight = max(in_flight, reading.in_flight(each.path))
+    return originals, in_flight, unread
+
+
+def _map(originals: list[Original]) -> str:
+    """What the columns of the tables are, as TOML.  Raises UsageError for none, and for several
+    tables that differ: a map is of one."""
+    from iotrial.formats.table.columns import to_toml
+
+    every = {columns: each.file for each in originals for columns in each.columns}
+    if not every:
+        raise UsageError("--print-map: none of these files is a table")
+    if len(every) > 1:
+        files = ", ".join(dict.fromkeys(every.values()))
+        what = f"--print-map: there are tables with {len(every)} sets of columns ({files})"
+        raise UsageError(what, advice="A map is of one set of columns: give one table at a time.")
+    return to_toml(next(iter(every)))
 
 
 def _known(name: str | None) -> None:

@@ -14,8 +14,9 @@ from iotrial.model.results import Results
 def judged(results: Results) -> tuple[Results, Comparison]:
     """The findings, and the results with what their own trials make doubtful (drift) added."""
     if results.study.design.kind == "recorded":
+        from iotrial.stats.alone import alone
         from iotrial.stats.opposites import opposites
-        from iotrial.stats.paired import alone, judge_recorded
+        from iotrial.stats.paired import judge_recorded
 
         comparison = judge_recorded(results)
         more = (*alone(results, comparison.findings), *opposites(results))

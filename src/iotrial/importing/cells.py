@@ -25,6 +25,8 @@ from iotrial.model.recording import Recording
 from iotrial.model.trial import UNKNOWN, Treatment
 from iotrial.units import parse_bytes
 
+_WORKLOAD = "workload"
+"""What is said by this name is no factor."""
 _SWITCHES = {"false": 0, "off": 0, "no": 0, "stock": 0, "true": 1, "on": 1, "yes": 1}
 
 
@@ -66,18 +68,24 @@ def _runs(originals: Sequence[Original], legend: Legend) -> list[Run]:
                 advice="Give one label for each run, in the order of the files, or one for all.",
             )
     return [
-        Run(
-            original.file,
+        _run(
+            original,
             recording,
             {
                 **_named(original, legend),
                 **{name: labels[index % len(labels)] for name, labels in legend.labels},
-                **dict(recording.treatment),
             },
-            parts=original.parts,
         )
         for index, (original, recording) in enumerate(found)
     ]
+
+
+def _run(original: Original, recording: Recording, said: dict[str, str]) -> Run:
+    """What a person ``said`` of a run, and what the file says; of the workload the person."""
+    workload = said.pop(_WORKLOAD, "") or recording.workload
+    properties = {**said, **dict(recording.treatment)}
+    known = replace(recording, workload=workload)
+    return Run(original.file, known, properties, parts=original.parts)
 
 
 def _with_rates(recording: Recording) -> Recording:

@@ -23,14 +23,13 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.results import Results
 from iotrial.model.study import Study
@@ -43,7 +42,6 @@ MANY = 10
 RESAMPLES = 20_000
 _SEED = 1
 _TOLD = 8
-_NAMED = 3
 
 Floats = NDArray[np.float64]
 
@@ -59,21 +57,6 @@ def judge_recorded(results: Results) -> Comparison:
     ]
     ordered = tuple(sorted(found, key=lambda f: (f.workload != ALL, not f.primary)))
     return Comparison(study.question, ordered, answer(results, ordered), _method(results))
-
-
-def alone(results: Results, findings: Sequence[Finding]) -> Iterator[Doubt]:
-    """The doubt that runs are in no comparison, if some are and others are not."""
-    used = {folder for finding in findings for folder in finding.trials}
-    left = [record for record in results.valid if record.trial.folder not in used]
-    if used and left:
-        names = [r.source.partition("/")[2] or r.trial.folder for r in left]
-        more = ", …" if len(names) > _NAMED else ""
-        yield Doubt(
-            "alone",
-            f"{len(left)} of {len(results.valid)} runs are compared with nothing: no other run is"
-            f" alike but for one factor ({', '.join(names[:_NAMED])}{more})",
-            "Say what the runs are: --label, or --map.",
-        )
 
 
 def _finding(study: Study, table: Table, contrast: Contrast) -> Finding:
