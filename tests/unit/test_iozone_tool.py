@@ -152,14 +152,14 @@ def test_a_run_that_was_broken_off_is_no_trial(tmp_path: Path) -> None:
     (tmp_path / "stdout").write_bytes((DATA / "killed.txt").read_bytes())
     with pytest.raises(FormatError, match="complete"):
         TOOL.parse(tmp_path)
-    with pytest.raises(FormatError, match="wrote nothing"):
+    with pytest.raises(FormatError, match="IOzone wrote no result"):
         TOOL.parse(tmp_path / "elsewhere")
 
 
 def test_a_spreadsheet_that_says_something_else_is_an_error(tmp_path: Path) -> None:
     told = (DATA / "single_xls.txt").read_bytes().replace(b"-b single.xls", b"-b iozone.xls")
     (tmp_path / "stdout").write_bytes(told)
-    with pytest.raises(FormatError, match=r"left no iozone\.xls"):
+    with pytest.raises(FormatError, match=r"iozone\.xls: IOzone wrote no spreadsheet"):
         TOOL.parse(tmp_path)
     (tmp_path / "iozone.xls").write_bytes((DATA / "single.xls").read_bytes())
     assert values(TOOL.parse(tmp_path))["write.bw"] > 0

@@ -22,12 +22,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from iotrial.errors import FormatError, IotrialError, UsageError
+from iotrial.errors import IotrialError, UsageError
 from iotrial.formats.bonnie import output as bonnie
 from iotrial.model.doubt import Doubt
 from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.expression import evaluate
+from iotrial.tools.result import result
 from iotrial.units import parse_bytes
 
 _LETTERS = {
@@ -142,12 +143,7 @@ class Bonnie:
         return f"{version.strip()[:60]!r} is not bonnie++: is another program named so?"
 
     def parse(self, folder: Path) -> Parsed:
-        path = folder / "stdout"
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            advice = "look at stderr beside it: bonnie++ ended before its result"
-            raise FormatError(f"{path}: bonnie++ wrote no result", advice=advice) from None
+        data = result(folder, "stdout", "bonnie++")
         found = bonnie.parse(data, "stdout")
         note = folder / _NOTE
         if not note.exists():

@@ -14,13 +14,13 @@ Sources: elbencho --help-all of 1.0 to 3.1; ProgArgs.cpp.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
-from iotrial.errors import FormatError, UsageError
+from iotrial.errors import UsageError
 from iotrial.formats.elbencho import output
-from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
+from iotrial.model.tool import Aimed, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.option_table import COUNT, COUNT_OR_NONE, SECONDS, SIZE, Table, size_of
+from iotrial.tools.parallel import Parallel, own_folder
 
 _PHASES = ("mkdirs", "write", "stat", "read", "delfiles", "deldirs")
 _CHANGING = ("mkdirs", "write", "delfiles", "deldirs")
@@ -42,7 +42,7 @@ _RESULT = "elbencho.csv"
 _SLOW_STREAM, _SLOW_RATE, _STARTUP = 20e6, 200.0, 3.0  # bytes/s, 1/s, seconds
 
 
-class Elbencho:
+class Elbencho(Parallel):
     """The plugin.  Stateless; see :class:`iotrial.model.tool.Tool` for what each part promises."""
 
     name = "elbencho"
@@ -53,14 +53,22 @@ class Elbencho:
         "elbencho is not in Debian or Ubuntu: take a package or the static program of your "
         "machine from github.com/breuner/elbencho/releases"
     )
+    table = _TABLE
+    result_file = _RESULT
 
-    def check(
-        self,
-        workload: Workload,
-        facts: Mapping[str, float],  # noqa: ARG002 (no option depends on the machine)
-    ) -> list[tuple[str, str]]:
-        found = list(_TABLE.problems(workload))
-        return found or list(_together(_TABLE.said(workload)))
+    def together(self, said: Mapping[str, OptionValue]) -> Iterator[tuple[str, str]]:
+        if not any(name in said for name in _PHASES):
+            yield "write", f"say what to do: one or more of {', '.join(_PHASES)} = true"
+        if "rwmixpct" in said and "write" not in said:
+            yield "rwmixpct", "it turns a share of the writes into reads: say write = true"
+        if "infloop" in said and "timelimit" not in said:
+            yield "infloop", "it would never end: say timelimit, in seconds"
+        block, size = (size_of(said.get(name, 0)) for name in ("block", "size"))
+        if block and size and block > size:
+            yield "block", "it is larger than the file: elbencho would take another"
+
+    def read(self, data: bytes) -> Parsed:
+        return output.parse(data, _RESULT)
 
     def reach(self, workload: Workload) -> Reach:
         said = _TABLE.said(workload)
@@ -78,15 +86,6 @@ class Elbencho:
         kept = ("threads", "block", "size", "dirs", "files", "direct")
         said = {name: value for name, value in _TABLE.said(workload).items() if name in kept}
         return _load({"write": True, **said}, aimed)
-
-    def leaves(
-        self,
-        workload: Workload,  # noqa: ARG002 (whatever it does, it does it in there)
-        aimed: Aimed,
-        facts: Mapping[str, float],  # noqa: ARG002
-    ) -> tuple[Left, ...]:
-        """See :class:`iotrial.model.tool.Leaves`: what one trial wrote the next may read."""
-        return (Left(_folder(aimed), "folder", "study"),) if aimed.kind == "directory" else ()
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """What a slow disk needs; no longer than its time limit."""
@@ -114,29 +113,8 @@ class Elbencho:
             return ""
         return f"{version.strip()[:60]!r} is not elbencho: is another program named so?"
 
-    def parse(self, folder: Path) -> Parsed:
-        path = folder / _RESULT
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            advice = "look at stderr beside it: elbencho ended before its result"
-            raise FormatError(f"{path}: elbencho wrote no result", advice=advice) from None
-        return output.parse(data, _RESULT)
-
 
 TOOL = Elbencho()
-
-
-def _together(said: Mapping[str, OptionValue]) -> Iterator[tuple[str, str]]:
-    if not any(name in said for name in _PHASES):
-        yield "write", f"say what to do: one or more of {', '.join(_PHASES)} = true"
-    if "rwmixpct" in said and "write" not in said:
-        yield "rwmixpct", "it turns a share of the writes into reads: say write = true"
-    if "infloop" in said and "timelimit" not in said:
-        yield "infloop", "it would never end: say timelimit, in seconds"
-    block, size = (size_of(said.get(name, 0)) for name in ("block", "size"))
-    if block and size and block > size:
-        yield "block", "it is larger than the file: elbencho would take another"
 
 
 def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
@@ -156,14 +134,10 @@ def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
     argv = ["elbencho", "--nolive", "--lat", "--csvfile", _RESULT]
     for name, value in words.items():
         argv += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-    where = inside(_folder(aimed)) if aimed.kind == "directory" else aimed.path
+    where = inside(own_folder(aimed, "elbencho")) if aimed.kind == "directory" else aimed.path
     return Load((*argv, where))
 
 
 def _int(said: Mapping[str, OptionValue], name: str) -> int:
     text = str(said.get(name, 1))
     return int(text) if text.isdecimal() else 1
-
-
-def _folder(aimed: Aimed) -> str:
-    return f"{aimed.path.rstrip('/')}/iotrial-elbencho"

@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from iotrial.errors import FormatError, UsageError
+from iotrial.errors import UsageError
 from iotrial.formats.fio import json_output as fio_json
 from iotrial.formats.fio.jobfile import Section, escaped
 from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
@@ -35,6 +35,7 @@ from iotrial.tools import fio_rules as rules
 from iotrial.tools.fio_check import jobfile, passed, problems, sections
 from iotrial.tools.fio_options import resolved
 from iotrial.tools.fio_reach import reach_of
+from iotrial.tools.result import result
 
 _OUTPUT = "fio.json"
 _FOLDER = "iotrial-fio"
@@ -123,13 +124,7 @@ class Fio:
         )
 
     def parse(self, folder: Path) -> Parsed:
-        path = folder / _OUTPUT
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            advice = "look at stderr beside it: fio ended before its report"
-            raise FormatError(f"{path}: fio wrote no report", advice=advice) from None
-        return fio_json.parse(data, _OUTPUT)
+        return fio_json.parse(result(folder, _OUTPUT, "fio", what="report"), _OUTPUT)
 
 
 TOOL = Fio()

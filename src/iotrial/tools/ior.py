@@ -13,14 +13,14 @@ Sources: ior -h of 3.0.1 to 4.1; parse_options.c.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
-from iotrial.errors import FormatError, UsageError
+from iotrial.errors import UsageError
 from iotrial.formats.ior import text
-from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
+from iotrial.model.tool import Aimed, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.mpi import started
 from iotrial.tools.option_table import COUNT, SECONDS, SIZE, Table, size_of
+from iotrial.tools.parallel import Parallel, own_folder
 
 _TABLE = Table(
     "IOR",
@@ -39,7 +39,7 @@ _BLOCK, _TRANSFER = 2**20, 2**18  # bytes; IOR's own defaults
 _SLOW_STREAM, _STARTUP = 20e6, 5.0  # bytes/s, seconds
 
 
-class Ior:
+class Ior(Parallel):
     """The plugin.  Stateless; see :class:`iotrial.model.tool.Tool` for what each part promises."""
 
     name = "ior"
@@ -50,14 +50,19 @@ class Ior:
         "IOR is not in Debian or Ubuntu: apt-get install openmpi-bin libopenmpi-dev, and build it "
         "from github.com/hpc/ior (./bootstrap, ./configure, make)"
     )
+    table = _TABLE
 
-    def check(
-        self,
-        workload: Workload,
-        facts: Mapping[str, float],  # noqa: ARG002 (no option depends on the machine)
-    ) -> list[tuple[str, str]]:
-        found = list(_TABLE.problems(workload))
-        return found or list(_together(_TABLE.said(workload)))
+    def together(self, said: Mapping[str, OptionValue]) -> Iterator[tuple[str, str]]:
+        block, transfer = size_of(said.get("b", _BLOCK)), size_of(said.get("t", _TRANSFER))
+        if not transfer or not block:
+            yield "transfer" if not transfer else "block", "it is 0"
+        elif block % transfer:
+            yield "block", f"{block} bytes are no multiple of a transfer of {transfer}"
+        if "direct" in said and said.get("a", "POSIX") != "POSIX":
+            yield "direct", "it is for the API POSIX"
+
+    def read(self, data: bytes) -> Parsed:
+        return text.parse(data, "stdout")
 
     def reach(self, workload: Workload) -> Reach:
         said = _TABLE.said(workload)
@@ -74,15 +79,6 @@ class Ior:
         _TABLE.refuse(workload, self.check(workload, facts))
         said = {name: v for name, v in _TABLE.said(workload).items() if name not in ("r", "D", "z")}
         return _load({**said, "w": True, "k": True}, aimed)
-
-    def leaves(
-        self,
-        workload: Workload,  # noqa: ARG002 (whatever it does, it does it in there)
-        aimed: Aimed,
-        facts: Mapping[str, float],  # noqa: ARG002
-    ) -> tuple[Left, ...]:
-        """See :class:`iotrial.model.tool.Leaves`: what one trial wrote the next may read."""
-        return (Left(_folder(aimed), "folder", "study"),) if aimed.kind == "directory" else ()
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """What a slow disk needs; a stonewall ends a phase."""
@@ -103,39 +99,15 @@ class Ior:
             return f"api = {api}"
         return "" if "direct" in said else "no direct = true"
 
-    def version_problem(self, version: str) -> str:
-        """IOR has no ``--version``: it complains, or crashes, and is there."""
-        del version
-        return ""
-
-    def parse(self, folder: Path) -> Parsed:
-        path = folder / "stdout"
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            advice = "look at stderr beside it: IOR ended before its result"
-            raise FormatError(f"{path}: IOR wrote no result", advice=advice) from None
-        return text.parse(data, "stdout")
-
 
 TOOL = Ior()
-
-
-def _together(said: Mapping[str, OptionValue]) -> Iterator[tuple[str, str]]:
-    block, transfer = size_of(said.get("b", _BLOCK)), size_of(said.get("t", _TRANSFER))
-    if not transfer or not block:
-        yield "transfer" if not transfer else "block", "it is 0"
-    elif block % transfer:
-        yield "block", f"{block} bytes are no multiple of a transfer of {transfer}"
-    if "direct" in said and said.get("a", "POSIX") != "POSIX":
-        yield "direct", "it is for the API POSIX"
 
 
 def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
     if aimed.kind == "device":
         advice = "aim it at a directory, or let the target have a filesystem"
         raise UsageError(f"IOR makes and removes its file; {aimed.path} is a device", advice=advice)
-    name = f"{inside(_folder(aimed))}/ior" if aimed.kind == "directory" else aimed.path
+    name = f"{inside(own_folder(aimed, 'ior'))}/ior" if aimed.kind == "directory" else aimed.path
     words = ["ior", "-i", "1"]
     words += ["-k"] if said.keys() & {"w", "r"} == {"r"} and "k" not in said else []
     for letter, value in said.items():
@@ -145,7 +117,3 @@ def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
             words += [f"-{letter}"] if value is True else [f"-{letter}", str(value)]
     processes = int(str(said.get("processes", 1)))
     return Load(started(processes, [*words, "-o", name]))
-
-
-def _folder(aimed: Aimed) -> str:
-    return f"{aimed.path.rstrip('/')}/iotrial-ior"

@@ -37,6 +37,7 @@ from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Re
 from iotrial.model.workload import Workload
 from iotrial.tools import iozone_by_fio
 from iotrial.tools.expression import evaluate
+from iotrial.tools.result import result
 from iotrial.units import format_bytes, parse_bytes
 
 OPERATIONS = (
@@ -326,16 +327,9 @@ def _share(aimed: Aimed, said: _Said) -> int:
 
 def _own(folder: Path) -> tuple[Parsed, bytes]:
     """What IOzone printed, held against its spreadsheet where there is one."""
-    path = folder / "stdout"
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise FormatError(f"{path}: IOzone wrote nothing", advice="look at stderr") from None
+    data = result(folder, "stdout", "IOzone")
     if b"-b " + _SHEET.encode() in data:
-        try:
-            sheet = (folder / _SHEET).read_bytes()
-        except FileNotFoundError:
-            raise FormatError(f"{folder}: IOzone left no {_SHEET}") from None
+        sheet = result(folder, _SHEET, "IOzone", what="spreadsheet")
         _compare(iozone.FORMAT.read(data, "stdout"), SHEET.read(sheet, _SHEET))
     return iozone.parse(data, "stdout"), data
 

@@ -24,6 +24,7 @@ from iotrial.formats.fio.jobfile import escaped
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Load, Parsed
+from iotrial.tools.result import result
 
 JOBS = "iozone.fio"
 _OUTPUT = "fio.json"
@@ -100,16 +101,11 @@ def _job(step: str, phases: Phases) -> list[str]:
 
 def parse(folder: Path) -> Parsed:
     """IOzone's names for fio's numbers, and the doubt that says whose they are."""
-    path = folder / _OUTPUT
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        message = f"{path}: fio, which stands in for IOzone, wrote no report"
-        raise FormatError(message, advice="look at stderr beside it") from None
+    data = result(folder, _OUTPUT, "fio, which stands in for IOzone,", what="report")
     parsed = fio_json.parse(data, _OUTPUT)
     found = [renamed for each in parsed.measurements for renamed in _renamed(each)]
     if not found:
-        raise FormatError(f"{path}: no phase of IOzone in fio's report", advice=_AGAIN)
+        raise FormatError(f"{folder / _OUTPUT}: no phase of IOzone in fio's report", advice=_AGAIN)
     what = "fio ran these phases in IOzone's place (stand_in): these are not IOzone's numbers"
     doubt = Doubt("stand-in", what, "Compare them only with others that fio ran.")
     return Parsed(tuple(found), (*_others(parsed.doubts), doubt))

@@ -18,10 +18,11 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from iotrial.errors import FormatError, UsageError
+from iotrial.errors import UsageError
 from iotrial.formats.iperf3 import output as iperf3
 from iotrial.model.tool import Aimed, Load, Parsed, Reach
 from iotrial.model.workload import OptionValue, Workload
+from iotrial.tools.result import result
 
 _SWITCHES = {
     "udp": "--udp", "reverse": "--reverse", "bidir": "--bidir", "zerocopy": "--zerocopy",
@@ -96,12 +97,7 @@ class Iperf3:
         return f"{version.strip()[:60]!r} is not iperf3: iperf 2 speaks another protocol"
 
     def parse(self, folder: Path) -> Parsed:
-        path = folder / "stdout"
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            advice = "look at stderr beside it: iperf3 ended before its result"
-            raise FormatError(f"{path}: iperf3 wrote no result", advice=advice) from None
+        data = result(folder, "stdout", "iperf3")
         return iperf3.parse(data, "stdout")
 
 

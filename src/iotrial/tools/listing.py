@@ -25,6 +25,7 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
+from iotrial.tools.result import result
 
 _DEFAULTS: dict[str, str | int] = {"entries": 10_000, "passes": 3, "what": "ls", "cache": "cold"}
 _WORDS = {"what": ("ls", "find", "ls-l", "stat"), "cache": ("cold", "warm")}
@@ -95,11 +96,7 @@ class Listing:
         return f"{first!r} is not GNU find, which alone prints sizes: install findutils"
 
     def parse(self, folder: Path) -> Parsed:
-        path = folder / "stdout"
-        try:
-            text = path.read_text("utf-8", "replace")
-        except FileNotFoundError:
-            raise FormatError(f"{path}: listing wrote no result", advice=_AGAIN) from None
+        text = result(folder, "stdout", "listing").decode("utf-8", "replace")
         return _parsed(text, "stdout")
 
 

@@ -15,14 +15,14 @@ Sources: mdtest -h of 1.9.3 to 4.1; mdtest.c.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
-from iotrial.errors import FormatError, UsageError
+from iotrial.errors import UsageError
 from iotrial.formats.ior import mdtest
-from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
+from iotrial.model.tool import Aimed, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.mpi import started
 from iotrial.tools.option_table import COUNT, COUNT_OR_NONE, SIZE, Table, size_of
+from iotrial.tools.parallel import Parallel, own_folder
 
 _PHASES = ("C", "T", "E", "r")
 _TABLE = Table(
@@ -42,7 +42,7 @@ _TABLE = Table(
 _SLOW_RATE, _STARTUP = 200.0, 5.0  # 1/s, seconds
 
 
-class Mdtest:
+class Mdtest(Parallel):
     """The plugin.  Stateless; see :class:`iotrial.model.tool.Tool` for what each part promises."""
 
     name = "mdtest"
@@ -53,14 +53,18 @@ class Mdtest:
         "mdtest is not in Debian or Ubuntu: it is built with IOR; apt-get install openmpi-bin "
         "libopenmpi-dev, and build github.com/hpc/ior (./bootstrap, ./configure, make)"
     )
+    table = _TABLE
 
-    def check(
-        self,
-        workload: Workload,
-        facts: Mapping[str, float],  # noqa: ARG002 (no option depends on the machine)
-    ) -> list[tuple[str, str]]:
-        found = list(_TABLE.problems(workload))
-        return found or list(_together(_TABLE.said(workload)))
+    def together(self, said: Mapping[str, OptionValue]) -> Iterator[tuple[str, str]]:
+        if "n" not in said and "I" not in said:
+            yield "items", "say how many files and directories each process makes, such as 1000"
+        if "F" in said and "D" in said:
+            yield "files_only", "with directories_only nothing is left"
+        if size_of(said.get("e", 0)) > size_of(said.get("w", 0)):
+            yield "read_bytes", "it is more than write_bytes: a read would end early"
+
+    def read(self, data: bytes) -> Parsed:
+        return mdtest.parse(data, "stdout")
 
     def reach(self, workload: Workload) -> Reach:
         said = _TABLE.said(workload)
@@ -81,15 +85,6 @@ class Mdtest:
         said = {name: v for name, v in _TABLE.said(workload).items() if name not in _PHASES}
         return _load({**said, "C": True}, aimed)
 
-    def leaves(
-        self,
-        workload: Workload,  # noqa: ARG002 (whatever it does, it does it in there)
-        aimed: Aimed,
-        facts: Mapping[str, float],  # noqa: ARG002
-    ) -> tuple[Left, ...]:
-        """See :class:`iotrial.model.tool.Leaves`: what one trial wrote the next may read."""
-        return (Left(_folder(aimed), "folder", "study"),) if aimed.kind == "directory" else ()
-
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """What a slow disk needs."""
         del aimed
@@ -105,45 +100,18 @@ class Mdtest:
         del workload
         return "mdtest's files"
 
-    def version_problem(self, version: str) -> str:
-        """mdtest has no ``--version``: it complains, and is there."""
-        del version
-        return ""
-
-    def parse(self, folder: Path) -> Parsed:
-        path = folder / "stdout"
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            advice = "look at stderr beside it: mdtest ended before its result"
-            raise FormatError(f"{path}: mdtest wrote no result", advice=advice) from None
-        return mdtest.parse(data, "stdout")
-
 
 TOOL = Mdtest()
-
-
-def _together(said: Mapping[str, OptionValue]) -> Iterator[tuple[str, str]]:
-    if "n" not in said and "I" not in said:
-        yield "items", "say how many files and directories each process makes, such as 1000"
-    if "F" in said and "D" in said:
-        yield "files_only", "with directories_only nothing is left"
-    if size_of(said.get("e", 0)) > size_of(said.get("w", 0)):
-        yield "read_bytes", "it is more than write_bytes: a read would end early"
 
 
 def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
     if aimed.kind != "directory":
         advice = "aim it at a directory, or let the target have a filesystem"
         raise UsageError(f"mdtest works in a directory; {aimed.path} is none", advice=advice)
-    words = ["mdtest", "-i", "1", "-d", f"{inside(_folder(aimed))}/mdtest"]
+    words = ["mdtest", "-i", "1", "-d", f"{inside(own_folder(aimed, 'mdtest'))}/mdtest"]
     for letter, value in said.items():
         if letter in ("w", "e"):
             words += [f"-{letter}", str(size_of(value))]  # older ones know no 4k
         elif letter != "processes":
             words += [f"-{letter}"] if value is True else [f"-{letter}", str(value)]
     return Load(started(int(str(said.get("processes", 1))), words))
-
-
-def _folder(aimed: Aimed) -> str:
-    return f"{aimed.path.rstrip('/')}/iotrial-mdtest"
