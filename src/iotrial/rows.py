@@ -9,6 +9,7 @@ import json
 from typing import Any, Literal
 
 from iotrial.model.doubt import Doubt
+from iotrial.model.latency import Latency, Percentile
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.trial import Trial, TrialRecord
 
@@ -49,6 +50,19 @@ def record_out(record: TrialRecord) -> dict[str, Any]:
         **({"source": record.source} if record.source else {}),
         **({"prepared": round(record.prepared, 6)} if record.prepared else {}),
     }
+
+
+def latency_out(each: Latency) -> list[Any]:
+    return [
+        *(each.workload, each.treatment, each.name, each.runs, each.ios),
+        [[one.p, one.value, one.beyond] for one in each.percentiles],
+    ]
+
+
+def latency_in(row: list[Any]) -> Latency:
+    workload, treatment, name, runs, ios, percentiles = row
+    told = tuple(Percentile(*one) for one in percentiles)
+    return Latency(workload, tuple((n, label) for n, label in treatment), name, runs, ios, told)
 
 
 def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:

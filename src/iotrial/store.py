@@ -26,8 +26,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from iotrial import rows
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.doubt import Doubt
+from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
@@ -80,17 +82,16 @@ class Store:
         self.records.append(record)
 
     def write_recorded(
-        self, name: str, records: Iterable[TrialRecord], doubts: Iterable[Doubt]
+        self, name: str, done: list[TrialRecord], doubts: Iterable[Doubt], merged: Iterable[Latency]
     ) -> None:
-        """Somebody else's trials, all of them, as the study ``name``; plan.jsonl last, since it
-        makes the folder one."""
-        done = list(records)
+        """Somebody else's trials, all of them, as the study ``name``, and their latencies merged;
+        plan.jsonl last, since it makes the folder one."""
         study = self.folder / "study.toml"
         study.write_text(self.study.text, encoding="utf-8")
-        lines = "".join(_dump(line_out(record)) for record in done)
-        _append(self.folder / "measurements.jsonl", lines)
+        _append(self.folder / "measurements.jsonl", "".join(_dump(line_out(r)) for r in done))
         notes = [[d.check, d.what, d.advice] for d in doubts]
         head = {"format": FORMAT, "study": name, "recorded": True, "doubts": notes}
+        head["latencies"] = [rows.latency_out(each) for each in merged]
         plan = [_dump(head), *(_dump(trial_out(record.trial)) for record in done)]
         _append(self.plan_file, "".join(plan))
         self.planned, self.records = [record.trial for record in done], done
@@ -208,21 +209,21 @@ def _recorded(folder: Path, head: dict[str, Any], trials: list[Trial]) -> Result
     """Imported results: measurements.jsonl is all there is of them, besides the originals."""
     path = folder / "study.toml"
     study = replace(recorded.parse(_read_text(path), str(path)), name=str(head.get("study")))
-    rows = _derived(folder)
-    if missing := [trial.folder for trial in trials if trial.folder not in rows]:
+    lines = _derived(folder)
+    if missing := [trial.folder for trial in trials if trial.folder not in lines]:
         raise FormatError(
             f"{folder}/measurements.jsonl: {len(missing)} runs are missing, {missing[0]} first",
             advice="Import the files in originals/ again, into another folder.",
         )
     memo: dict[str, Triples] = {}
-    done = [record_in(rows[trial.folder], memo) for trial in trials]
+    done = [record_in(lines[trial.folder], memo) for trial in trials]
     measured = ((each.trial.workload, each.measurements) for each in done)
-    recorded.check_primary(
-        study.decide.primary, measured, recorded.Key(str(path), "decide.primary")
-    )
+    where = recorded.Key(str(path), "decide.primary")
+    recorded.check_primary(study.decide.primary, measured, where)
     results = load(folder, study, trials, done)
     notes = tuple(Doubt(*note) for note in head.get("doubts", ()))
-    return replace(results, doubts=(*results.doubts, *notes))
+    merged = tuple(map(rows.latency_in, head.get("latencies", ())))
+    return replace(results, doubts=(*results.doubts, *notes), latencies=merged)
 
 
 def _study(folder: Path) -> Study:

@@ -110,7 +110,8 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     done = keeping.records(placed, legend, in_flight)
     doubts += [*unread, *placed.doubts, *plausible.of_study(placed.runs, legend)]
     with writing(folder):
-        keeping.keep(folder, text, done, originals, doubts)
+        merged = keeping.merged(placed, done)
+        keeping.keep(folder, keeping.Imported(text, done, originals, doubts, merged))
     output.document(summary.document(folder, placed, done, originals, doubts))
     for line in summary.told(folder, placed, done, originals, doubts):
         output.answer(Text(line))  # no markup: [columns], names of files

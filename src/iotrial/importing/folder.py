@@ -3,7 +3,7 @@
 ::
 
     study.toml           what was varied, as found; question, baselines and [decide] may be edited
-    plan.jsonl           a head line that says ``recorded``, then one run a line
+    plan.jsonl           a head line (``recorded``, doubts, merged latencies), then one run a line
     measurements.jsonl   one line a run
     originals/           the files as they were given
     originals.json       of each: its name, bytes, SHA-256, format, and how many runs it has
@@ -15,6 +15,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from iotrial.errors import UsageError
@@ -22,8 +23,10 @@ from iotrial.importing import plausible
 from iotrial.importing.bounds import bounds
 from iotrial.importing.cells import Cells
 from iotrial.importing.legend import Legend
+from iotrial.importing.repeats import latencies
 from iotrial.importing.run import Original, Run
 from iotrial.model.doubt import Doubt
+from iotrial.model.latency import Latency
 from iotrial.model.results import ORIGINALS
 from iotrial.model.study import Decide
 from iotrial.model.trial import Trial, TrialRecord
@@ -62,6 +65,24 @@ def records(cells: Cells, legend: Legend, in_flight: float) -> list[TrialRecord]
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What goes into a folder: the study's ``text``, the runs, the files they came from (by name:
+    where each lies, and what was read), doubts about all of it, and merged latencies."""
+
+    text: str
+    records: Sequence[TrialRecord]
+    originals: Mapping[str, tuple[Path, Original]]
+    doubts: Sequence[Doubt]
+    latencies: Sequence[Latency]
+
+
+def merged(cells: Cells, found: Sequence[TrialRecord]) -> list[Latency]:
+    """The latencies of each treatment over those of its runs that count."""
+    pairs = zip(cells.runs, found, strict=True)
+    return list(latencies([run for run, record in pairs if record.state == "valid"]))
+
+
 def _record(number: int, run: Run, doubts: Sequence[Doubt]) -> TrialRecord:
     recording = run.recording
     trial = Trial(number, run.id, run.block, run.workload, run.treatment, "")
@@ -80,13 +101,7 @@ def _record(number: int, run: Run, doubts: Sequence[Doubt]) -> TrialRecord:
     )
 
 
-def keep(
-    folder: Path,
-    text: str,
-    found: Sequence[TrialRecord],
-    originals: Mapping[str, tuple[Path, Original]],
-    doubts: Sequence[Doubt],
-) -> None:
+def keep(folder: Path, what: Imported) -> None:
     """Write it all into ``folder``, which is not there yet, or is empty.  It is made under another
     name, and renamed when it is whole: a full disk or an interruption leaves none."""
     making = folder.with_name(f"{folder.name}.partial")
@@ -94,11 +109,13 @@ def keep(
         shutil.rmtree(making)
     try:
         (making / ORIGINALS).mkdir(parents=True)
-        rows = [_kept(making / ORIGINALS, name, *each) for name, each in originals.items()]
+        rows = [_kept(making / ORIGINALS, name, *each) for name, each in what.originals.items()]
         listing = json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
         (making / "originals.json").write_text(listing, encoding="utf-8")
-        study = recorded.parse(text, str(folder / "study.toml"))
-        Store(making, study).write_recorded(folder.name, found, doubts)
+        study = recorded.parse(what.text, str(folder / "study.toml"))
+        Store(making, study).write_recorded(
+            folder.name, list(what.records), what.doubts, what.latencies
+        )
         making.replace(folder)
     except BaseException:
         shutil.rmtree(making, ignore_errors=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from iotrial.model.doubt import Doubt
+from iotrial.model.latency import Latency
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 
@@ -20,7 +21,8 @@ class Results:
     committed trial, both by number.  ``facts`` is hosts/NAME.json of each host: what the machine
     was (kernel, CPU, memory, tool versions, device identity, settings in force at the start).
     ``baselines`` maps a factor to the label of its baseline level, as resolved at the start.
-    ``doubts`` are about the whole study.
+    ``doubts`` are about the whole study.  ``latencies`` are those of each treatment over all its
+    runs, of imported runs that have histograms.
     """
 
     folder: Path
@@ -30,6 +32,7 @@ class Results:
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     baselines: dict[str, str] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
+    latencies: tuple[Latency, ...] = ()
 
     @property
     def valid(self) -> tuple[TrialRecord, ...]:

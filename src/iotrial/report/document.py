@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from iotrial.model.doubt import Doubt
+from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
 from iotrial.report.view import VerdictRow, View
@@ -80,7 +81,22 @@ def whole(view: View, results: Results) -> dict[str, Any]:
         **document(view),
         "study": results.study.text,
         "hosts": results.facts,
+        "latencies": [_latency(each) for each in results.latencies],
         "measurements": [_trial(record) for record in results.records],
+    }
+
+
+def _latency(each: Latency) -> dict[str, Any]:
+    return {
+        "workload": each.workload,
+        "treatment": dict(each.treatment),
+        "latency": each.name,
+        "runs": each.runs,
+        "ios": each.ios,
+        "percentiles": {
+            f"{one.p:g}": {"value": one.value, **({"censored": "high"} if one.beyond else {})}
+            for one in each.percentiles
+        },
     }
 
 

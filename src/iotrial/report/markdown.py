@@ -13,6 +13,7 @@ from iotrial.units import format_value
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]#|~>$]|^[-+=])")
 _STRIP = 23
+_MOST = 100  # latencies
 
 
 def markdown(view: View) -> str:
@@ -44,6 +45,7 @@ def _blocks(view: View) -> Iterator[list[str]]:
     for part in view.parts:
         if part.findings:
             yield from _part(part, view, on)
+    yield from _latencies(view)
     yield [_method(view)]
     if view.doubt_groups:
         yield ["## Doubts"]
@@ -63,6 +65,17 @@ def _part(part: Part, view: View, on: Scale) -> Iterator[list[str]]:
     if part.guardrails:
         guards = ("guardrail", "level", "tolerated", "change (interval)")
         yield _table(guards, [_guardrail(row) for row in part.guardrails])
+
+
+def _latencies(view: View) -> Iterator[list[str]]:
+    if view.latencies:
+        shown = view.latencies[:_MOST]
+        yield ["## Latencies over all runs of a treatment"]
+        yield [words.MERGED]
+        rows = [tuple(map(escape, words.latency_row(each))) for each in shown]
+        yield _table(words.latency_heads(view.latencies), rows)
+        if len(shown) < len(view.latencies):
+            yield [f"{len(view.latencies) - len(shown):,} more: `iotrial report --as json`."]
 
 
 def _row(row: VerdictRow, view: View, on: Scale) -> Sequence[str]:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison, Finding
+from iotrial.model.latency import Latency
 from iotrial.model.measurement import Metric, metric
 from iotrial.model.results import ORIGINALS, Results
 from iotrial.model.trial import TrialRecord, treatment_text
@@ -129,6 +130,7 @@ class View:
     started: float | None
     seconds: float
     terms: words.Terms = words.TRIALS
+    latencies: tuple[Latency, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -169,6 +171,7 @@ def view(results: Results, comparison: Comparison) -> View:
         started=started,
         seconds=ended - started if started is not None else 0.0,
         terms=words.RUNS if study.design.kind == "recorded" else words.TRIALS,
+        latencies=results.latencies,
     )
 
 

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iotrial.model.finding import Finding, Verdict
-from iotrial.units import format_change
+from iotrial.model.latency import Latency
+from iotrial.model.trial import treatment_text
+from iotrial.report.visible import visible
+from iotrial.units import format_change, format_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,25 @@ def some(names: Sequence[str], limit: int) -> str:
     """The first ``limit`` names, and how many more there are."""
     head = ", ".join(names[:limit])
     return f"{head} and {len(names) - limit:,} more" if len(names) > limit else head
+
+
+MERGED = (
+    "Percentiles of all I/Os of a treatment's runs: their histograms added up bin by bin,"
+    " never an average of percentiles."
+)
+
+
+def latency_heads(latencies: Sequence[Latency]) -> tuple[str, ...]:
+    """The heads of a table of them."""
+    told = dict.fromkeys(one.p for each in latencies for one in each.percentiles)
+    return ("workload", "treatment", "latency", "runs", "I/Os", *(f"p{p:g}" for p in told))
+
+
+def latency_row(each: Latency) -> tuple[str, ...]:
+    """One line of it, as text."""
+    values = (("≥ " if one.beyond else "") + format_seconds(one.value) for one in each.percentiles)
+    said = (each.workload, treatment_text(each.treatment), each.name)
+    return (*map(visible, said), f"{each.runs:,}", f"{each.ios:,}", *values)
 
 
 def guard(finding: Finding, tolerated: float) -> str:
