@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from iotrial.model.latency import Latency
 from iotrial.model.recording import Bins, Recording
 from iotrial.rows import latency_in, latency_out
 from iotrial.store import open_results
+
+RECORDED = Path(__file__).parent.parent / "data" / "fio"
 
 
 def lines(values: np.ndarray) -> bytes:
@@ -77,6 +80,21 @@ def test_a_report_shows_them_by_treatment(imported: Path, kind: str) -> None:
     rows = [line.split() for line in text.splitlines() if "file=noop" in line]
     assert rows[0][2:5] == ["read.clat", "2", "2,300"]
     assert "never an average of percentiles" in page
+
+
+def test_dated_runs_are_drawn_as_runs_without_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, case in (("noop", "text-and-json"), ("cfq", "randread")):
+        shutil.copy(RECORDED / case / "fio.json", tmp_path / f"{name}.json")
+    assert status(["import", "noop.json", "cfq.json", "--out", "r", "-q"]) == 0
+    assert status(["report", "r"]) == 0
+    page = (tmp_path / "r/report.html").read_text()
+    page = re.sub(r"<(style|script).*?</\1>", "", page, flags=re.DOTALL).replace("iotrial", "")
+    assert "Every run, in the order it was done" in page
+    assert "trial" not in re.sub(r"<[^>]*>", " ", page)
+    assert "a new block begins" not in page
 
 
 def test_they_are_in_the_report_as_json_too(

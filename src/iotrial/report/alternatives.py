@@ -35,10 +35,10 @@ def of_trials(series: Series, metric: Metric) -> str:
             groups[point.group].append(point)
     hollow = sum(not point.valid for point in series.points)
     last = max((point.seconds for point in series.points), default=0.0)
-    lines = [f"{count(series.measured, 'trial')} over {format_seconds(last)}."]
+    lines = [f"{count(series.measured, series.one)} over {format_seconds(last)}."]
     lines += [_group(name, groups[name], metric) for name in series.groups if groups[name]]
     if hollow:
-        lines.append(f"{count(hollow, 'trial')} INVALID, drawn hollow.")
+        lines.append(f"{count(hollow, series.one)} INVALID, drawn hollow.")
     return " ".join(lines)
 
 

@@ -89,7 +89,7 @@ def _latency_figure(part: Part, operation: str, ident: str) -> Figure:
 
 def _trials_figure(part: Part, ident: str) -> Figure:
     series, drawn = part.series, len(part.series.points)
-    title = "Every trial, in the order it was done"
+    title = f"Every {series.one}, in the order it was done"
     words = alternatives.of_trials(series, part.metric)
     said = ["A slope or a step that all levels share is drift, not an effect."]
     if series.blocks:
@@ -97,9 +97,9 @@ def _trials_figure(part: Part, ident: str) -> Figure:
     if any(not point.valid for point in series.points):
         said.append("Hollow: INVALID, does not count.")
     if drawn < series.measured:
-        title = f"{drawn:,} of {series.measured:,} trials, in the order they were done"
+        title = f"{drawn:,} of {series.measured:,} {series.one}s, in the order they were done"
         said.append(
-            f"{drawn:,} of {series.measured:,} trials are drawn: every level's highest and "
+            f"{drawn:,} of {series.measured:,} {series.one}s are drawn: every level's highest and "
             "lowest, and the others evenly over time."
         )
     spec = trials_spec(series, part.metric)
@@ -163,7 +163,7 @@ def trials_spec(series: Series, metric: Metric) -> _SPEC:
     for point in series.points:
         row = {"t": point.seconds / span, "v": point.value / by, "g": point.group}
         table[point.valid].append(row)
-    x = alt.X("t:Q").axis(title=f"since the first trial ({clock})", grid=False, tickCount=8)
+    x = alt.X("t:Q").axis(title=f"since the first {series.one} ({clock})", grid=False, tickCount=8)
     y = alt.Y("v:Q").axis(title=f"{metric.title} ({unit})").scale(zero=False)
     color, shape = by_group(series.groups, WIDE)
     size = 60 if len(series.points) < _CROWD else 22

@@ -10,6 +10,7 @@ from statistics import median
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
+from iotrial.report import words
 from iotrial.report.visible import visible
 
 DRAWN = 2000
@@ -52,7 +53,8 @@ class Series:
 
     ``groups`` are the colours, the baseline first.  ``points`` are at most about
     :data:`DRAWN` of the ``measured`` trials that have a value.  ``blocks`` are the seconds at
-    which a block began, over all workloads (empty when there are too many to draw).
+    which a block began, over all workloads (empty when there are too many to draw).  ``one`` is
+    what a point is called.
     """
 
     workload: str
@@ -62,6 +64,7 @@ class Series:
     measured: int
     blocks: tuple[float, ...]
     spreads: tuple[Spread, ...]
+    one: str = words.TRIALS.one
 
 
 Numbers = Mapping[str, float]
@@ -85,7 +88,8 @@ def series(results: Results, workload: str, metric: str) -> Series:
         for r, n, group in rows
         if metric in n
     ]
-    if results.study.design.kind == "recorded" and not any(r.started for r in records):
+    recorded = results.study.design.kind == "recorded"
+    if recorded and not any(r.started for r in records):
         points = []  # nobody knows when, or in which order
     return Series(
         workload=visible(workload),
@@ -93,8 +97,9 @@ def series(results: Results, workload: str, metric: str) -> Series:
         grouped_by=grouped_by,
         points=thinned(points, DRAWN),
         measured=len(points),
-        blocks=_block_starts(results.records, start),
+        blocks=() if recorded else _block_starts(results.records, start),
         spreads=_spreads([(n, group) for r, n, group in rows if r.state == "valid"]),
+        one=(words.RUNS if recorded else words.TRIALS).one,
     )
 
 
