@@ -18,6 +18,7 @@ from iotrial.model.trial import treatment_text
 from iotrial.plan.chores import Doing
 from iotrial.plan.design import levels_of
 from iotrial.plan.estimate import Estimate, estimate
+from iotrial.plan.given_up import GivenUp, given_up
 from iotrial.plan.load import load_study
 from iotrial.store import open_results
 from iotrial.units import format_bytes, format_wait, parse_fraction
@@ -107,6 +108,7 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: float) -> N
                 {"treatment": dict(treatment), "settings": [str(s) for s in settings]}
                 for treatment, settings in seen.settings
             ],
+            "given_up": [_given_up(each) for each in given_up(seen.study)],
             "commands": {name: list(argv) for name, argv in seen.commands},
             "topology": {name: below.as_dict() for name, below in seen.topologies.items()},
             "seconds": costs.seconds,
@@ -133,6 +135,10 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: float) -> None:
     )
     for name, difference in costs.resolvable:
         output.answer(_resolution(name, difference, noise))
+    for each in given_up(seen.study):
+        output.text(f"{each.workload}: {each.words[0]}")
+        for line in each.words[1:]:
+            output.text(f"    {line}")
     output.answer("")
     for name, target in zip(seen.topologies, seen.targets, strict=True):
         output.answer(f"target {target}")
@@ -150,6 +156,25 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: float) -> None:
     output.answer("", _order(seen, output))
     for note in (*seen.notes, *costs.notes):
         output.answer(f"note: {note}")
+
+
+def _given_up(each: GivenUp) -> dict[str, object]:
+    return {
+        "workload": each.workload,
+        "design": each.kind,
+        "treatments": each.tried,
+        "combinations": each.combinations,
+        "mixed": [
+            {
+                "effect": list(mixed.effect),
+                "cannot_be_told_from": [list(effect) for effect in mixed.wholly],
+                "partly_mixed_with": [list(effect) for effect in mixed.partly],
+            }
+            for mixed in each.mixed
+        ],
+        "unseen": [list(effect) for effect in each.unseen],
+        "words": list(each.words),
+    }
 
 
 def _chore(each: Doing) -> dict[str, object]:

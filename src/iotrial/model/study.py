@@ -62,13 +62,16 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Design:
     """How treatments are spread over trials.  ``budget`` (0: none) and ``settle`` in seconds.
-    ``recorded``: somebody else ran them; nothing is left to run."""
+    ``recorded``: somebody else ran them; nothing is left to run.  A ``fraction`` has the least
+    number of treatments of its ``resolution``, or as many as ``runs`` says (0: not said)."""
 
-    kind: Literal["full", "recorded"] = "full"
+    kind: Literal["full", "fraction", "one-at-a-time", "recorded"] = "full"
     blocks: int = 5
     seed: int = 1
     budget: float = 0.0
     settle: float = 0.5
+    resolution: int = 5
+    runs: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from iotrial.plan.convert import UNSET, label, tunable_level
 from iotrial.plan.design import cells, open_factors
 from iotrial.plan.locate import KeyPath, locate
 from iotrial.plan.problem import Problem, Source, choices, study_error
+from iotrial.plan.subset import design_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +161,8 @@ def _check(study: Study, opened: set[str]) -> None:
         for value in (given if isinstance(given, list) else [given])
         if label(value) not in labels[name]
     ]
+    if not problems:
+        problems += design_problems(study, cells)
     for workload in study.workloads:
         if not problems and not cells(study, workload.name):
             what = f"every combination of workload {workload.name} is excluded"

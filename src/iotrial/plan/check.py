@@ -52,6 +52,7 @@ def checks(spec: StudyFile) -> Iterator[Problem]:
     yield from _under_test(spec)
     yield from _size(spec)
     yield from _exclude(spec)
+    yield from _design(spec)
     yield from _decide(spec)
 
 
@@ -239,6 +240,8 @@ def _size(spec: StudyFile) -> Iterator[Problem]:
     """A study that no one can wait for is a mistake, and would take as long to plan."""
     treatments = math.prod(max(1, len(convert.levels(each))) for each in spec.factors.values())
     trials = treatments * len(spec.workloads) * spec.design.blocks
+    if spec.design.kind not in {"full", "race"}:
+        trials = treatments  # far fewer are tried, but they are chosen from all
     if trials > MOST_TRIALS:
         yield Problem(("factors",), f"these are more than {MOST_TRIALS:,} trials", "Vary less.")
 
@@ -258,6 +261,18 @@ def _exclude(spec: StudyFile) -> Iterator[Problem]:
                     place = (*path, index) if isinstance(given, list) else path
                     message = f"{label!r} is not one of the levels of {name}"
                     yield Problem(place, message, choices(label, labels, "levels"))
+
+
+def _design(spec: StudyFile) -> Iterator[Problem]:
+    """Keys of a fraction go with a fraction, and only one of them says how large it is."""
+    said = [key for key in ("resolution", "runs") if key in spec.design.model_fields_set]
+    for key in said:
+        if spec.design.kind != "fraction":
+            message = f'it is for kind = "fraction", and this is "{spec.design.kind}"'
+            yield Problem(("design", key), message, "Leave it out.")
+    if spec.design.kind == "fraction" and len(said) > 1:
+        message = "the resolution and the number of runs are both said"
+        yield Problem(("design", "runs"), message, "Leave one out: each follows from the other.")
 
 
 def _decide(spec: StudyFile) -> Iterator[Problem]:

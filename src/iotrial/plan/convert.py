@@ -222,7 +222,15 @@ def wanted(name: str, table: MetricTable) -> Wanted:
 
 
 def design(table: DesignTable) -> Design:
-    return Design(blocks=table.blocks, seed=table.seed, budget=table.budget, settle=table.settle)
+    return Design(
+        kind="full" if table.kind == "race" else table.kind,
+        blocks=table.blocks,
+        seed=table.seed,
+        budget=table.budget,
+        settle=table.settle,
+        resolution=table.resolution,
+        runs=table.runs,
+    )
 
 
 def one_or_more(given: OptionValue | list[OptionValue]) -> list[OptionValue]:

@@ -13,6 +13,7 @@ machine.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import random
@@ -25,6 +26,7 @@ from iotrial.model.topology import Topology
 from iotrial.model.trial import Treatment, Trial, TrialRecord, treatment_text
 from iotrial.model.tunable import Setting
 from iotrial.model.workload import OptionValue, Workload
+from iotrial.plan.subset import fraction, one_at_a_time
 from iotrial.tunables import tunable
 
 MOST_ATTEMPTS = 3
@@ -44,22 +46,26 @@ def applies(factor: Factor, workload: str) -> bool:
 
 
 def cells(study: Study, workload: str) -> tuple[Treatment, ...]:
-    """The treatments of one workload: all combinations of the factors that apply to it, but for
-    the excluded ones.  A study without factors has the one treatment ``()``.
+    """The treatments of one workload: of all combinations of the factors that apply to it, but
+    for the excluded ones, those that the design tries (:mod:`iotrial.plan.subset`).  A study
+    without factors has the one treatment ``()``.
 
-    Raises UsageError while a factor's levels are not known.
+    Raises UsageError while a factor's levels are not known, and where the design asks for a
+    subset that does not exist.
     """
     if unknown := open_factors(study):
         raise UsageError(
             f"factor {unknown[0].name}: its levels are what the kernel offers, not yet asked",
             advice="Ask the host first: iotrial.plan.available.with_available.",
         )
-    axes = [
-        [(factor.name, level.label) for level in factor.levels]
-        for factor in study.factors
-        if applies(factor, workload)
-    ]
-    return tuple(cell for cell in itertools.product(*axes) if not _excluded(study, cell))
+    factors = [factor for factor in study.factors if applies(factor, workload)]
+    excluded = functools.partial(_excluded, study)
+    if study.design.kind == "one-at-a-time":
+        return one_at_a_time(factors, excluded)
+    if study.design.kind == "fraction":
+        return fraction(study, factors, excluded)
+    axes = [[(factor.name, level.label) for level in factor.levels] for factor in factors]
+    return tuple(cell for cell in itertools.product(*axes) if not excluded(cell))
 
 
 def _excluded(study: Study, treatment: Treatment) -> bool:

@@ -94,12 +94,11 @@ def comparisons(study: Study) -> int:
     """How many primary comparisons the study makes: for each workload, every level of every
     factor that its cells let be compared with the baseline.  The intervals are made for all of
     them at once."""
-    from iotrial.stats.contrasts import main_effects  # noqa: PLC0415  NumPy is slow to import
+    from iotrial.stats.effects import comparisons as compared  # noqa: PLC0415  NumPy is slow
 
     base = {f.name: f.baseline or f.levels[0].label for f in study.factors}
     return sum(
-        len(main_effects(cells(study, workload.name), study.factors, base))
-        for workload in study.workloads
+        len(compared(study, cells(study, workload.name), base)) for workload in study.workloads
     )
 
 

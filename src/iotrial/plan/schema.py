@@ -277,7 +277,24 @@ class DesignTable(_Table):
     """How the treatments are spread over trials."""
 
     kind: Literal["full", "fraction", "one-at-a-time", "race"] = Field(
-        "full", description="Which treatments are tried.", examples=["full"]
+        "full",
+        description="Which treatments are tried: all, as many as tell the effects apart, or the "
+        "baseline and each other level alone.",
+        examples=["full", "fraction"],
+    )
+    resolution: int = Field(
+        5,
+        ge=3,
+        le=5,
+        description="Of a fraction: what must not be mixed with main effects; 3: one another, "
+        "4: interactions of two factors either, 5: and these not with one another.",
+        examples=[4],
+    )
+    runs: int = Field(
+        0,
+        ge=0,
+        description="Of a fraction, in place of the resolution: how many treatments it has.",
+        examples=[16],
     )
     blocks: PositiveInt = Field(
         5, le=10_000, description="How often each treatment is tried.", examples=[5]

@@ -19,6 +19,7 @@ from iotrial.plan.design import applies, cells, open_factors, with_option
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.problem import Problem, choices
 from iotrial.plan.schema import DecideTable
+from iotrial.plan.subset import design_problems
 from iotrial.tools import tool
 
 ASSUMED_FACTS = {"cpus": 4.0, "memory": 8.0 * 2**30}
@@ -171,6 +172,9 @@ def study_problems(study: Study) -> Iterator[Problem]:
     for one, other in combinations(study.factors, 2):
         yield from _clash(one, other)
     if open_factors(study):
+        return
+    if problems := list(design_problems(study, cells)):
+        yield from problems
         return
     for workload in study.workloads:
         if not cells(study, workload.name):

@@ -12,9 +12,10 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from iotrial.model.results import Results
 from iotrial.model.study import Factor
@@ -24,12 +25,20 @@ from iotrial.stats.blocks import Floats, Layout
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """``pairs`` are (cell at the level, cell at the baseline), alike in all other factors."""
+    """``pairs`` are (cell at the level, cell at the baseline), alike in all other factors.  Where
+    there are none, ``weighted`` are (cell, weight) whose sum is the effect."""
 
     factor: str
     level: str
     baseline: str
     pairs: tuple[tuple[int, int], ...]
+    weighted: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def cells(self) -> tuple[int, ...]:
+        """All cells it rests on, in ascending order."""
+        of_pairs = {cell for pair in self.pairs for cell in pair}
+        return tuple(sorted(of_pairs | {cell for cell, _ in self.weighted}))
 
 
 def baselines(results: Results) -> dict[str, str]:
@@ -73,21 +82,29 @@ def _by_level(cells: Sequence[Treatment], factor: str) -> dict[str, dict[Treatme
 def measured(contrasts: Sequence[Contrast], layout: Layout) -> tuple[Contrast, ...]:
     """The contrasts, less the pairs whose cells never met in one block.
 
-    What remains is estimable, and rests on at least one block where both were measured.
+    What remains is estimable, and rests on at least one block where both were measured.  A
+    weighted sum stays whole where blocks connect all its cells, and is left out where not.
     """
     incidence = layout.incidence
     met = incidence.T @ incidence > 0
+    _, part = connected_components(met)
     kept = (
-        Contrast(c.factor, c.level, c.baseline, tuple(pair for pair in c.pairs if met[pair]))
-        for c in contrasts
+        replace(
+            contrast,
+            pairs=tuple(pair for pair in contrast.pairs if met[pair]),
+            weighted=contrast.weighted if len(set(part[list(contrast.cells)])) == 1 else (),
+        )
+        for contrast in contrasts
     )
-    return tuple(contrast for contrast in kept if contrast.pairs)
+    return tuple(contrast for contrast in kept if contrast.pairs or contrast.weighted)
 
 
 def weights(contrasts: Sequence[Contrast], cells: int) -> Floats:
-    """(contrasts, cells): each row the average of its pairs' differences."""
+    """(contrasts, cells): each row the average of its pairs' differences, or the weighted sum."""
     rows = np.zeros((len(contrasts), cells))
     for row, contrast in zip(rows, contrasts, strict=True):
+        for cell, weight in contrast.weighted:
+            row[cell] += weight
         for level, base in contrast.pairs:
             row[level] += 1 / len(contrast.pairs)
             row[base] -= 1 / len(contrast.pairs)
@@ -95,6 +112,11 @@ def weights(contrasts: Sequence[Contrast], cells: int) -> Floats:
 
 
 def blocks_behind(contrast: Contrast, incidence: Floats) -> int:
-    """In how many blocks at least one of the contrast's pairs was measured whole."""
+    """In how many blocks at least one of the contrast's pairs was measured whole; of a weighted
+    sum, something of both its sides."""
+    if not contrast.pairs:
+        sides = ([c for c, w in contrast.weighted if w * way > 0] for way in (1, -1))
+        above, below = (incidence[:, side].any(axis=1) for side in sides)
+        return int((above & below).sum())
     level, base = (np.array(side) for side in zip(*contrast.pairs, strict=True))
     return int((incidence[:, level] * incidence[:, base]).any(axis=1).sum())

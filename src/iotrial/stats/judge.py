@@ -26,6 +26,7 @@ from iotrial.model.results import Results
 from iotrial.stats import contrasts as compared
 from iotrial.stats.blocks import Fit, Floats, fit, ratio
 from iotrial.stats.contrasts import Contrast
+from iotrial.stats.effects import comparisons
 from iotrial.stats.method import Terms, method
 from iotrial.stats.power import detectable
 from iotrial.stats.recommend import Case, recommend
@@ -104,9 +105,7 @@ def planned(results: Results) -> dict[str, tuple[Contrast, ...]]:
         cells.setdefault(trial.workload, set()).add(trial.treatment)
     study, base = results.study, compared.baselines(results)
     return {
-        workload: compared.main_effects(
-            in_order(study, cells.get(workload, set())), study.factors, base
-        )
+        workload: comparisons(study, in_order(study, cells.get(workload, set())), base)
         for workload, _ in study.decide.primary
     }
 
@@ -174,7 +173,7 @@ def _question(
 ) -> Question | None:
     """None where no level met its baseline in a block."""
     base = compared.baselines(results)
-    possible = compared.main_effects(data.cells, results.study.factors, base)
+    possible = comparisons(results.study, data.cells, base)
     with_data = compared.measured(possible, data.layout)
     return Question(workload, data, with_data, confidence, tolerance) if with_data else None
 
@@ -220,8 +219,8 @@ def _folders(data: Responses) -> list[list[tuple[int, str]]]:
 
 def _behind(contrast: Contrast, folders: list[list[tuple[int, str]]]) -> tuple[str, ...]:
     """The folders behind a contrast, in the order of execution."""
-    cells = {cell for pair in contrast.pairs for cell in pair}
-    return tuple(name for _, name in sorted(trial for cell in cells for trial in folders[cell]))
+    trials = (trial for cell in contrast.cells for trial in folders[cell])
+    return tuple(name for _, name in sorted(trials))
 
 
 def _resolvable(got: Answer) -> float:

@@ -50,16 +50,30 @@ def percent(share: float) -> str:
     return f"{share * 100:.6g} %"
 
 
+_TRIED = {
+    "full": "Randomised complete blocks",
+    "fraction": "Randomised blocks of a fraction of the combinations",
+    "one-at-a-time": "Randomised blocks of the baseline and each other level alone",
+    "recorded": "Recorded runs",
+}
+_AVERAGED = {
+    "full": " Each factor's effect is averaged over the levels of the others.",
+    "fraction": " Each factor's effect is averaged over the levels of the others, and rests on the"
+    " interactions that the fraction gives up being small.",
+    "one-at-a-time": " Each factor's effect is seen with the others at their baseline only.",
+}
+
+
 def _design(results: Results) -> str:
     blocks = results.study.design.blocks
     text = (
-        f"Randomised complete blocks: n = {blocks} {_plural(blocks, 'block')} planned, "
+        f"{_TRIED[results.study.design.kind]}: n = {blocks} {_plural(blocks, 'block')} planned, "
         f"{len(results.valid)} valid of {len(results.records)} trials done. "
         "Effects are ratios of geometric means to the baseline level, from the linear model "
         "log response = block + treatment of each workload."
     )
     if len(results.study.factors) > 1:
-        text += " Each factor's effect is averaged over the levels of the others."
+        text += _AVERAGED.get(results.study.design.kind, "")
     return text
 
 
