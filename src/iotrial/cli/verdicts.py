@@ -22,11 +22,16 @@ def judged(results: Results) -> tuple[Results, Comparison]:
         more = (*alone(results, comparison.findings), *opposites(results))
         doubts = (*results.doubts, *more)
         return replace(results, doubts=doubts), comparison
-    from iotrial.stats.judge import judge  # scipy is slow to import
+    from iotrial.stats.interactions import interaction_doubts  # scipy is slow to import
+    from iotrial.stats.judge import judge
     from iotrial.stats.summary import drift_doubts
 
-    doubts = (*results.doubts, *drift_doubts(results))
-    return replace(results, doubts=doubts), judge(results)
+    comparison = judge(results)
+    hidden = interaction_doubts(
+        comparison.interactions, comparison.simple, results.study.decide.margin
+    )
+    doubts = (*results.doubts, *drift_doubts(results), *hidden)
+    return replace(results, doubts=doubts), comparison
 
 
 def publish(output: Output, results: Results, **more: Any) -> None:  # noqa: ANN401 (JSON values)

@@ -36,6 +36,73 @@ class Finding:
     bound: Literal["", "high", "low"] = ""
 
 
+Likeness = Literal["same", "differs", "cannot-tell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """Whether the effect of one factor's level depends on the level of another.
+
+    ``ratio`` is that of two ratios: the effect of ``levels[0]`` (against ``baselines[0]``) with
+    the other factor at ``levels[1]``, by its effect with that one at ``baselines[1]``.  ``low``
+    and ``high`` are simultaneous over all interactions of the study (None: no interval).
+    ``beside`` are the interactions that the design cannot tell from this one.
+    """
+
+    workload: str
+    metric: str
+    factors: tuple[str, str]
+    levels: tuple[str, str]
+    baselines: tuple[str, str]
+    ratio: float
+    low: float | None
+    high: float | None
+    verdict: Likeness
+    n: int
+    beside: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleEffect:
+    """``level`` of ``factor`` against ``baseline``, with ``other`` held at ``at``."""
+
+    workload: str
+    metric: str
+    factor: str
+    level: str
+    baseline: str
+    other: str
+    at: str
+    ratio: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How much of the variation of a workload's log responses one source explains.
+
+    ``source`` is ``("scheduler",)``, ``("scheduler", "depth")``, or the word for what is no
+    effect (``blocks``, ``higher``, ``whole plots``, ``residual``).  ``squares`` with ``df`` is its
+    sum of squares; ``plain`` its share of the total (eta²), ``share`` that corrected for what
+    noise alone explains (omega²), between ``low`` and ``high`` (None for what is no effect).
+    """
+
+    workload: str
+    source: tuple[str, ...]
+    df: int
+    squares: float
+    plain: float
+    share: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def effect(self) -> bool:
+        """Whether it is one of factors, and not of blocks or chance."""
+        return self.low is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """All findings of a study, and what they amount to.
@@ -43,6 +110,8 @@ class Comparison:
     ``recommendation`` answers the question in words.  ``method`` says how the intervals were
     made (design, n, confidence, family), so that no number stands without its terms.
     ``resolvable`` maps a workload to the smallest relative difference the data could have told.
+    Of a study with several factors, ``interactions``, the ``simple`` effects beside them, and the
+    ``shares`` of the variation.
     """
 
     question: str
@@ -50,3 +119,6 @@ class Comparison:
     recommendation: str
     method: str
     resolvable: tuple[tuple[str, float], ...] = ()
+    interactions: tuple[Interaction, ...] = ()
+    simple: tuple[SimpleEffect, ...] = ()
+    shares: tuple[Share, ...] = ()

@@ -33,7 +33,8 @@ class Factor:
     ``workload`` limits an option factor to one workload (empty: all).  ``target`` says whose
     device a tunable factor means (empty: the target under test); ``on`` names the very thing it
     is set on (``eth0``), where that does not follow from a target.  ``baseline`` is a level's
-    label (empty: the level in force at the start, else the first)."""
+    label (empty: the level in force at the start, else the first).  ``hard``: costly to change,
+    hence changed least often."""
 
     name: str
     kind: FactorKind
@@ -44,6 +45,7 @@ class Factor:
     baseline: str = ""
     on: str = ""
     verify: tuple[str, ...] = ()
+    hard: bool = False
 
     def level(self, label: str) -> Level:
         return next(level for level in self.levels if level.label == label)

@@ -18,20 +18,24 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.measurement import metric as metric_named
 from iotrial.model.results import Results
+from iotrial.model.study import Study
 from iotrial.stats import contrasts as compared
-from iotrial.stats.blocks import Fit, Floats, fit, ratio
+from iotrial.stats.anova import shares
+from iotrial.stats.blocks import Fit, Floats, ratio
 from iotrial.stats.contrasts import Contrast
 from iotrial.stats.effects import comparisons
+from iotrial.stats.interactions import interactions
 from iotrial.stats.method import Terms, method
 from iotrial.stats.power import detectable
 from iotrial.stats.recommend import Case, recommend
 from iotrial.stats.responses import Counted, Responses, counted, in_order, responses
 from iotrial.stats.simultaneous import Critical, critical_value, single, workload_confidence
+from iotrial.stats.strata import Stratum, fit_in, stratum, whole_plots
 from iotrial.stats.summary import nothing_varied
 from iotrial.stats.verdict import guardrail, verdict
 
@@ -42,7 +46,7 @@ class Question:
 
     ``contrasts`` are those that have data; ``confidence`` is what their intervals must hold
     together (a guardrail's: each by itself).  ``tolerance`` is a guardrail's; None for a primary
-    metric.
+    metric.  All contrasts are of one ``stratum``; ``plots`` says which whole plot each cell is in.
     """
 
     workload: str
@@ -50,6 +54,8 @@ class Question:
     contrasts: tuple[Contrast, ...]
     confidence: float
     tolerance: float | None = None
+    stratum: Stratum = ""
+    plots: tuple[int, ...] = ()
 
     @property
     def primary(self) -> bool:
@@ -84,17 +90,46 @@ def judge(results: Results) -> Comparison:
         for question, answered_by in answered
         for finding in _findings(results, question, answered_by)
     )
+    findings = _in_order(study, findings)
     primary = [pair for pair in answered if pair[0].primary]
-    resolvable = tuple(
-        (question.workload, _resolvable(got)) for question, got in primary if got.critical
-    )
+    resolvable = _least_precise(primary)
     case = Case(
         study, compared.baselines(results), findings, dict(resolvable), _missing(results, findings)
     )
     words = recommend(case) if study.factors else nothing_varied(results)
     terms = tuple(_terms(question, got) for question, got in primary)
     how = method(results, terms, sum(map(len, planned(results).values())))
-    return Comparison(study.question, findings, words, how, resolvable)
+    crossed, simple = interactions(results)
+    return Comparison(
+        study.question, findings, words, how, resolvable, crossed, simple, shares(results)
+    )
+
+
+def _in_order(study: Study, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The study's order, which strata break up."""
+    if not any(factor.hard for factor in study.factors):
+        return findings
+    factors = [factor.name for factor in study.factors]
+    keys = list(dict.fromkeys((f.workload, f.metric, f.primary) for f in findings))
+    places = {key: place for place, key in enumerate(keys)}
+    return tuple(
+        sorted(
+            findings,
+            key=lambda f: (places[f.workload, f.metric, f.primary], factors.index(f.factor)),
+        )
+    )
+
+
+def _least_precise(
+    primary: Sequence[tuple[Question, Answer]],
+) -> tuple[tuple[str, float], ...]:
+    """By workload, the smallest difference that its least precise comparison could have told."""
+    told: dict[str, float] = {}
+    for question, got in primary:
+        if got.critical:
+            least = _resolvable(got)
+            told[question.workload] = max(least, told.get(question.workload, least))
+    return tuple(told.items())
 
 
 def planned(results: Results) -> dict[str, tuple[Contrast, ...]]:
@@ -115,24 +150,48 @@ def questions(results: Results) -> tuple[Question, ...]:
     study, by_workload = results.study, counted(results)
     primary, plan = dict(study.decide.primary), planned(results)
     family = sum(map(len, plan.values()))
-    asked: list[Question | None] = []
+    asked: list[Question] = []
     for workload in (w.name for w in study.workloads):
         if plan.get(workload):
             share = workload_confidence(study.decide.confidence, len(plan[workload]), family)
             data = _read(results, by_workload, workload, primary[workload])
-            asked.append(_question(results, workload, data, share))
+            asked += _parted(study, _question(results, workload, data, share))
         for name, tolerance in study.decide.guardrails:
             data = _read(results, by_workload, workload, name)
             own = study.decide.confidence
-            asked.append(_question(results, workload, data, own, tolerance=tolerance))
-    return tuple(question for question in asked if question)
+            given = _question(results, workload, data, own, tolerance=tolerance)
+            asked += _parted(study, given)
+    return tuple(asked)
+
+
+def _parted(study: Study, question: Question | None) -> list[Question]:
+    """One question for each stratum; those that need blocks by themselves, one each."""
+    if question is None:
+        return []
+    plots = whole_plots(study, question.responses.cells)
+    if not plots:
+        return [question]
+    rows = compared.weights(question.contrasts, len(question.responses.cells))
+    groups: dict[tuple[Stratum, int], list[Contrast]] = {}
+    for place, (contrast, row) in enumerate(zip(question.contrasts, rows, strict=True)):
+        where = stratum(row, plots)
+        groups.setdefault((where, place if where == "blocks" else 0), []).append(contrast)
+    parts: list[Question] = []
+    for (where, _), own in groups.items():
+        share = question.confidence
+        if question.primary:
+            share = workload_confidence(share, len(own), len(question.contrasts))
+        parts.append(
+            replace(question, contrasts=tuple(own), confidence=share, stratum=where, plots=plots)
+        )
+    return parts
 
 
 def answer(question: Question, logs: Floats) -> Answer:
     """``logs`` are the question's own, or simulated ones of shape (observations, studies)."""
     layout = question.responses.layout
     rows = compared.weights(question.contrasts, len(question.responses.cells))
-    fitted = fit(layout, logs, rows)
+    fitted = fit_in(question.stratum, layout, logs, rows, question.plots)
     middle = ratio(fitted.estimate)
     if fitted.df == 0:
         return Answer(fitted, middle)
@@ -231,7 +290,16 @@ def _resolvable(got: Answer) -> float:
 
 def _terms(question: Question, got: Answer) -> Terms:
     data = question.responses
-    return Terms(question.workload, data.layout, got.fit, got.critical, len(data.unusable))
+    name = f"{question.workload}{_STRATA[question.stratum]}"
+    return Terms(name, data.layout, got.fit, got.critical, len(data.unusable))
+
+
+_STRATA: dict[Stratum, str] = {
+    "": "",
+    "within": " (within whole plots)",
+    "whole": " (whole plots)",
+    "blocks": " (whole blocks)",
+}
 
 
 def _missing(results: Results, findings: Sequence[Finding]) -> tuple[tuple[str, str, str], ...]:

@@ -1,0 +1,213 @@
+"""Analysis of variance: how much of the variation each factor and interaction explains.
+
+On the log scale, log response = block + main effects + interactions of two + what is left of the
+treatments (``higher``) + residual.  Blocks come first: they are taken out of everything else.
+Sums of squares of type II: of each effect after all others that do not contain it; of type III:
+after all others, with codes that sum to 0.  They agree where every treatment was measured equally
+often.
+
+A share of the total (eta²) grows with noise alone, so the share corrected for it is given beside:
+omega² = (SS - df·MSE) / (SS_total + MSE), at least 0.  Its interval inverts the noncentral F
+distribution for the effect's own noncentrality and takes the other sums of squares as they are;
+it is therefore approximate.  MSE is the residual mean square; for effects of hard factors alone
+it is that between whole plots (:mod:`iotrial.stats.strata`).
+
+References:
+    F. Yates (1934), The analysis of multiple classifications with unequal numbers in the
+    different classes, JASA 29, 51-66 (types II and III before they were called so).
+    Ø. Langsrud (2003), ANOVA for unbalanced data: use Type II instead of Type III sums of squares,
+    Statistics and Computing 13, 163-167.
+    W. L. Hays (1963), *Statistics for Psychologists* (omega²); S. Olejnik and J. Algina (2003),
+    Generalized eta and omega squared statistics, Psychological Methods 8, 434-447.
+    J. H. Steiger (2004), Beyond the F test, Psychological Methods 9, 164-182 (intervals).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ncfdtr
+
+from iotrial.model.finding import Share
+from iotrial.model.results import Results
+from iotrial.model.study import Study
+from iotrial.stats.alias import Model, Term, estimable
+from iotrial.stats.blocks import Floats, Indices, fit
+from iotrial.stats.effects import coordinates, varied
+from iotrial.stats.responses import Responses, counted, responses
+from iotrial.stats.strata import fit_in, whole_plots
+
+Type = Literal["II", "III"]
+MOST_PARAMETERS = 200
+"""Beyond this the table is longer than anybody reads, and slow to make."""
+MOST_CELLS = 2000
+FAR = 1e4
+"""Noncentrality beyond which the interval is as good as a point."""
+_NOTHING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class _Squares:
+    """A sum of squares and its degrees of freedom."""
+
+    value: float
+    df: int
+
+    @property
+    def mean(self) -> float:
+        return self.value / self.df if self.df else float("nan")
+
+
+def shares(results: Results) -> tuple[Share, ...]:
+    """What explains the variation of each workload's primary metric; nothing for a study of one
+    factor, or without residual degrees of freedom."""
+    by_workload, study = counted(results), results.study
+    found: list[Share] = []
+    for workload, metric in study.decide.primary:
+        data = responses(by_workload.get(workload, ()), metric, study)
+        found += anova(study, workload, data)
+    return tuple(found)
+
+
+def anova(study: Study, workload: str, data: Responses, kind: Type = "II") -> tuple[Share, ...]:
+    """The table of one workload: blocks, effects, higher, whole plots, residual."""
+    own = varied(data.cells, study.factors)
+    if len(own) < 2 or len(data.cells) > MOST_CELLS:  # noqa: PLR2004  one factor explains all
+        return ()
+    places, counts = coordinates(data.cells, own), [len(labels) for _, labels in own]
+    model = estimable(places, counts)
+    if model.matrix.shape[1] > MOST_PARAMETERS:
+        return ()
+    columns = within(model.matrix[data.layout.cell], data.layout.block)
+    logs = within(data.logs[:, None], data.layout.block)[:, 0]
+    fitted = fit(data.layout, data.logs, np.zeros((0, len(data.cells))))
+    if not fitted.df:
+        return ()
+    residual = _Squares(float(fitted.sd) ** 2 * fitted.df, fitted.df)
+    total = float(((data.logs - data.logs.mean()) ** 2).sum())
+    if total <= _NOTHING:
+        return ()
+    effects = {term: squares_of(term, model, columns, logs, kind) for term in model.terms}
+    rank = int(np.linalg.matrix_rank(columns))
+    treatments = _Squares(float((logs**2).sum()) - residual.value, _df_of_cells(data, residual))
+    explained = float((logs**2).sum()) - _left(columns, logs)
+    higher = _Squares(max(treatments.value - explained, 0.0), max(treatments.df - rank, 0))
+    whole = _between_plots(data, whole_plots(study, data.cells))
+    if whole:
+        residual = _Squares(residual.value - whole.value, residual.df - whole.df)
+    hard = {place for place, (factor, _) in enumerate(own) if factor.hard}
+    names = [factor.name for factor, _ in own]
+    blocks = _Squares(total - float((logs**2).sum()), int(data.layout.block.max()))
+    made = [_other(workload, "blocks", blocks, total)]
+    for term, squares in effects.items():
+        error = whole if whole and set(term) <= hard else residual
+        if squares.df and error.df:
+            source = tuple(names[place] for place in term)
+            made.append(_share(workload, source, squares, error, (total, study.decide.confidence)))
+    made += [_other(workload, "higher", higher, total)] if higher.df else []
+    made += [_other(workload, "whole plots", whole, total)] if whole else []
+    return (*made, _other(workload, "residual", residual, total))
+
+
+def within(columns: Floats, block: Indices) -> Floats:
+    """``columns`` (observations, k) less their means in each block."""
+    counts = np.bincount(block)
+    sums = np.zeros((len(counts), columns.shape[1]))
+    np.add.at(sums, block, columns)
+    return np.asarray(columns - (sums.T / counts).T[block])
+
+
+def squares_of(term: Term, model: Model, columns: Floats, logs: Floats, kind: Type) -> _Squares:
+    """What ``term`` explains after the other terms that count under ``kind``."""
+    others = [
+        other
+        for other in model.terms
+        if other != term and (kind == "III" or not set(term) < set(other))
+    ]
+    before = _chosen(model, columns, others)
+    after = np.hstack([before, columns[:, model.columns(term)]])
+    df = int(np.linalg.matrix_rank(after)) - _rank(before)
+    return _Squares(max(_left(before, logs) - _left(after, logs), 0.0), df)
+
+
+def _chosen(model: Model, columns: Floats, terms: Sequence[Term]) -> Floats:
+    parts = [columns[:, model.columns(term)] for term in terms]
+    return np.hstack(parts) if parts else np.zeros((len(columns), 0))
+
+
+def _rank(columns: Floats) -> int:
+    return int(np.linalg.matrix_rank(columns)) if columns.shape[1] else 0
+
+
+def _left(columns: Floats, logs: Floats) -> float:
+    """The sum of squares that ``columns`` leave unexplained."""
+    if not columns.shape[1]:
+        return float(logs @ logs)
+    solution = np.linalg.lstsq(columns, logs, rcond=None)[0]
+    rest = logs - columns @ solution
+    return float(rest @ rest)
+
+
+def _df_of_cells(data: Responses, residual: _Squares) -> int:
+    return len(data.logs) - (int(data.layout.block.max()) + 1) - residual.df
+
+
+def _between_plots(data: Responses, plots: Sequence[int]) -> _Squares | None:
+    """Block × whole plot: the error between whole plots, as a part of the residual."""
+    if not plots:
+        return None
+    nothing = np.zeros((0, len(data.cells)))
+    inner = fit_in("within", data.layout, data.logs, nothing, plots)
+    both = fit(data.layout, data.logs, nothing)
+    if not inner.df or both.df <= inner.df:
+        return None
+    value = float(both.sd) ** 2 * both.df - float(inner.sd) ** 2 * inner.df
+    return _Squares(max(value, 0.0), both.df - inner.df)
+
+
+def _other(workload: str, name: str, squares: _Squares, total: float) -> Share:
+    part = squares.value / total
+    return Share(workload, (name,), squares.df, squares.value, part, part)
+
+
+def _share(
+    workload: str,
+    source: tuple[str, ...],
+    squares: _Squares,
+    error: _Squares,
+    terms: tuple[float, float],
+) -> Share:
+    total, confidence = terms
+    corrected = max(squares.value - squares.df * error.mean, 0.0) / (total + error.mean)
+    low, high = (
+        _portion(strength * error.mean, total - squares.value)
+        for strength in noncentrality(squares.mean / max(error.mean, _NOTHING), squares.df,
+                                      error.df, confidence)
+    )  # fmt: skip
+    return Share(
+        workload, source, squares.df, squares.value, squares.value / total, corrected,
+        min(low, corrected), max(high, corrected),
+    )  # fmt: skip
+
+
+def _portion(own: float, others: float) -> float:
+    return own / (own + others) if own else 0.0
+
+
+def noncentrality(f: float, df: int, error_df: int, confidence: float) -> tuple[float, float]:
+    """The interval of the noncentrality that an F value of ``f`` allows (Steiger 2004)."""
+    if f * df > FAR:
+        return f * df, f * df
+    alpha = 1 - confidence
+
+    def end(level: float) -> float:
+        if ncfdtr(df, error_df, 0.0, f) <= level:
+            return 0.0
+        most = 4 * f * df + 100.0
+        return float(brentq(lambda nc: float(ncfdtr(df, error_df, nc, f)) - level, 0.0, most))
+
+    return end(1 - alpha / 2), end(alpha / 2)
