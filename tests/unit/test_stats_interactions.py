@@ -17,7 +17,7 @@ from iotrial.cli.verdicts import judged
 from iotrial.model.finding import Comparison, Share
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
-from iotrial.stats.anova import anova, noncentrality
+from iotrial.stats.anova import anova, reach
 from iotrial.stats.fractions import columns, rows
 from iotrial.stats.interactions import interactions
 from iotrial.stats.judge import judge
@@ -238,11 +238,29 @@ def test_without_some_cells_type_two_is_the_difference_of_two_fits() -> None:
     assert table(part, "III")[("scheduler",)].squares == pytest.approx(third)
 
 
-def test_the_noncentrality_is_that_which_makes_the_value_unlikely() -> None:
-    low, high = noncentrality(6.0, 2, 20, 0.95)
-    assert stats.ncf.cdf(6.0, 2, 20, low) == pytest.approx(0.975)
-    assert stats.ncf.cdf(6.0, 2, 20, high) == pytest.approx(0.025)
-    assert noncentrality(0.5, 2, 20, 0.95)[0] == 0
+def test_one_degree_of_freedom_has_students_interval() -> None:
+    # An estimate of 3 with standard error 0.5: t(10, 97.5 %) = 2.2281.
+    low, high = reach(9.0, 1, 0.25, 10, 0.95)
+    assert math.sqrt(low) == pytest.approx(3 - 2.2281 * 0.5, abs=1e-4)
+    assert math.sqrt(high) == pytest.approx(3 + 2.2281 * 0.5, abs=1e-4)
+
+
+def test_an_interval_begins_at_nothing_where_the_f_test_finds_nothing() -> None:
+    critical = stats.f.ppf(0.95, 3, 20)
+    assert reach(3 * critical * 0.99, 3, 1.0, 20, 0.95)[0] == 0
+    assert reach(3 * critical * 1.01, 3, 1.0, 20, 0.95)[0] > 0
+
+
+def test_intervals_of_the_effects_length_hold() -> None:
+    """2,000 effects of 3 degrees of freedom: at least 95 % (1,869 comes once in 10,000)."""
+    rng = np.random.default_rng(1)
+    truth = np.array([1.5, -0.5, 0.5])
+    held = 0
+    for _ in range(2000):
+        squares = float(((truth + rng.normal(size=3)) ** 2).sum())
+        low, high = reach(squares, 3, float(rng.chisquare(12)) / 12, 12, 0.95)
+        held += low <= float(truth @ truth) <= high
+    assert held >= 1869
 
 
 def test_noise_alone_explains_nothing_on_average() -> None:

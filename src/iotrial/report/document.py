@@ -9,6 +9,7 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
+from iotrial.report import effects
 from iotrial.report.view import VerdictRow, View
 from iotrial.stats.scaling import scaling
 
@@ -21,7 +22,8 @@ def document(view: View) -> dict[str, Any]:
     ``ratio``, ``low`` and ``high`` are level / baseline (``low`` and ``high`` null where one
     block allows no interval); ``resolvable`` maps a workload to a fraction; ``trials`` counts
     what became of them; a failed trial is a doubt with the check ``failed``.  ``value`` and
-    ``baseline_value`` are geometric means in ``unit``.
+    ``baseline_value`` are geometric means in ``unit``.  ``interactions`` are ratios of ratios,
+    ``shares`` fractions of the variation on the log scale.
     """
     counts = view.counts
     return {
@@ -39,6 +41,10 @@ def document(view: View) -> dict[str, Any]:
             for part in view.parts
             for row in (*part.findings, *part.guardrails, *part.others)
         ],
+        **{
+            name: [row for part in view.parts for row in effects.as_data(part)[name]]
+            for name in ("interactions", "shares", "tradeoffs")
+        },
         "doubts": [_doubt(doubt) for doubt in (*view.doubts, *view.failures)],
         "trials": {
             "planned": counts.planned,

@@ -18,7 +18,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import iotrial
-from iotrial.report import charts, palette, words
+from iotrial.report import charts, effects, palette, words
+from iotrial.report.effect_charts import effect_figures
 from iotrial.report.strip import Scale, scale
 from iotrial.report.view import Counts, Number, Part, TrialRow, VerdictRow, View
 from iotrial.units import format_change, format_seconds, format_value
@@ -43,7 +44,11 @@ def html(view: View, *, folder: str = "") -> str:
     environment.globals.update(_WORDS)
     when = None if view.started is None else datetime.fromtimestamp(view.started, UTC)
     figures = [
-        charts.figures(part, view.margin, f"c{place}") for place, part in enumerate(view.parts)
+        (
+            *charts.figures(part, view.margin, f"c{place}"),
+            *effect_figures(part, view.margin, f"e{place}"),
+        )
+        for place, part in enumerate(view.parts)
     ]
     return environment.get_template("report.html.j2").render(
         view=view,
@@ -130,6 +135,7 @@ _WORDS = {
     "change": words.change,
     "count": words.count,
     "direction": words.direction,
+    "effects": effects,
     "guard": words.guard,
     "interval": words.interval,
     "latency_heads": words.latency_heads,

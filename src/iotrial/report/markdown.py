@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from iotrial.report import words
+from iotrial.report import effects, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.strip import Scale, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
@@ -65,6 +65,27 @@ def _part(part: Part, view: View, on: Scale) -> Iterator[list[str]]:
     if part.guardrails:
         guards = ("guardrail", "level", "tolerated", "change (interval)")
         yield _table(guards, [_guardrail(row) for row in part.guardrails])
+    yield from _of_factors(part)
+
+
+def _of_factors(part: Part) -> Iterator[list[str]]:
+    if part.interactions:
+        yield [f"{escape(effects.counted(part))}."]
+        rows = [
+            (
+                escape(effects.name(each)),
+                effects.LIKENESS[each.verdict],
+                effects.change(each),
+                escape(effects.beside(each)) or "–",
+            )
+            for each in effects.listed(part)
+        ]
+        head = ("interaction", "verdict", "change of the effect (interval)", "cannot be told from")
+        yield _table(head, rows)
+    if part.shares:
+        yield [f"Variation explained: {escape(effects.explained(part.shares))}."]
+    for line in effects.fronts(part):
+        yield [f"{escape(line[:1].upper() + line[1:])}."]
 
 
 def _latencies(view: View) -> Iterator[list[str]]:

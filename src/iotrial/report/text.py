@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iotrial.model.finding import Verdict
-from iotrial.report import words
+from iotrial.report import effects, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
@@ -50,6 +50,7 @@ def _lines(view: View, on: Scale) -> Iterator[RenderableType]:
             yield _table(part, view, on)
             yield from _scaling(part)
             yield from _guardrails(part)
+            yield from _of_factors(part)
             if part.others:
                 names = dict.fromkeys(row.finding.metric for row in part.others)
                 yield Text(f"beside it: {words.some(list(names), _NAMED)}", style="dim")
@@ -88,6 +89,27 @@ def _table(part: Part, view: View, on: Scale) -> Table:
             Text(strip(finding, on), style=style.removeprefix("bold ")),
         )
     return table
+
+
+def _of_factors(part: Part) -> Iterator[RenderableType]:
+    """Interactions, what explains the variation, and what is best in two things at once."""
+    if part.interactions:
+        yield Text(effects.counted(part))
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+        table.add_column("interaction", overflow="fold")
+        table.add_column("% (interval)", no_wrap=True)
+        table.add_column("verdict", no_wrap=True)
+        for each in effects.listed(part):
+            if each.verdict == "differs":
+                named = effects.name(each)
+                named += f" (or {effects.beside(each)})" if each.beside else ""
+                numbers = f"{words.bare(each.ratio)} ({effects.interval(each)})"
+                table.add_row(Text(named), Text(numbers), effects.LIKENESS[each.verdict])
+        if table.row_count:
+            yield table
+    if part.shares:
+        yield Text(f"variation explained: {effects.explained(part.shares)}")
+    yield from map(Text, effects.fronts(part))
 
 
 def _name(row: VerdictRow, view: View) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from iotrial.model.doubt import Doubt
-from iotrial.model.finding import Comparison, Finding
+from iotrial.model.finding import Comparison, Finding, Interaction, Share, SimpleEffect
 from iotrial.model.latency import Latency
 from iotrial.model.measurement import Metric, metric
 from iotrial.model.results import ORIGINALS, Results
@@ -22,6 +22,7 @@ from iotrial.model.workload import Workload
 from iotrial.report import evidence, words
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
+from iotrial.stats.tradeoffs import Tradeoff, tradeoffs
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,9 @@ class Counts:
 @dataclass(frozen=True, slots=True)
 class Part:
     """One workload: its primary findings and guardrails, and the numbers of its charts.
-    ``others`` are findings on metrics that nobody asked about: imported results have many."""
+    ``others`` are findings on metrics that nobody asked about: imported results have many.
+    ``interactions``, ``simple`` effects and ``shares`` are of the primary metric, where several
+    factors are varied; ``tradeoffs`` what it costs in latency and CPU."""
 
     workload: str
     metric: Metric
@@ -99,6 +102,10 @@ class Part:
     resolvable: float | None
     series: Series
     others: tuple[VerdictRow, ...] = ()
+    interactions: tuple[Interaction, ...] = ()
+    simple: tuple[SimpleEffect, ...] = ()
+    shares: tuple[Share, ...] = ()
+    tradeoffs: tuple[Tradeoff, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +210,8 @@ def _counts(results: Results) -> Counts:
 def _parts(results: Results, comparison: Comparison) -> tuple[Part, ...]:
     """One part a workload; or, where several metrics answer for it, one for each of them."""
     responses = _responses(results, comparison)
+    recorded = results.study.design.kind == "recorded"
+    costs = () if recorded or not comparison.findings else tradeoffs(results)
     parts: list[Part] = []
     for workload in _workloads(results, comparison):
         of_this = [f for f in comparison.findings if f.workload == workload.name]
@@ -211,8 +220,22 @@ def _parts(results: Results, comparison: Comparison) -> tuple[Part, ...]:
         for name in shown:
             own = [f for f in of_this if f.primary and (f.metric == name or len(shown) == 1)]
             beside = [f for f in of_this if not f.primary] if name == shown[-1] else []
-            parts.append(_part(results, workload, name, (own, beside), comparison))
+            part = _part(results, workload, name, (own, beside), comparison)
+            parts.append(_of_factors(part, workload.name, comparison, costs))
     return tuple(parts)
+
+
+def _of_factors(
+    part: Part, workload: str, comparison: Comparison, costs: tuple[Tradeoff, ...]
+) -> Part:
+    """The same with what concerns several factors, or several metrics."""
+    return replace(
+        part,
+        interactions=tuple(each for each in comparison.interactions if each.workload == workload),
+        simple=tuple(each for each in comparison.simple if each.workload == workload),
+        shares=tuple(each for each in comparison.shares if each.workload == workload),
+        tradeoffs=tuple(each for each in costs if each.workload == workload),
+    )
 
 
 def _workloads(results: Results, comparison: Comparison) -> tuple[Workload, ...]:

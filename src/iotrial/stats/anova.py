@@ -7,9 +7,9 @@ after all others, with codes that sum to 0.  They agree where every treatment wa
 often.
 
 A share of the total (eta²) grows with noise alone, so the share corrected for it is given beside:
-omega² = (SS - df·MSE) / (SS_total + MSE), at least 0.  Its interval inverts the noncentral F
-distribution for the effect's own noncentrality and takes the other sums of squares as they are;
-it is therefore approximate.  MSE is the residual mean square; for effects of hard factors alone
+omega² = (SS - df·MSE) / (SS_total + MSE), at least 0.  Its interval is Scheffé's for the length of
+the effects, which holds with at least the confidence; the other sums of squares are taken as they
+are.  MSE is the residual mean square; for effects of hard factors alone
 it is that between whole plots (:mod:`iotrial.stats.strata`).
 
 References:
@@ -19,18 +19,19 @@ References:
     Statistics and Computing 13, 163-167.
     W. L. Hays (1963), *Statistics for Psychologists* (omega²); S. Olejnik and J. Algina (2003),
     Generalized eta and omega squared statistics, Psychological Methods 8, 434-447.
-    J. H. Steiger (2004), Beyond the F test, Psychological Methods 9, 164-182 (intervals).
+    H. Scheffé (1953), A method for judging all contrasts in the analysis of variance, Biometrika
+    40, 87-104 (all contrasts of an effect lie within the noise's length of the estimates).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ncfdtr
+from scipy.special import fdtri
 
 from iotrial.model.finding import Share
 from iotrial.model.results import Results
@@ -45,8 +46,6 @@ Type = Literal["II", "III"]
 MOST_PARAMETERS = 200
 """Beyond this the table is longer than anybody reads, and slow to make."""
 MOST_CELLS = 2000
-FAR = 1e4
-"""Noncentrality beyond which the interval is as good as a point."""
 _NOTHING = 1e-12
 
 
@@ -184,10 +183,9 @@ def _share(
     total, confidence = terms
     corrected = max(squares.value - squares.df * error.mean, 0.0) / (total + error.mean)
     low, high = (
-        _portion(strength * error.mean, total - squares.value)
-        for strength in noncentrality(squares.mean / max(error.mean, _NOTHING), squares.df,
-                                      error.df, confidence)
-    )  # fmt: skip
+        _portion(end, total - squares.value)
+        for end in reach(squares.value, squares.df, error.mean, error.df, confidence)
+    )
     return Share(
         workload, source, squares.df, squares.value, squares.value / total, corrected,
         min(low, corrected), max(high, corrected),
@@ -198,16 +196,16 @@ def _portion(own: float, others: float) -> float:
     return own / (own + others) if own else 0.0
 
 
-def noncentrality(f: float, df: int, error_df: int, confidence: float) -> tuple[float, float]:
-    """The interval of the noncentrality that an F value of ``f`` allows (Steiger 2004)."""
-    if f * df > FAR:
-        return f * df, f * df
-    alpha = 1 - confidence
+def reach(squares: float, df: int, error: float, error_df: int, confidence: float) -> tuple[
+    float, float
+]:  # fmt: skip
+    """The interval of the sum of squares that the effects themselves have, without noise.
 
-    def end(level: float) -> float:
-        if ncfdtr(df, error_df, 0.0, f) <= level:
-            return 0.0
-        most = 4 * f * df + 100.0
-        return float(brentq(lambda nc: float(ncfdtr(df, error_df, nc, f)) - level, 0.0, most))
-
-    return end(1 - alpha / 2), end(alpha / 2)
+    ``squares`` is the squared length of the true effects plus noise; the noise is no longer than
+    s·sqrt(df·F) with the stated confidence, and a sum no longer or shorter than its parts allow.
+    With one degree of freedom it is Student's interval of the effect's size.  It begins at 0 where
+    the F test finds nothing.
+    """
+    noise = math.sqrt(df * error * float(fdtri(df, error_df, confidence)))
+    length = math.sqrt(squares)
+    return max(length - noise, 0.0) ** 2, (length + noise) ** 2
