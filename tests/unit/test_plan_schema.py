@@ -49,7 +49,7 @@ def test_what_this_version_does_not_execute_is_refused_and_nothing_is_ignored() 
     refused = set(re.findall(r"(\S+): \w+ is not executed by this version", str(caught.value)))
     assert refused == {
         "targets.disks.devices", "targets.disks.hosts",
-        "factors.storage.hard", "factors.scale.count", "exclude[0].factor", "stage",
+        "factors.scale.count", "exclude[0].factor", "stage",
     }  # fmt: skip
 
 

@@ -140,6 +140,7 @@ def factor(name: str, table: FactorTable) -> Factor:
         baseline=label(table.baseline),
         on=table.on,
         verify=tuple(table.verify),
+        hard=table.hard,
     )
 
 

@@ -6,6 +6,11 @@ for Experimenters*, 2nd ed., ch. 4).  Within a block the workloads come in rando
 treatments of one workload follow one another, in random order too: what is compared is measured
 close together in time, where the machine has drifted least.
 
+A factor that is ``hard`` to change splits each block into whole plots: all trials at one of its
+levels follow one another, the levels in random order, and only within them the order is as above
+(B. Jones and C. J. Nachtsheim (2009), Split-plot designs: what, why, and how, Journal of Quality
+Technology 41, 340-361).  Of several hard factors the first in the file changes least often.
+
 The order of block *b* comes from ``random.Random(f"{study.digest}:{study.design.seed}:{b}")``,
 which shuffles the workloads, then each one's cells: the same study gives the same plan on every
 machine.
@@ -93,12 +98,33 @@ def next_trials(
 
 def _schedule(study: Study) -> Iterator[_Slot]:
     everything = [(workload.name, cells(study, workload.name)) for workload in study.workloads]
+    hard = [factor.name for factor in study.factors if factor.hard]
     for block in range(1, study.design.blocks + 1):
         # Seeded on purpose: an order that can be had again, not a secret.
         chance = random.Random(f"{study.digest}:{study.design.seed}:{block}")
+        for workload, cell in _shuffled(everything, hard, chance):
+            yield block, workload, cell
+
+
+def _shuffled(
+    everything: Sequence[tuple[str, tuple[Treatment, ...]]],
+    hard: Sequence[str],
+    chance: random.Random,
+) -> Iterator[tuple[str, Treatment]]:
+    """One block: by the levels of the hard factors, then by workload, each in random order."""
+    if not hard:
         for workload, treatments in chance.sample(everything, k=len(everything)):
             for cell in chance.sample(treatments, k=len(treatments)):
-                yield block, workload, cell
+                yield workload, cell
+        return
+    known = (dict(cell).get(hard[0], "") for _, treatments in everything for cell in treatments)
+    labels = list(dict.fromkeys(known))
+    for label in chance.sample(labels, k=len(labels)):
+        own = [
+            (workload, tuple(cell for cell in treatments if dict(cell).get(hard[0], "") == label))
+            for workload, treatments in everything
+        ]
+        yield from _shuffled([each for each in own if each[1]], hard[1:], chance)
 
 
 def _again(planned: Sequence[Trial], done: Sequence[TrialRecord]) -> list[tuple[_Slot, int]]:

@@ -152,6 +152,13 @@ def _design_notes(study: Study, seconds: float) -> Iterator[str]:
         yield "1 block: no verdict is possible, for nothing tells noise from effect; use 2 or more."
     if not comparisons(study):
         yield "Nothing is compared: the study measures the noise."
+    for factor in study.factors:
+        if factor.hard and len(factor.levels) > 1:
+            yield (
+                f"{factor.name} is hard to change: each of its {len(factor.levels)} levels is set "
+                f"up once a block, or {blocks} times. Its effect is judged against the spread "
+                "between set-ups, and only larger differences than said are seen in it."
+            )
     if budget and seconds > budget:
         whole = int(budget / seconds * blocks)
         yield (

@@ -242,7 +242,10 @@ class FactorTable(_Table):
         examples=["none"],
     )
     hard: bool = Field(
-        default=False, description="Costly to change: changed least often.", examples=[True]
+        default=False,
+        description="Costly to change: changed least often, each level once a block, and judged "
+        "against the spread between these changes.",
+        examples=[True],
     )
 
 

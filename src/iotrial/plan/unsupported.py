@@ -14,7 +14,6 @@ _TARGET = {
 }
 _FACTOR = {
     "count": "Make one study for each number",
-    "hard": "Leave `hard` out: every level is then changed in random order",
 }
 
 

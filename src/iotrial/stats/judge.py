@@ -240,7 +240,8 @@ def _question(
 def _findings(results: Results, question: Question, got: Answer) -> list[Finding]:
     incidence = question.responses.layout.incidence
     folders = _folders(question.responses)
-    noise = float(got.fit.sd) if got.critical else None
+    of_trials = question.stratum not in _VARIES
+    noise = float(got.fit.sd) if got.critical and of_trials else None
     found: list[Finding] = []
     for number, contrast in enumerate(question.contrasts):
         low = None if got.low is None else float(got.low[number])
@@ -291,9 +292,11 @@ def _resolvable(got: Answer) -> float:
 def _terms(question: Question, got: Answer) -> Terms:
     data = question.responses
     name = f"{question.workload}{_STRATA[question.stratum]}"
-    return Terms(name, data.layout, got.fit, got.critical, len(data.unusable))
+    of = _VARIES.get(question.stratum, "one trial")
+    return Terms(name, data.layout, got.fit, got.critical, len(data.unusable), of)
 
 
+_VARIES: dict[Stratum, str] = {"whole": "one whole plot", "blocks": "one block"}
 _STRATA: dict[Stratum, str] = {
     "": "",
     "within": " (within whole plots)",

@@ -18,13 +18,15 @@ HOW = {
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the intervals of one workload's primary metric rest on."""
+    """What the intervals of one workload's primary metric rest on; ``of`` is what varies by the
+    fit's sd."""
 
     workload: str
     layout: Layout
     fit: Fit
     critical: Critical | None
     unusable: int
+    of: str = "one trial"
 
 
 def method(results: Results, terms: Sequence[Terms], family: int) -> str:
@@ -74,6 +76,12 @@ def _design(results: Results) -> str:
     )
     if len(results.study.factors) > 1:
         text += _AVERAGED.get(results.study.design.kind, "")
+    hard = [factor.name for factor in results.study.factors if factor.hard]
+    if hard:
+        text += (
+            f" {', '.join(hard)} changes least often: whole plots, judged against the spread "
+            "between whole plots of a block."
+        )
     return text
 
 
@@ -86,7 +94,7 @@ def _workload(terms: Terms) -> str:
         return f"{text}, 0 residual df, so no interval."
     noise = noise_text(float(terms.fit.sd))
     return (
-        f"{text}, {terms.fit.df} residual df, noise of one trial {noise}, "
+        f"{text}, {terms.fit.df} residual df, noise of {terms.of} {noise}, "
         f"critical value {terms.critical.value:.3f} ({HOW[terms.critical.method]})."
     )
 
