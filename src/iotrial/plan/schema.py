@@ -243,8 +243,7 @@ class FactorTable(_Table):
     )
     hard: bool = Field(
         default=False,
-        description="Costly to change: changed least often, each level once a block, and judged "
-        "against the spread between these changes.",
+        description="Costly to change: set up once a level and block.",
         examples=[True],
     )
 

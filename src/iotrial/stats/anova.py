@@ -47,6 +47,8 @@ MOST_PARAMETERS = 200
 """Beyond this the table is longer than anybody reads, and slow to make."""
 MOST_CELLS = 2000
 _NOTHING = 1e-12
+_RANK = 1e-9
+"""Of the largest eigenvalue: below it a direction is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +92,11 @@ def anova(study: Study, workload: str, data: Responses, kind: Type = "II") -> tu
     total = float(((data.logs - data.logs.mean()) ** 2).sum())
     if total <= _NOTHING:
         return ()
-    effects = {term: squares_of(term, model, columns, logs, kind) for term in model.terms}
-    rank = int(np.linalg.matrix_rank(columns))
+    normal = _normal(columns, logs)
+    effects = {term: squares_of(term, model, normal, kind) for term in model.terms}
+    left, rank = normal.left(range(columns.shape[1]))
     treatments = _Squares(float((logs**2).sum()) - residual.value, _df_of_cells(data, residual))
-    explained = float((logs**2).sum()) - _left(columns, logs)
+    explained = normal.total - left
     higher = _Squares(max(treatments.value - explained, 0.0), max(treatments.df - rank, 0))
     whole = _between_plots(data, whole_plots(study, data.cells))
     if whole:
@@ -120,35 +123,44 @@ def within(columns: Floats, block: Indices) -> Floats:
     return np.asarray(columns - (sums.T / counts).T[block])
 
 
-def squares_of(term: Term, model: Model, columns: Floats, logs: Floats, kind: Type) -> _Squares:
+@dataclass(frozen=True, slots=True)
+class _Normal:
+    """The normal equations of the whole model: far smaller than its columns."""
+
+    products: Floats
+    moments: Floats
+    total: float
+
+    def left(self, chosen: Sequence[int]) -> tuple[float, int]:
+        """What the ``chosen`` columns leave unexplained, and their rank."""
+        if not chosen:
+            return self.total, 0
+        values, vectors = np.linalg.eigh(self.products[np.ix_(chosen, chosen)])
+        real = values > _RANK * values[-1]
+        parts = vectors[:, real].T @ self.moments[list(chosen)]
+        return self.total - float((parts**2 / values[real]).sum()), int(real.sum())
+
+
+def _normal(columns: Floats, logs: Floats) -> _Normal:
+    return _Normal(columns.T @ columns, columns.T @ logs, float(logs @ logs))
+
+
+def squares_of(term: Term, model: Model, normal: _Normal, kind: Type) -> _Squares:
     """What ``term`` explains after the other terms that count under ``kind``."""
     others = [
         other
         for other in model.terms
         if other != term and (kind == "III" or not set(term) < set(other))
     ]
-    before = _chosen(model, columns, others)
-    after = np.hstack([before, columns[:, model.columns(term)]])
-    df = int(np.linalg.matrix_rank(after)) - _rank(before)
-    return _Squares(max(_left(before, logs) - _left(after, logs), 0.0), df)
+    before = [at for other in others for at in _places(model, other)]
+    less, rank = normal.left(before)
+    more, whole = normal.left([*before, *_places(model, term)])
+    return _Squares(max(less - more, 0.0), whole - rank)
 
 
-def _chosen(model: Model, columns: Floats, terms: Sequence[Term]) -> Floats:
-    parts = [columns[:, model.columns(term)] for term in terms]
-    return np.hstack(parts) if parts else np.zeros((len(columns), 0))
-
-
-def _rank(columns: Floats) -> int:
-    return int(np.linalg.matrix_rank(columns)) if columns.shape[1] else 0
-
-
-def _left(columns: Floats, logs: Floats) -> float:
-    """The sum of squares that ``columns`` leave unexplained."""
-    if not columns.shape[1]:
-        return float(logs @ logs)
-    solution = np.linalg.lstsq(columns, logs, rcond=None)[0]
-    rest = logs - columns @ solution
-    return float(rest @ rest)
+def _places(model: Model, term: Term) -> range:
+    own = model.columns(term)
+    return range(own.start, own.stop)
 
 
 def _df_of_cells(data: Responses, residual: _Squares) -> int:

@@ -217,7 +217,9 @@ def _contrast(each: Crossed, weighted: Weighted) -> Contrast:
 
 def _measured(found: Sequence[Crossed], layout: Layout) -> list[Crossed]:
     """Those whose cells blocks connect."""
-    return [each for each in found if measured([_contrast(each, each.weighted)], layout)]
+    kept = measured([_contrast(each, each.weighted) for each in found], layout)
+    named = {(contrast.factor, contrast.level) for contrast in kept}
+    return [each for each in found if ("×".join(each.factors), "×".join(each.levels)) in named]
 
 
 def _judged(
