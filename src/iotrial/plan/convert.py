@@ -9,12 +9,12 @@ from iotrial.model.study import Design, Factor, FactorKind, Level, Place
 from iotrial.model.target import Mounting, Target, TargetKind
 from iotrial.model.tunable import Tunable
 from iotrial.model.workload import OptionValue, Wanted, Workload
+from iotrial.plan.knob_table import KnobTable
 from iotrial.plan.metric_table import MetricTable
 from iotrial.plan.schema import (
     DesignTable,
     FactorTable,
     HostTable,
-    KnobTable,
     RangeTable,
     StudyFile,
     TargetTable,

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from iotrial.model.chore import Cache
+from iotrial.plan.knob_table import KnobTable
 from iotrial.plan.metric_table import MetricTable
 from iotrial.plan.values import (
     Argv,
@@ -245,33 +246,6 @@ class FactorTable(_Table):
         default=False,
         description="Costly to change: set up once a level and block.",
         examples=[True],
-    )
-
-
-class KnobTable(_Table):
-    """A setting that lives in a configuration file; used as tunable `file.NAME`."""
-
-    file: str = Field(
-        description="The file, given back byte for byte at the end.", examples=["/etc/client.conf"]
-    )
-    content: str = Field(
-        description="What it holds; `{value}` stands for the level.", examples=["rsize {value}\n"]
-    )
-    reload: Argv = Field(
-        default_factory=list,
-        description="Command that makes it count.",
-        examples=[["systemctl", "reload", "client"]],
-    )
-    read: Argv = Field(
-        min_length=1,
-        description="Command that prints the value in force.",
-        examples=[["client", "show", "rsize"]],
-    )
-    field: str = Field(
-        "",
-        description="Of what it prints, the first word behind this at the beginning of a line; "
-        "left out: all of it.",
-        examples=["rsize:"],
     )
 
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from iotrial.plan import schema
+from iotrial.plan.knob_table import KnobTable
 from iotrial.plan.locate import KeyPath, inline
 from iotrial.plan.metric_table import MetricTable
 from iotrial.plan.problem import Problem, choices, key_text, nearest
@@ -27,7 +28,7 @@ TABLES: dict[tuple[str, ...], type[BaseModel]] = {
     ("workloads", "*", "metrics", "*"): MetricTable,
     ("factors", "*"): schema.FactorTable,
     ("factors", "*", "range"): schema.RangeTable,
-    ("knobs", "*"): schema.KnobTable,
+    ("knobs", "*"): KnobTable,
     ("design",): schema.DesignTable,
     ("stage", "*"): schema.StageTable,
     ("decide",): schema.DecideTable,
