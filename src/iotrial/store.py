@@ -34,7 +34,8 @@ from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan import recorded
-from iotrial.plan.available import Offer, with_available
+from iotrial.plan.aa import noted, restored
+from iotrial.plan.available import Offer
 from iotrial.plan.design import next_trials
 from iotrial.plan.load import parse_study
 from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
@@ -156,11 +157,14 @@ def is_finished(folder: Path) -> bool:
     return not next_trials(results.study, results.planned, results.records)
 
 
-def create(folder: Path, study: Study, offer: Offer) -> Store:
+def create(
+    folder: Path, study: Study, offer: Offer, baselines: Mapping[str, str] | None = None
+) -> Store:
     """A new results folder, or the same study's folder opened again to be resumed.
 
     ``offer`` is what the levels come to on this host; it counts for a new folder only, a resumed
-    one keeps its own.  Raises as :func:`check` does.
+    one keeps its own.  ``baselines`` are the labels of an A/A study's levels.  Raises as
+    :func:`check` does.
     """
     check(folder, study)
     if (folder / "plan.jsonl").exists():
@@ -172,14 +176,15 @@ def create(folder: Path, study: Study, offer: Offer) -> Store:
             path = _jobfile(folder, workload.name)
             path.parent.mkdir(exist_ok=True)
             path.write_text(workload.jobfile, encoding="utf-8")
-    head = {
+    head: dict[str, Any] = {
         "format": FORMAT,
         "study": study.name,
         "digest": study.digest,
         **offer.as_dict(),
     }
+    head |= noted(study, baselines or {})
     _append(folder / "plan.jsonl", _dump(head))
-    return Store(folder, with_available(study, offer))
+    return Store(folder, restored(study, offer, head.get("aa")))
 
 
 def _reopen(folder: Path) -> Store:
@@ -200,7 +205,7 @@ def open_results(folder: Path) -> Results:
     head, trials = _plan(folder)
     if head.get("recorded"):
         return _recorded(folder, head, trials)
-    study = with_available(_study(folder), Offer.from_dict(head))
+    study = restored(_study(folder), Offer.from_dict(head), head.get("aa"))
     study = replace(study, name=str(head.get("study", study.name)))
     return load(folder, study, trials, list(_records(folder)))
 

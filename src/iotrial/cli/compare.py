@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iotrial.cli.output import Output, common
-from iotrial.cli.verdicts import judged
+from iotrial.cli.verdicts import judged, say_noise
 from iotrial.cli.writing import writing
 from iotrial.errors import UsageError
 from iotrial.model.finding import Comparison
@@ -80,7 +80,8 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         results = _both(results, latest)
     comparison = _only(comparison, factor, results)
     seen = view(results, comparison)
-    output.document(document(seen))
+    floor = say_noise(output, results) if other is None else {}
+    output.document({**document(seen), **floor})
     output.answer(verdict_table(seen))
     if junit:
         _file(junit, seen, latest, regressions=other is not None)

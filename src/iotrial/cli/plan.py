@@ -8,8 +8,10 @@ from pathlib import Path
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from iotrial.cli.machine import machine
+from iotrial.cli.noise import Below, Noise, chosen
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import StudyError
 from iotrial.execute.outline import Outline, outline
@@ -20,12 +22,9 @@ from iotrial.plan.design import levels_of
 from iotrial.plan.estimate import Estimate, estimate
 from iotrial.plan.given_up import GivenUp, given_up
 from iotrial.plan.load import load_study
-from iotrial.store import open_results
-from iotrial.units import format_bytes, format_wait, parse_fraction
+from iotrial.units import format_bytes, format_wait
 
 SHOWN = 12
-ASSUMED_NOISE = 0.05
-"""What one trial is taken to vary by when nobody says: seen for 2 s of 4 KiB random reads."""
 
 _CACHES = {
     "drop": "before each load: all caches are dropped, and the target looked for in them",
@@ -36,7 +35,12 @@ _CACHES = {
 
 @click.command()
 @click.argument("study", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--noise", help="Assume this spread of one trial, such as 5%.")
+@click.option(
+    "--noise",
+    metavar="SHARE|DIR",
+    help="Assume this spread of one trial, such as 5%, or what the A/A study in DIR measured."
+    "  [default: the newest A/A study of these targets and workloads below results/]",
+)
 @click.option(
     "--pilot",
     type=click.Path(path_type=Path, file_okay=False),
@@ -55,12 +59,13 @@ def command(
     Example:
       iotrial plan study.toml
       iotrial plan study.toml --noise 5%
+      iotrial plan study.toml --noise results/2026-11-20-scheduler-aa
     """
     loaded = load_study(study)
     with machine(pretend=pretend, place=loaded.place) as host:
-        seen = outline(host, loaded)
-    spread = _noise(noise, pilot)
-    costs = estimate(seen.study, aims=seen.aimed, noise=spread)
+        seen, name = outline(host, loaded), host.name
+    spread = chosen(loaded, noise, pilot, Below(Path("results"), name))
+    costs = estimate(seen.study, aims=seen.aimed, noise=spread.spreads)
     _document(output, seen, costs, spread)
     if not output.json:
         _tell(output, seen, costs, spread)
@@ -73,23 +78,7 @@ def command(
     return 0
 
 
-def _noise(noise: str | None, pilot: Path | None) -> float:
-    if noise is not None:
-        try:
-            return parse_fraction(noise)
-        except ValueError as error:
-            raise click.BadParameter(str(error), param_hint="--noise") from error
-    if pilot is None:
-        return ASSUMED_NOISE
-    from iotrial.stats.judge import judge
-
-    found = [f.noise for f in judge(open_results(pilot)).findings if f.noise is not None]
-    if not found:
-        raise click.BadParameter("has no repeated trials", param_hint="--pilot")
-    return max(found)
-
-
-def _document(output: Output, seen: Outline, costs: Estimate, noise: float) -> None:
+def _document(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
     output.document(
         {
             "question": seen.study.question,
@@ -114,7 +103,8 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: float) -> N
             "seconds": costs.seconds,
             "bytes_written": costs.bytes_written if math.isfinite(costs.bytes_written) else None,
             "resolvable": {k: v for k, v in costs.resolvable if math.isfinite(v)},
-            "noise": noise,
+            "noise": noise.largest,
+            "noise_from": noise.document(),
             "chores": [_chore(each) for each in costs.chores],
             "caches": {each.name: each.cache for each in seen.study.workloads},
             "evidence": {
@@ -126,7 +116,7 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: float) -> N
     )
 
 
-def _tell(output: Output, seen: Outline, costs: Estimate, noise: float) -> None:
+def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
     design = seen.study.design
     output.answer(f"[bold]{seen.study.question}[/]", "")
     output.answer(
@@ -134,7 +124,9 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: float) -> None:
         f" {format_wait(costs.seconds)}; {_written(costs)} written"
     )
     for name, difference in costs.resolvable:
-        output.answer(_resolution(name, difference, noise))
+        output.answer(_resolution(name, difference, noise.spreads[name]))
+    if costs.resolvable and noise.source:
+        output.answer(Text(f"noise: {noise.source}"))
     for each in given_up(seen.study):
         output.text(f"{each.workload}: {each.words[0]}")
         for line in each.words[1:]:

@@ -15,10 +15,12 @@ from iotrial.execute.interruption import Interruption
 from iotrial.execute.restore import Payment
 from iotrial.execute.runner import Outcome, count, execute_study
 from iotrial.model.study import Study
+from iotrial.plan.aa import as_aa
 from iotrial.plan.load import load_study
 from iotrial.store import check, is_finished, open_results, studies_in
 
 FAILED = 5
+ARMS = 2
 
 
 @click.command()
@@ -28,20 +30,47 @@ FAILED = 5
     type=click.Path(path_type=Path, file_okay=False),
     help="The results folder.  [default: results/DATE-STUDY; an unfinished one is resumed]",
 )
+@click.option(
+    "--aa",
+    "noise",
+    is_flag=True,
+    help="An A/A study instead: the baseline against itself, to measure the noise.",
+)
+@click.option(
+    "--arms", type=int, default=ARMS, show_default=True, help="Identical arms, with --aa."
+)
+@click.option("--blocks", type=int, help="Blocks, with --aa.  [default: the study's own]")
 @pretend
 @common
-def command(output: Output, study: Path, out: Path | None, *, pretend: bool) -> int:
+def command(  # noqa: PLR0913 (click hands over every option)
+    output: Output,
+    study: Path,
+    out: Path | None,
+    arms: int,
+    blocks: int | None,
+    *,
+    noise: bool,
+    pretend: bool,
+) -> int:
     """Execute STUDY: change settings, measure, put everything back, decide.
 
     Run it again to resume: committed trials are kept, and what is owed from a run that was killed
     is given back first.
 
+    With --aa it measures the noise floor: how much trials of one treatment vary within a block,
+    between blocks and over time, what can be told in how long, and how long a trial should be.
+
     \b
     Example:
       sudo iotrial run study.toml
+      sudo iotrial run study.toml --aa --blocks 10
       iotrial run study.toml --pretend
     """
     loaded = load_study(study)
+    if noise:
+        loaded = as_aa(loaded, arms, blocks or 0)
+    elif blocks is not None or arms != ARMS:
+        raise click.UsageError("--arms and --blocks are those of an A/A study: add --aa")
     folder = out or _folder(Path("results"), loaded)
     if (folder / "plan.jsonl").exists() and is_finished(folder):
         output.note(f"nothing is left to do in {folder}; for a new execution name another --out")

@@ -31,7 +31,27 @@ def judged(results: Results) -> tuple[Results, Comparison]:
         comparison.interactions, comparison.simple, results.study.decide.margin
     )
     doubts = (*results.doubts, *drift_doubts(results), *hidden)
+    if results.study.aa:
+        from iotrial.report.noise import noise
+        from iotrial.report.noise_text import answer
+        from iotrial.stats.noise import arm_doubts
+
+        doubts += tuple(arm_doubts(comparison.findings, results.study.decide.confidence))
+        comparison = replace(comparison, recommendation=answer(noise(results)))
     return replace(results, doubts=doubts), comparison
+
+
+def say_noise(output: Output, results: Results) -> dict[str, Any]:
+    """Of an A/A study: say the noise floor, and give it back for the document;
+    nothing for any other study."""
+    from iotrial.report.noise import document, noise
+    from iotrial.report.noise_text import noise_text
+
+    if results.study.aa is None:
+        return {}
+    found = noise(results)
+    output.answer(noise_text(found))
+    return {"noise": document(found)}
 
 
 def publish(output: Output, results: Results, **more: Any) -> None:  # noqa: ANN401 (JSON values)
@@ -48,6 +68,11 @@ def publish(output: Output, results: Results, **more: Any) -> None:  # noqa: ANN
     )
     page = results.folder / "report.html"
     page.write_text(html(seen), encoding="utf-8")
-    output.document({**answer, "results": str(results.folder), "report": str(page), **more})
+    floor = say_noise(output, results)
+    if floor:
+        text = json.dumps(floor, ensure_ascii=False, indent=1) + "\n"
+        (results.folder / "noise.json").write_text(text, encoding="utf-8")
+    place = {"results": str(results.folder), "report": str(page)}
+    output.document({**answer, **floor, **place, **more})
     output.answer(verdict_table(seen))
     output.note(f"report: {page}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,9 @@ from iotrial.model.host import Host
 from iotrial.model.study import Study
 from iotrial.model.tool import Tool
 from iotrial.model.topology import Topology
-from iotrial.model.trial import treatment_text
+from iotrial.model.trial import Trial, treatment_text
+from iotrial.model.tunable import Setting
+from iotrial.plan.aa import detour
 from iotrial.plan.design import next_trials
 from iotrial.plan.design import settings as settings_of
 from iotrial.tools import executed, tool
@@ -132,8 +136,11 @@ def rehearse(bench: Bench) -> None:
     study = bench.study
     problems = []
     tried = set()
-    for trial in next_trials(study, (), ()):
-        settings = settings_of(study, trial, bench.topologies)
+    trials = next_trials(study, (), ())
+    for trial, settings in chain(
+        ((trial, settings_of(study, trial, bench.topologies)) for trial in trials),
+        ((replace(trial, treatment=detour(study, trial)), aside(bench, trial)) for trial in trials),
+    ):
         if settings in tried:
             continue
         tried.add(settings)
@@ -146,6 +153,14 @@ def rehearse(bench: Bench) -> None:
     bench.release()
     if problems:
         raise _refused(problems)
+
+
+def aside(bench: Bench, trial: Trial) -> tuple[Setting, ...]:
+    """The settings that are held for a moment before a trial of an A/A study (:mod:`plan.aa`)."""
+    other, aa = detour(bench.study, trial), bench.study.aa
+    if not other or aa is None or aa.of is None:
+        return ()
+    return settings_of(aa.of, replace(trial, treatment=other), bench.topologies)
 
 
 def _refused(problems: list[str]) -> StudyError:

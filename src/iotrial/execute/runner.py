@@ -37,6 +37,7 @@ from iotrial.model.host import Host
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
+from iotrial.plan.aa import at_baseline
 from iotrial.plan.available import with_available
 from iotrial.plan.design import baselines, next_trials
 from iotrial.tools import executed
@@ -145,10 +146,14 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
     facts: dict[str, Any] = gather(bench.host, tuple(bench.aims.values()), programs)
     check_options(bench.study, numbers(facts))
     check_resume(folder, bench, facts)
+    standing = baselines(bench.study, bench.in_force(), bench.topologies)
+    bench.study = at_baseline(bench.study, standing)
     rehearse(bench)
-    store = stores.create(folder, written, offered)
+    store = stores.create(folder, written, offered, standing)
     bench.study = store.study
     facts["baselines"] = baselines(bench.study, bench.in_force(), bench.topologies)
+    if bench.study.aa:
+        facts["aa"] = {"arms": bench.study.aa.arms, "levels": dict(bench.study.aa.levels)}
     facts["doubts"] = [{"check": d.check, "what": d.what, "advice": d.advice} for d in bench.doubts]
     store.write_facts(bench.host.name, facts)
     store.begin_session(

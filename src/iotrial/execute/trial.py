@@ -18,6 +18,7 @@ from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.leaving import clear, lefts, own
 from iotrial.execute.load import Ended, Watch, execute_load, last_words
+from iotrial.execute.preflight import aside
 from iotrial.execute.rules import rules
 from iotrial.execute.sampler import Sampler
 from iotrial.execute.targets import same
@@ -25,7 +26,7 @@ from iotrial.execute.upkeep import Upkeep
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.target import Aim
-from iotrial.model.tool import Aimed, Load, Parsed, Tool
+from iotrial.model.tool import Aimed, Load, Parsed, Tool, Tracing
 from iotrial.model.trial import Trial, TrialRecord, TrialState
 from iotrial.model.tunable import Setting
 from iotrial.plan.design import settings as settings_of
@@ -78,6 +79,8 @@ def execute_trial(bench: Bench, store: Store, trial: Trial, limits: Limits) -> T
     partial = store.begin(trial)
     same(bench.host, bench.aims[trial.target])
     problem = limits.upkeep.begin(trial, partial)
+    if other := aside(bench, trial):
+        bench.hold(other)
     bench.hold(settings_of(bench.study, trial, bench.topologies))
     problem = problem or limits.upkeep.prepare(trial, partial)
     came = _Came(error=problem) if problem else _measured(bench, trial, partial, limits)
@@ -158,6 +161,8 @@ def _load(
     workload = workload_of(bench.study, trial)
     aimed = aimed_at(aim)
     load = driver.command(workload, aimed, limits.facts)
+    if bench.study.aa and isinstance(driver, Tracing):
+        load = driver.traced(load, workload)
     for name, content in load.files:
         (partial / name).write_bytes(content)
     (partial / "command").write_text(shlex.join(load.argv) + "\n", encoding="utf-8")

@@ -89,9 +89,21 @@ class Decide:
 
 
 @dataclass(frozen=True, slots=True)
+class AA:
+    """That a study is an A/A one: the baseline treatment against itself, in ``arms`` identical
+    copies.  ``levels`` are its (factor, label) pairs and ``of`` the study it was made from, with
+    all its levels; empty and None until the host was asked which levels are the baseline."""
+
+    arms: int
+    levels: tuple[tuple[str, str], ...] = ()
+    of: Study | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Study:
     """``text`` is the study file as it was, ``digest`` the first 12 hex digits of its SHA-256.
-    ``exclude`` holds cells that are not to be run: each a tuple of (factor, label) pairs."""
+    ``exclude`` holds cells that are not to be run: each a tuple of (factor, label) pairs.
+    ``aa``: it is an A/A study, made from what ``text`` says."""
 
     question: str
     name: str
@@ -104,6 +116,7 @@ class Study:
     text: str = ""
     digest: str = ""
     hosts: tuple[Place, ...] = ()
+    aa: AA | None = None
 
     @property
     def place(self) -> Place:

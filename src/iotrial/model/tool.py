@@ -124,6 +124,30 @@ class Caching(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Course:
+    """A rate over time within one trial: ``values`` in base units, one every ``step`` seconds.
+    ``what`` says in words whose rate it is."""
+
+    step: float
+    values: tuple[float, ...]
+    what: str = ""
+
+
+@runtime_checkable
+class Tracing(Protocol):
+    """A tool that can note its own rate over time while it measures."""
+
+    def traced(self, load: Load, workload: Workload) -> Load:
+        """The same load, told to do so: some hundred times, into files in the trial's folder."""
+        ...
+
+    def course(self, folder: Path, metric: str) -> Course | None:
+        """What it noted: the rate that ``metric`` is the mean of, or for a latency the rate of
+        the same operation; ramp time left out.  None where the folder holds nothing of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Pace:
     """What storage is taken to do: ``stream`` in bytes per second, ``rate`` in small I/Os per
     second."""

@@ -48,13 +48,17 @@ class _Cost:
 
 
 def estimate(
-    study: Study, *, aims: Mapping[str, Aimed] | None = None, noise: float | None = None
+    study: Study,
+    *,
+    aims: Mapping[str, Aimed] | None = None,
+    noise: float | Mapping[str, float] | None = None,
 ) -> Estimate:
     """Estimate a study whose levels are known.
 
     ``aims`` maps a target's name to what the load is aimed at, with its size (left out: as the
     study says).  ``noise`` is the standard deviation of one trial on the log scale (0.05: about
-    5 %), assumed or piloted; None: unknown.  Raises UsageError while levels are open.
+    5 %), assumed or piloted, or that of each workload; None: unknown.  Raises UsageError while
+    levels are open.
     """
     places = {target.name: assumed_aim(target) for target in study.targets} | dict(aims or {})
     trials = next_trials(study, (), ())
@@ -129,7 +133,9 @@ def _laid_out(study: Study) -> int:
     return sum(target.size for target in study.targets if target.kind in {"file", "loop"})
 
 
-def _resolvable(study: Study, noise: float | None) -> tuple[tuple[str, float], ...]:
+def _resolvable(
+    study: Study, noise: float | Mapping[str, float] | None
+) -> tuple[tuple[str, float], ...]:
     if noise is None:
         return ()
     from iotrial.stats.power import resolvable  # noqa: PLC0415  SciPy is slow to import
@@ -139,7 +145,11 @@ def _resolvable(study: Study, noise: float | None) -> tuple[tuple[str, float], .
         (
             workload.name,
             resolvable(
-                noise, blocks, len(cells(study, workload.name)), family, study.decide.confidence
+                noise if isinstance(noise, float | int) else noise[workload.name],
+                blocks,
+                len(cells(study, workload.name)),
+                family,
+                study.decide.confidence,
             ),
         )
         for workload in study.workloads

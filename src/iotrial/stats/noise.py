@@ -53,12 +53,13 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Change of the log response per hour with its 95 % interval; Spearman's ``rho`` with the
-    order of execution and its ``p``."""
+    """Change of the log response per hour with its 95 % interval, seen over ``hours``; Spearman's
+    ``rho`` with the order of execution and its ``p``."""
 
     hourly: float
     low: float
     high: float
+    hours: float
     rho: float
     p: float
 
@@ -183,13 +184,14 @@ def drift(started: Floats, logs: Floats) -> Drift:
     hours = (started - started.mean()) / _HOUR
     total = float(hours @ hours)
     rho, p = spearman(logs)
+    lasted = float(np.ptp(hours))
     if not total:
-        return Drift(0.0, -math.inf, math.inf, rho, p)
+        return Drift(0.0, -math.inf, math.inf, lasted, rho, p)
     slope = float(hours @ logs) / total
     rest = _level(started, logs)
     error = math.sqrt(float(rest @ rest) / (n - 2) / total)
     half = float(stdtrit(n - 2, (1 + CONFIDENCE) / 2)) * error
-    return Drift(slope, slope - half, slope + half, rho, p)
+    return Drift(slope, slope - half, slope + half, lasted, rho, p)
 
 
 def _level(started: Floats, logs: Floats) -> Floats:

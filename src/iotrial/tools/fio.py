@@ -28,8 +28,10 @@ from pathlib import Path
 
 from iotrial.errors import UsageError
 from iotrial.formats.fio import json_output as fio_json
+from iotrial.formats.fio.course import OPERATIONS
+from iotrial.formats.fio.course import course as fio_course
 from iotrial.formats.fio.jobfile import Section, escaped
-from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
+from iotrial.model.tool import Aimed, Course, Left, Load, Parsed, Reach, inside
 from iotrial.model.workload import Workload
 from iotrial.tools import fio_rules as rules
 from iotrial.tools.fio_check import jobfile, passed, problems, sections
@@ -43,6 +45,9 @@ _STARTUP = 0.35  # seconds; 0.3 measured for fio 3.33 (fork, shared memory, the 
 _OLDEST = (3, 0)
 # Only where a study gives no runtime: slow on purpose, since a time-out follows from it.
 _SLOW_STREAM, _SLOW_RANDOM = 20e6, 200.0  # bytes/s, I/Os per second
+_LOG, _KINDS = "rate", ("bw", "iops")
+_WINDOWS = 100  # in a trial, of a log: enough to see a warm-up, few enough to cost nothing
+_SHORTEST_WINDOW, _LONGEST_WINDOW = 20, 1000  # ms; fio's helper thread wakes up late by 1 or 2
 _CACHED = ("mmap", "splice")
 _COMMON = ("fio", "--output-format=json+", f"--output={_OUTPUT}", "--eta=never")
 
@@ -110,6 +115,21 @@ class Fio:
                 stages.append(0.0)
             stages[-1] = max(stages[-1], _lasting(dict(section.options), aimed))
         return _STARTUP + sum(stages)
+
+    def traced(self, load: Load, workload: Workload) -> Load:
+        """See :class:`iotrial.model.tool.Tracing`.  Averages of short windows: a line for each I/O
+        would cost CPU and room."""
+        lasts = max(rules.duration(v) for s in sections(workload) for v in _runtimes(s))
+        window = min(max(round(lasts * 1000 / _WINDOWS), _SHORTEST_WINDOW), _LONGEST_WINDOW)
+        logs = (*(f"--write_{kind}_log={_LOG}" for kind in _KINDS), f"--log_avg_msec={window}")
+        return replace(load, argv=(*_COMMON, *logs, *load.argv[len(_COMMON) :]))
+
+    def course(self, folder: Path, metric: str) -> Course | None:
+        """See :class:`iotrial.model.tool.Tracing`."""
+        operation, _, quantity = metric.partition(".")
+        kind = quantity if quantity in _KINDS else "iops"
+        logs = {path.name: path.read_bytes() for path in sorted(folder.glob(f"{_LOG}_{kind}.*"))}
+        return fio_course(logs, kind, operation if operation in OPERATIONS else "")
 
     def version_problem(self, version: str) -> str:
         found = re.search(r"fio-(\d+)\.(\d+)", version)
@@ -186,6 +206,10 @@ def _buffered(section: Section, workload: Workload) -> str:
         return ""
     direct = said.get("direct", "0" if workload.jobfile else "1")
     return f"job {section.name} has direct={direct}" if rules.is_off(direct) else ""
+
+
+def _runtimes(section: Section) -> tuple[str, ...]:
+    return tuple(section.values("runtime")) or ("0",)
 
 
 def _waits(section: Section) -> bool:

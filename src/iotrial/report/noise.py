@@ -1,0 +1,234 @@
+"""What an A/A study says: the noise floor of each workload, what can be told in how long, and how
+long its trials should be.  As data; it reads what the trials' folders hold of rates over time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from iotrial.formats import telemetry
+from iotrial.model.results import Results
+from iotrial.model.tool import Course, Tracing
+from iotrial.model.trial import TrialRecord
+from iotrial.model.workload import Workload
+from iotrial.plan.design import cells
+from iotrial.plan.estimate import comparisons
+from iotrial.stats.blocks import Floats
+from iotrial.stats.duration import TIMES, Length, advised, parts
+from iotrial.stats.noise import Effort, Floor, Spread, efforts, floors
+from iotrial.stats.responses import counted
+from iotrial.stats.series import (
+    FEWEST,
+    Warmup,
+    averaged,
+    likeness,
+    long_run_variance,
+    warmup,
+)
+from iotrial.tools import tool
+from iotrial.units import parse_seconds
+
+_RATES = (".iops", ".bw")
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What the rate over time of one workload's trials says.
+
+    ``what`` it is the rate of, ``points`` of ``step`` seconds a trial.  ``ramp`` and ``runtime``
+    are seconds of a trial now: left out by the tool itself, and measured.  ``settled`` after
+    ``warmup`` seconds, of which the tool left out ``ramp``; ``alone`` is the part that it did not
+    leave out, in which the rate was ``ratio`` times what it is later.  ``independent``
+    points are worth as much as the measured ones.  ``between`` and ``within`` are the parts of
+    the standard deviation of a trial (None: the metric is no rate), ``told`` whether the former
+    was told from nothing, ``length`` what would do (None: nothing can be advised).
+    """
+
+    what: str
+    points: int
+    step: float
+    ramp: float
+    runtime: float
+    warmup: float
+    alone: float
+    ratio: float
+    settled: bool
+    independent: float
+    between: float | None = None
+    within: float | None = None
+    told: bool = False
+    length: Length | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One workload.  ``treatments`` and ``comparisons`` are those of the study the A/A study was
+    made from, which ``efforts`` are for; ``options`` whether ramp_time and runtime are options of
+    the workload; ``trace`` is None where no trial noted its rate over time."""
+
+    floor: Floor
+    treatments: int
+    comparisons: int
+    efforts: tuple[Effort, ...]
+    options: bool
+    trace: Trace | None
+
+
+def noise(results: Results) -> tuple[Part, ...]:
+    """Every workload of an A/A study whose noise shows; empty for any other study.
+
+    Raises FormatError where a trial's log of rates is not one.
+    """
+    aa = results.study.aa
+    if aa is None or aa.of is None:
+        return ()
+    records, asked = counted(results), comparisons(aa.of)
+    found = []
+    for floor in floors(results):
+        workload, many = aa.of.workload(floor.workload), len(cells(aa.of, floor.workload))
+        table = efforts(floor, cells=many, comparisons=asked, confidence=aa.of.decide.confidence)
+        timed = not workload.jobfile and workload.option("runtime") != ""
+        traced = trace(results, workload, records[floor.workload], floor)
+        found.append(Part(floor, many, asked, table, timed, traced))
+    return tuple(found)
+
+
+def trace(
+    results: Results, workload: Workload, records: Sequence[TrialRecord], floor: Floor
+) -> Trace | None:
+    """What the rates over time of a workload's trials say."""
+    ramp = _seconds(workload, "ramp_time")
+    device = list(_courses(results, records, _device))
+    own = list(_courses(results, records, lambda folder: _own(workload, floor.metric, folder)))
+    courses = own or device
+    if not courses:
+        return None
+    step = float(np.median([course.step for course in courses]))
+    series = [np.array(course.values) for course in courses]
+    course, alike = averaged(series), likeness(series)
+    late = warmup(course, alike)
+    rest = [_relative(each[late.points :]) for each in series]
+    rest = [each for each in rest if len(each) >= FEWEST]
+    runtime = step * len(course)
+    alone = step * late.points
+    told = Trace(
+        what=courses[0].what,
+        points=len(course),
+        step=step,
+        ramp=ramp,
+        runtime=_seconds(workload, "runtime") or runtime,
+        warmup=ramp + alone if alone or not own else _early(device, ramp),
+        alone=alone,
+        ratio=late.ratio,
+        settled=late.settled,
+        independent=float(len(course)),
+    )
+    if not rest:
+        return told
+    return _advised(told, rest, floor)
+
+
+def _advised(told: Trace, rest: Sequence[Floats], floor: Floor) -> Trace:
+    size = float(np.mean([len(each) for each in rest]))
+    long_run = long_run_variance(rest)
+    plain = float(np.mean([each.var(ddof=1) for each in rest]))
+    alike = max(1.0, long_run / plain) if plain else 1.0
+    told = dataclasses.replace(told, independent=size / alike)
+    if not floor.metric.endswith(_RATES):
+        return told
+    seconds = told.step * size
+    found = parts((floor.within.sd, floor.within.low), long_run * told.step, seconds)
+    told = dataclasses.replace(
+        told,
+        between=math.sqrt(found.between),
+        within=math.sqrt(found.within / seconds),
+        told=found.told,
+    )
+    if not told.settled or not floor.within.sd:
+        return told
+    length = advised(
+        found,
+        overhead=max(0.0, floor.seconds - told.ramp - told.runtime),
+        warmup=(told.warmup, told.ramp),
+        seconds=told.runtime,
+        shortest=max(TIMES * alike, FEWEST) * told.step,
+    )
+    return dataclasses.replace(told, length=length)
+
+
+def _early(device: Sequence[Course], ramp: float) -> float:
+    """How much of the ramp time is needed, by the bytes of the device: what the tool leaves out,
+    nobody else sees.  All of it, where the samples are too few to tell."""
+    series = [np.array(course.values) for course in device]
+    course = averaged(series)
+    if not ramp or len(course) < 2 * FEWEST:
+        return ramp
+    seen: Warmup = warmup(course, likeness(series))
+    step = float(np.median([course.step for course in device]))
+    return min(ramp, step * seen.points) if seen.settled else ramp
+
+
+def _relative(values: Floats) -> Floats:
+    mean = float(values.mean()) if len(values) else 0.0
+    return np.asarray(values / mean) if mean > 0 else np.zeros(0)
+
+
+def _seconds(workload: Workload, option: str) -> float:
+    said = workload.option(option)
+    if workload.jobfile or said == "":
+        return 0.0
+    try:
+        return parse_seconds(said if isinstance(said, int | float) else str(said))
+    except ValueError:
+        return 0.0
+
+
+def _courses(
+    results: Results, records: Sequence[TrialRecord], read: Callable[[Path], Course | None]
+) -> Iterator[Course]:
+    for record in records:
+        course = read(results.folder / "trials" / record.trial.folder)
+        if course is not None and len(course.values) >= FEWEST:
+            yield course
+
+
+def _own(workload: Workload, metric: str, folder: Path) -> Course | None:
+    driver = tool(workload.tool)
+    return driver.course(folder, metric) if isinstance(driver, Tracing) else None
+
+
+def _device(folder: Path) -> Course | None:
+    try:
+        return telemetry.course((folder / "telemetry.jsonl").read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def document(found: Sequence[Part]) -> list[dict[str, Any]]:
+    """For JSON: what is infinite or not a number is null."""
+    return [_plain(dataclasses.asdict(part)) for part in found]
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 (whatever a dataclass holds)
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def spread_words(spread: Spread) -> str:
+    """``1.2 % (0.9 to 1.8 %)``."""
+    ends = f"{_percent(spread.low)} to {_percent(spread.high)} %"
+    return f"{_percent(spread.sd)} % ({ends})"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.2g}"

@@ -1,0 +1,158 @@
+"""The noise floor in words and tables, within 80 columns.  Pure: the caller prints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from iotrial.report.noise import Part, Trace, spread_words
+from iotrial.report.words import count
+from iotrial.stats.noise import CONFIDENCE, Effort, Floor
+from iotrial.units import format_seconds, format_wait
+
+UNLIKELY = 0.01
+"""Of drift, likeness and first trial: p below which it is said to be there."""
+_RIGHT = 0.9
+"""Of today's hours: a length that saves less is not worth a change."""
+
+
+def noise_text(found: Sequence[Part]) -> RenderableType:
+    """Everything that :func:`iotrial.report.noise.noise` found."""
+    return Group(*(line for part in found for line in _lines(part)))
+
+
+def answer(found: Sequence[Part]) -> str:
+    """The same in a sentence a workload, for the head of a report."""
+    said = [
+        f"{part.floor.workload}: one trial varies by {spread_words(part.floor.within)} within a "
+        f"block{_least(part.efforts)}."
+        for part in found
+    ]
+    return " ".join(["This is the noise floor, for nothing was varied.", *said])
+
+
+def _least(table: Sequence[Effort]) -> str:
+    told = [each for each in table if each.blocks]
+    if not told:
+        return ""
+    best = min(told, key=lambda each: abs(each.difference - 0.02))
+    return (
+        f"; a difference of {best.difference * 100:.0f} % "
+        f"takes {best.blocks} blocks, {format_wait(best.seconds)}"
+    )
+
+
+def _lines(part: Part) -> Iterator[RenderableType]:
+    floor = part.floor
+    yield Text(floor.workload, style="bold").append(
+        f"  {floor.metric}, {floor.trials} trials in {floor.blocks} blocks", style="not bold"
+    )
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column()
+    for name, words in _rows(floor):
+        table.add_row(name, Text(words))
+    if part.trace:
+        table.add_row("within a trial", Text(" ".join(_course(part.trace))))
+        table.add_row("trial length", Text(" ".join(_length(part.trace, options=part.options))))
+    yield table
+    if part.efforts:
+        yield Text(
+            f"to tell a difference, with {part.treatments} treatments of it and "
+            f"{count(part.comparisons, 'comparison')} in the study:",
+            style="dim",
+        )
+        yield _efforts(part)
+    yield Text()
+
+
+def _rows(floor: Floor) -> Iterator[tuple[str, str]]:
+    yield "within a block", f"one trial varies by {spread_words(floor.within)}"
+    if floor.between:
+        yield "between blocks", f"{spread_words(floor.between)}; it cancels"
+    if floor.drift:
+        drift = floor.drift
+        over = min(drift.hours, 1.0)  # nobody looked further
+        at, low, high = (_change(each * over) for each in (drift.hourly, drift.low, drift.high))
+        lasted = "an hour" if over == 1 else f"over its {format_wait(over * 3600)}"
+        slope = f"{at} {lasted} ({low} to {high})"
+        yield "drift", f"{_there(drift.p)}: {slope}; rank test p = {drift.p:.2g}"
+    if floor.lag:
+        lag, p = floor.lag
+        yield "neighbours", f"{_there(p)}: autocorrelation {lag:+.2f}, p = {p:.2g}"
+    if floor.first:
+        odd = floor.first
+        yield (
+            "first trial",
+            f"{_there(odd.p)}: {(odd.ratio - 1) * 100:+.1f} % against the others, p = {odd.p:.2g}",
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.2g} %"
+
+
+def _change(log: float) -> str:
+    return f"{math.expm1(min(log, 10.0)) * 100:+.1f} %"
+
+
+def _there(p: float) -> str:
+    return "yes" if p < UNLIKELY else "not seen"
+
+
+def _course(trace: Trace) -> Iterator[str]:
+    yield (
+        f"by {trace.what}: {trace.points} points of {format_seconds(trace.step)} say as much as "
+        f"{trace.independent:.0f} independent ones."
+    )
+    if not trace.settled:
+        yield "The rate has not settled when the trial ends."
+    elif trace.alone:
+        yield (
+            f"The first {format_seconds(trace.alone)} that are measured belong to the warm-up: "
+            f"{(trace.ratio - 1) * 100:+.1f} % against what follows."
+        )
+    if trace.between is not None and trace.within is not None:
+        about = "" if trace.told else ", not told from nothing"
+        yield (
+            f"Of the noise {_percent(trace.within)} is the trial's own, which longer trials "
+            f"reduce, and {_percent(trace.between)} differs from trial to trial{about}."
+        )
+
+
+def _length(trace: Trace, *, options: bool) -> Iterator[str]:
+    if not trace.settled:
+        yield "Measure longer, until the rate is level; then ask again."
+    elif trace.length is None:
+        yield f"At least {format_seconds(trace.warmup)} of warm-up."
+    else:
+        length = trace.length
+        wanted = f"measure {format_seconds(length.seconds)}"
+        if options:
+            ramp = math.ceil(length.warmup * 10 - 1e-6) / 10
+            wanted = f"ramp_time = {ramp:g}s, runtime = {length.seconds:g}s"
+        same = f"the same precision in {length.hours * 100:.0f} % of the time"
+        if trace.alone or trace.warmup > trace.ramp:
+            yield f"{wanted} would do; now warm-up is measured as if it were the rate ({same})."
+        elif length.hours < _RIGHT:
+            yield f"{wanted} would do: {same}."
+        else:
+            yield f"about right ({wanted}: {same})."
+
+
+def _efforts(part: Part) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("difference", "blocks", "wall time", f"blocks at most ({CONFIDENCE * 100:.0f} %)"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for each in part.efforts:
+        table.add_row(
+            f"{each.difference * 100:.0f} %",
+            str(each.blocks or "never"),
+            format_wait(each.seconds) if math.isfinite(each.seconds) else "-",
+            str(each.most or "never"),
+        )
+    return table
