@@ -22,6 +22,7 @@ def judged(results: Results) -> tuple[Results, Comparison]:
         more = (*alone(results, comparison.findings), *opposites(results))
         doubts = (*results.doubts, *more)
         return replace(results, doubts=doubts), comparison
+    from iotrial.report.warmup import warmup_doubts
     from iotrial.stats.interactions import interaction_doubts  # scipy is slow to import
     from iotrial.stats.judge import judge
     from iotrial.stats.summary import drift_doubts
@@ -30,7 +31,7 @@ def judged(results: Results) -> tuple[Results, Comparison]:
     hidden = interaction_doubts(
         comparison.interactions, comparison.simple, results.study.decide.margin
     )
-    doubts = (*results.doubts, *drift_doubts(results), *hidden)
+    doubts = (*results.doubts, *drift_doubts(results), *warmup_doubts(results), *hidden)
     if results.study.aa:
         from iotrial.report.noise import noise
         from iotrial.report.noise_text import answer

@@ -20,6 +20,7 @@ from iotrial.model.trial import TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan.design import cells
 from iotrial.plan.estimate import comparisons
+from iotrial.report.warmup import seconds
 from iotrial.stats.blocks import Floats
 from iotrial.stats.duration import TIMES, Length, advised, parts
 from iotrial.stats.noise import Effort, Floor, Spread, efforts, floors
@@ -33,7 +34,6 @@ from iotrial.stats.series import (
     warmup,
 )
 from iotrial.tools import tool
-from iotrial.units import parse_seconds
 
 _RATES = (".iops", ".bw")
 
@@ -104,7 +104,7 @@ def trace(
     results: Results, workload: Workload, records: Sequence[TrialRecord], floor: Floor
 ) -> Trace | None:
     """What the rates over time of a workload's trials say."""
-    ramp = _seconds(workload, "ramp_time")
+    ramp = seconds(workload, "ramp_time")
     device = list(_courses(results, records, _device))
     own = list(_courses(results, records, lambda folder: _own(workload, floor.metric, folder)))
     courses = own or device
@@ -123,7 +123,7 @@ def trace(
         points=len(course),
         step=step,
         ramp=ramp,
-        runtime=_seconds(workload, "runtime") or runtime,
+        runtime=seconds(workload, "runtime") or runtime,
         warmup=ramp + alone if alone or not own else _early(device, ramp),
         alone=alone,
         ratio=late.ratio,
@@ -143,12 +143,12 @@ def _advised(told: Trace, rest: Sequence[Floats], floor: Floor) -> Trace:
     told = dataclasses.replace(told, independent=size / alike)
     if not floor.metric.endswith(_RATES):
         return told
-    seconds = told.step * size
-    found = parts((floor.within.sd, floor.within.low), long_run * told.step, seconds)
+    lasted = told.step * size
+    found = parts((floor.within.sd, floor.within.low), long_run * told.step, lasted)
     told = dataclasses.replace(
         told,
         between=math.sqrt(found.between),
-        within=math.sqrt(found.within / seconds),
+        within=math.sqrt(found.within / lasted),
         told=found.told,
     )
     if not told.settled or not floor.within.sd:
@@ -178,16 +178,6 @@ def _early(device: Sequence[Course], ramp: float) -> float:
 def _relative(values: Floats) -> Floats:
     mean = float(values.mean()) if len(values) else 0.0
     return np.asarray(values / mean) if mean > 0 else np.zeros(0)
-
-
-def _seconds(workload: Workload, option: str) -> float:
-    said = workload.option(option)
-    if workload.jobfile or said == "":
-        return 0.0
-    try:
-        return parse_seconds(said if isinstance(said, int | float) else str(said))
-    except ValueError:
-        return 0.0
 
 
 def _courses(

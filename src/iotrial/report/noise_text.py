@@ -28,7 +28,7 @@ def noise_text(found: Sequence[Part]) -> RenderableType:
 def answer(found: Sequence[Part]) -> str:
     """The same in a sentence a workload, for the head of a report."""
     said = [
-        f"{part.floor.workload}: one trial varies by {spread_words(part.floor.within)} within a "
+        f"One trial of {part.floor.workload} varies by {spread_words(part.floor.within)} within a "
         f"block{_least(part.efforts)}."
         for part in found
     ]
