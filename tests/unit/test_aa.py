@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import itertools
 import json
 from pathlib import Path
 
@@ -13,8 +14,11 @@ import pytest
 
 from iotrial.cli.main import status
 from iotrial.errors import UsageError
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.runner import Unwatched, execute_study
 from iotrial.formats import telemetry
 from iotrial.formats.fio.course import course
+from iotrial.hosts.fake import FakeHost
 from iotrial.model.study import Study
 from iotrial.model.tool import Aimed, Course, Load
 from iotrial.model.workload import Workload
@@ -297,3 +301,17 @@ def test_the_baseline_in_force_is_kept_though_other_levels_were_held_before(done
 
 def test_an_a_a_study_is_frozen_data() -> None:
     assert dataclasses.is_dataclass(ready().aa)
+
+
+def test_the_settings_of_another_treatment_are_really_written_before_each_trial(
+    tmp_path: Path, state: Path
+) -> None:
+    host = FakeHost()
+    text = STUDY[: STUDY.index("[factors.depth]")] + STUDY[STUDY.index("[design]") :]
+    made = as_aa(study(text), blocks=2)
+    execute_study(made, host, tmp_path / "r", watcher=Unwatched(), interruption=Interruption())
+    load = [at for at, what in enumerate(host.log) if what.startswith("fio ")]
+    assert len(load) == 8
+    for begin, end in itertools.pairwise(load):
+        written = [what for what in host.log[begin:end] if what.endswith("/queue/scheduler")]
+        assert len(written) == 2, written  # there and back
