@@ -49,6 +49,22 @@ def test_where_only_the_seconds_differ_long_ones_are_advised_but_not_beyond_what
     assert found.hours < 1
 
 
+def test_trials_that_are_precise_enough_are_not_made_longer() -> None:
+    quiet = Parts(1e-9, 0.001**2, told=False)
+    long = advised(quiet, overhead=2.0, warmup=(1.0, 1.0), seconds=10.0, shortest=1.0)
+    enough = advised(
+        quiet, overhead=2.0, warmup=(1.0, 1.0), seconds=10.0, shortest=1.0, enough=0.01**2
+    )
+    assert long.seconds == FARTHEST * 10
+    assert enough.seconds == 1.0
+    assert enough.hours == pytest.approx(4 / 13)
+
+
+def test_a_series_that_varies_more_than_its_trials_explains_no_more_than_all() -> None:
+    found = parts((0.001, 0.0008), within=1.0, seconds=4.0)
+    assert found.variance(4.0) == pytest.approx(0.001**2)
+
+
 def test_without_any_noise_the_shortest_sound_length_is_enough() -> None:
     found = parts((0.0, 0.0), 0.0, 8.0)
     assert optimum(found, 3.0) == 0.0

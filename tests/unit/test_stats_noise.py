@@ -12,7 +12,7 @@ from stats_studies import results
 
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
-from iotrial.stats.noise import Floor, arm_doubts, efforts, first, floors, spread
+from iotrial.stats.noise import Floor, arm_doubts, efforts, enough, first, floors, spread
 from iotrial.stats.power import blocks_needed
 from iotrial.stats.series import Floats
 
@@ -128,6 +128,13 @@ def test_the_effort_is_what_the_power_calculation_says() -> None:
         assert each.most >= each.blocks
         assert each.seconds == each.blocks * 4 * found.seconds
     assert all(a.seconds >= b.seconds for a, b in itertools.pairwise(table))
+
+
+def test_noise_that_is_low_enough_needs_no_more_than_three_blocks() -> None:
+    low = enough(0.02, cells=4, comparisons=3, confidence=0.95)
+    assert blocks_needed(0.02, low * 0.99, 4, 3, 0.95) == 3
+    assert blocks_needed(0.02, low * 1.01, 4, 3, 0.95) == 4
+    assert enough(0.02, cells=1, comparisons=0, confidence=0.95) == 0.0
 
 
 def test_where_nothing_is_compared_there_is_no_effort_to_tell() -> None:

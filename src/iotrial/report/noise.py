@@ -23,7 +23,7 @@ from iotrial.plan.estimate import comparisons
 from iotrial.report.warmup import seconds
 from iotrial.stats.blocks import Floats
 from iotrial.stats.duration import TIMES, Length, advised, parts
-from iotrial.stats.noise import Effort, Floor, Spread, efforts, floors
+from iotrial.stats.noise import Effort, Floor, Spread, efforts, enough, floors
 from iotrial.stats.responses import counted
 from iotrial.stats.series import (
     FEWEST,
@@ -95,18 +95,29 @@ def noise(results: Results) -> tuple[Part, ...]:
         workload, many = aa.of.workload(floor.workload), len(cells(aa.of, floor.workload))
         table = efforts(floor, cells=many, comparisons=asked, confidence=aa.of.decide.confidence)
         timed = not workload.jobfile and workload.option("runtime") != ""
-        traced = trace(results, workload, records[floor.workload], floor)
+        needed = enough(
+            aa.of.decide.margin,
+            cells=many,
+            comparisons=asked,
+            confidence=aa.of.decide.confidence,
+        )
+        traced = trace(results.folder, workload, records[floor.workload], (floor, needed))
         found.append(Part(floor, many, asked, table, timed, traced))
     return tuple(found)
 
 
 def trace(
-    results: Results, workload: Workload, records: Sequence[TrialRecord], floor: Floor
+    folder: Path,
+    workload: Workload,
+    records: Sequence[TrialRecord],
+    noise: tuple[Floor, float],
 ) -> Trace | None:
-    """What the rates over time of a workload's trials say."""
+    """What the rates over time of a workload's trials say.  ``noise`` is their noise floor, and
+    the standard deviation that is low enough."""
+    floor, _ = noise
     ramp = seconds(workload, "ramp_time")
-    device = list(_courses(results, records, _device))
-    own = list(_courses(results, records, lambda folder: _own(workload, floor.metric, folder)))
+    device = list(_courses(folder, records, _device))
+    own = list(_courses(folder, records, lambda place: _own(workload, floor.metric, place)))
     courses = own or device
     if not courses:
         return None
@@ -132,15 +143,16 @@ def trace(
     )
     if not rest:
         return told
-    return _advised(told, rest, floor)
+    return _advised(told, rest, noise)
 
 
-def _advised(told: Trace, rest: Sequence[Floats], floor: Floor) -> Trace:
+def _advised(told: Trace, rest: Sequence[Floats], noise: tuple[Floor, float]) -> Trace:
+    floor, low = noise
     size = float(np.mean([len(each) for each in rest]))
     long_run = long_run_variance(rest)
     plain = float(np.mean([each.var(ddof=1) for each in rest]))
     alike = max(1.0, long_run / plain) if plain else 1.0
-    told = dataclasses.replace(told, independent=size / alike)
+    told = dataclasses.replace(told, independent=min(size, told.points) / alike)
     if not floor.metric.endswith(_RATES):
         return told
     lasted = told.step * size
@@ -158,7 +170,9 @@ def _advised(told: Trace, rest: Sequence[Floats], floor: Floor) -> Trace:
         overhead=max(0.0, floor.seconds - told.ramp - told.runtime),
         warmup=(told.warmup, told.ramp),
         seconds=told.runtime,
-        shortest=max(TIMES * alike, FEWEST) * told.step,
+        # Ten correlation times make within / t a law; it was measured at the length of today.
+        enough=low**2,
+        shortest=min(max(TIMES * alike, FEWEST) * told.step, told.runtime),
     )
     return dataclasses.replace(told, length=length)
 
@@ -181,10 +195,10 @@ def _relative(values: Floats) -> Floats:
 
 
 def _courses(
-    results: Results, records: Sequence[TrialRecord], read: Callable[[Path], Course | None]
+    folder: Path, records: Sequence[TrialRecord], read: Callable[[Path], Course | None]
 ) -> Iterator[Course]:
     for record in records:
-        course = read(results.folder / "trials" / record.trial.folder)
+        course = read(folder / "trials" / record.trial.folder)
         if course is not None and len(course.values) >= FEWEST:
             yield course
 

@@ -88,7 +88,7 @@ def _rows(floor: Floor) -> Iterator[tuple[str, str]]:
         odd = floor.first
         yield (
             "first trial",
-            f"{_there(odd.p)}: {(odd.ratio - 1) * 100:+.1f} % against the others, p = {odd.p:.2g}",
+            f"{_there(odd.p)}: {_change(math.log(odd.ratio))} against the others, p = {odd.p:.2g}",
         )
 
 
@@ -97,7 +97,7 @@ def _percent(share: float) -> str:
 
 
 def _change(log: float) -> str:
-    return f"{math.expm1(min(log, 10.0)) * 100:+.1f} %"
+    return f"{math.expm1(min(log, 10.0)) * 100:+.2g} %"
 
 
 def _there(p: float) -> str:
@@ -135,7 +135,7 @@ def _length(trace: Trace, *, options: bool) -> Iterator[str]:
         if options:
             ramp = math.ceil(length.warmup * 10 - 1e-6) / 10
             wanted = f"ramp_time = {ramp:g}s, runtime = {length.seconds:g}s"
-        same = f"the same precision in {length.hours * 100:.0f} % of the time"
+        same = f"the same answer in {length.hours * 100:.0f} % of the time"
         if trace.alone or trace.warmup > trace.ramp:
             yield f"{wanted} would do; now warm-up is measured as if it were the rate ({same})."
         elif length.hours < _RIGHT:

@@ -8,7 +8,8 @@ hours for a given precision grow with
     (between + within / t) · (overhead + warm-up + t),
 
 which is least at t* = sqrt(within · (overhead + warm-up) / between).  Seconds beyond it are better
-spent on another trial; seconds short of it are lost to overhead.
+spent on another trial; seconds short of it are lost to overhead.  Where trials shorter than t* are
+already so precise that the fewest blocks anybody does are enough, these are the best.
 
 ``within`` is measured in the trials' own series, the sum of both from trial to trial, so that
 ``between`` is what is left.  Whatever is slower than a trial is counted there.
@@ -50,7 +51,7 @@ class Parts:
 @dataclass(frozen=True, slots=True)
 class Length:
     """``seconds`` to measure, after ``warmup`` seconds that do not count; ``hours`` how long a
-    study then takes for the same precision, as a share of what it takes now."""
+    study then takes for the same answer, as a share of what it takes now."""
 
     seconds: float
     warmup: float
@@ -62,8 +63,10 @@ def parts(trial: tuple[float, float], within: float, seconds: float) -> Parts:
     and the lower end of its interval), and from ``within``: the long-run variance of their series,
     relative to the squared mean, times the seconds between two points."""
     estimate, low = (sd**2 for sd in trial)
-    inside = within / seconds
-    return Parts(max(estimate - inside, LEAST_SHARE * estimate), within, told=low > inside)
+    # A series may vary by more than its trials do: what one window lacks, the next one has.
+    inside = min(within / seconds, estimate)
+    between = max(estimate - inside, LEAST_SHARE * estimate)
+    return Parts(between, (estimate - between) * seconds, told=low > inside)
 
 
 def optimum(found: Parts, overhead: float) -> float:
@@ -73,20 +76,29 @@ def optimum(found: Parts, overhead: float) -> float:
     return math.sqrt(found.within * overhead / found.between)
 
 
-def advised(
-    found: Parts, *, overhead: float, warmup: tuple[float, float], seconds: float, shortest: float
+def advised(  # noqa: PLR0913 (an optimum has as many terms)
+    found: Parts,
+    *,
+    overhead: float,
+    warmup: tuple[float, float],
+    seconds: float,
+    shortest: float,
+    enough: float = 0.0,
 ) -> Length:
     """The length to use, rounded up to what a person would write.
 
     ``overhead`` and ``seconds`` are those of a trial now, without its warm-up; ``warmup`` is the
-    one needed and the one now; ``shortest`` seconds are the least that give a sound mean.
+    one needed and the one now; ``shortest`` seconds are the least that give a sound mean;
+    ``enough`` is the variance of a trial with which the fewest blocks do.
     """
     needed, former = warmup
     wanted = optimum(found, overhead + needed)
+    if enough > found.between:
+        wanted = min(wanted, found.within / (enough - found.between))
     best = rounded(min(max(wanted, shortest, SHORTEST), FARTHEST * seconds))
 
     def hours(length: float, lost: float) -> float:
-        return found.variance(length) * (overhead + lost + length)
+        return max(found.variance(length), enough) * (overhead + lost + length)
 
     return Length(best, needed, hours(best, needed) / hours(seconds, former))
 

@@ -29,13 +29,15 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
 from iotrial.stats.blocks import ARITHMETIC, Floats
-from iotrial.stats.power import blocks_needed
+from iotrial.stats.power import blocks_needed, resolvable
 from iotrial.stats.responses import Responses, counted, responses
 from iotrial.stats.summary import autocorrelation, spearman
 
 CONFIDENCE = 0.95
 DIFFERENCES = (0.01, 0.02, 0.05, 0.10)
 """What people ask about: 1, 2, 5 and 10 %."""
+FEWEST_BLOCKS = 3
+"""Of a study that anybody should believe."""
 FEWEST = 4
 """Trials below which drift, neighbours and the first trial are not spoken of."""
 _HOUR = 3600.0
@@ -227,6 +229,14 @@ def efforts(floor: Floor, *, cells: int, comparisons: int, confidence: float) ->
         seconds = usual * cells * floor.seconds if usual else math.inf
         found.append(Effort(each, usual, most, seconds))
     return tuple(found)
+
+
+def enough(margin: float, *, cells: int, comparisons: int, confidence: float) -> float:
+    """The standard deviation of a trial with which :data:`FEWEST_BLOCKS` tell ``margin``; 0 where
+    nothing is compared."""
+    least = resolvable(margin, FEWEST_BLOCKS, cells, comparisons, confidence) if margin else 0.0
+    # The difference is exp(sd times a factor) - 1.
+    return margin * math.log1p(margin) / math.log1p(least) if least else 0.0
 
 
 def arm_doubts(findings: tuple[Finding, ...], confidence: float) -> Iterator[Doubt]:
