@@ -7,6 +7,7 @@ import dataclasses
 import io
 import itertools
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -258,6 +259,20 @@ def test_run_again_finds_nothing_left_to_do(done: Path) -> None:
     code, said = invoke("run", "s.toml", "--aa", "--pretend", "--json", "--out", str(done))
     assert code == 0
     assert json.loads(said)["trials"]["done"] == 16
+
+
+def test_a_study_that_was_interrupted_is_resumed_with_the_same_arms(done: Path) -> None:
+    last = max((done / "trials").iterdir())
+    shutil.rmtree(last)
+    lines = (done / "measurements.jsonl").read_text().splitlines(keepends=True)
+    (done / "measurements.jsonl").write_text("".join(lines[:-1]))
+    before = [trial.treatment for trial in open_results(done).planned]
+    code, said = invoke("run", "s.toml", "--aa", "--pretend", "--json")
+    answer = json.loads(said)
+    assert code == 0
+    assert Path(answer["results"]).resolve() == done.resolve()
+    assert answer["trials"]["done"] == 16
+    assert [trial.treatment for trial in open_results(done).planned] == before
 
 
 def test_plan_takes_the_newest_noise_floor_of_the_same_study_and_says_so(done: Path) -> None:

@@ -202,6 +202,13 @@ def test_trials_that_measure_their_warmup_are_doubted(tmp_path: Path) -> None:
     assert "ramp_time" in doubt.advice
 
 
+def test_trials_that_end_before_their_rate_has_settled_are_doubted(tmp_path: Path) -> None:
+    found = results(tmp_path, lambda seconds: np.asarray(2 - seconds / 60), runtime=40.0)
+    (doubt,) = warmup_doubts(found)
+    assert doubt.check == "warm-up"
+    assert "still changes" in doubt.what
+
+
 @pytest.mark.parametrize("shape", [level, fading(1.0, 1.0)])
 def test_trials_whose_ramp_is_long_enough_are_not(tmp_path: Path, shape: Shape) -> None:
     assert not warmup_doubts(results(tmp_path, shape, ramp=10.0, runtime=40.0))

@@ -16,6 +16,8 @@ from iotrial.units import format_seconds, format_wait
 
 UNLIKELY = 0.01
 """Of drift, likeness and first trial: p below which it is said to be there."""
+_WHOLE = 10
+"""Per cent from which nobody asks for tenths."""
 _RIGHT = 0.9
 """Of today's hours: a length that saves less is not worth a change."""
 
@@ -63,7 +65,7 @@ def _lines(part: Part) -> Iterator[RenderableType]:
     if part.efforts:
         yield Text(
             f"to tell a difference, with {part.treatments} treatments of it and "
-            f"{count(part.comparisons, 'comparison')} in the study:",
+            f"{count(part.comparisons, 'comparison')} in the study (a race needs fewer):",
             style="dim",
         )
         yield _efforts(part)
@@ -97,7 +99,8 @@ def _percent(share: float) -> str:
 
 
 def _change(log: float) -> str:
-    return f"{math.expm1(min(log, 10.0)) * 100:+.2g} %"
+    change = math.expm1(min(log, 10.0)) * 100
+    return f"{change:+.0f} %" if abs(change) >= _WHOLE else f"{change:+.2g} %"
 
 
 def _there(p: float) -> str:
@@ -141,7 +144,7 @@ def _length(trace: Trace, *, options: bool) -> Iterator[str]:
         elif length.hours < _RIGHT:
             yield f"{wanted} would do: {same}."
         else:
-            yield f"about right ({wanted}: {same})."
+            yield "about right as it is."
 
 
 def _efforts(part: Part) -> Table:

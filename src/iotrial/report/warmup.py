@@ -44,8 +44,13 @@ def _doubts(results: Results, workload: Workload, level: float) -> Iterator[Doub
     if len(course) < FEWEST:
         return
     found = warmup(course, likeness(series))
+    if found.p >= level:
+        return
+    if not found.settled:
+        yield _unsettled(workload, len(series), found.p)
+        return
     bias = float(course.mean() / course[found.points :].mean()) - 1
-    if not found.points or not found.settled or found.p >= level or abs(bias) < HARMLESS:
+    if not found.points or abs(bias) < HARMLESS:
         return
     ramp, more = seconds(workload, "ramp_time"), step * found.points
     yield Doubt(
@@ -56,6 +61,16 @@ def _doubts(results: Results, workload: Workload, level: float) -> Iterator[Doub
         f"warm-up is longer than the ramp_time of {format_seconds(ramp)}: "
         f"ramp_time = {math.ceil(ramp + more)}s leaves it out; `iotrial run --aa` says how long a"
         " trial should be",
+    )
+
+
+def _unsettled(workload: Workload, trials: int, p: float) -> Doubt:
+    return Doubt(
+        "warm-up",
+        f"{workload.name}: the rate of the device still changes in the latter half of what counts, "
+        f"alike in all trials (p = {p:.1g}, {trials} trials): the mean depends on the runtime",
+        "look at telemetry.jsonl of a trial for what fills up or empties (a cache, free blocks); "
+        "precondition, give a longer ramp_time, or measure longer than it takes",
     )
 
 
