@@ -20,9 +20,9 @@ loop = {{ size = "32MiB", directory = "{folder}" }}
 [workloads.reads]
 tool = "fio"
 cache = "drop"
-options = {{ rw = "randread", bs = "4k", direct = 0, rate_iops = 1000, runtime = "16s" }}
+options = {{ rw = "randread", bs = "4k", direct = 0, rate_iops = 1000, runtime = "13s" }}
 [design]
-blocks = 2
+blocks = 4
 settle = "0s"
 """
 

@@ -12,9 +12,9 @@ from iotrial.stats.series import (
     averaged,
     change,
     effective_size,
-    likeness,
     long_run_variance,
     mser,
+    unrest,
     warmup,
 )
 
@@ -68,22 +68,23 @@ def test_level_series_are_seldom_said_to_warm_up(phi: float) -> None:
     assert said <= 16  # 1 % of 400, and a good deal for the correlation
 
 
-@pytest.mark.parametrize("points", [20, 60])
-def test_several_short_series_know_together_how_alike_neighbours_are(points: int) -> None:
+@pytest.mark.parametrize("points", [15, 60])
+@pytest.mark.parametrize("trials", [4, 16])
+def test_several_short_series_know_together_what_noise_is(points: int, trials: int) -> None:
     rng = np.random.default_rng(11)
     said = 0
     for _ in range(200):
-        trials = [100 + ar1(rng, points, 0.6) for _ in range(16)]
-        said += warmup(averaged(trials), likeness(trials)).points > 0
-    assert said <= 18  # 1 % of 200, and what short series do not know
+        series = [100 + ar1(rng, points, 0.6) for _ in range(trials)]
+        said += warmup(averaged(series), unrest(series)).p < 0.01
+    assert said <= 8  # 1 % of 200, and a little for what few know
 
 
-def test_a_common_warmup_is_no_likeness_of_neighbours() -> None:
+def test_a_common_course_is_no_noise() -> None:
     rng = np.random.default_rng(12)
     shape = 1 - 0.5 * np.exp(-np.arange(100) / 10)
     trials = [100 * shape * (1 + 0.02 * rng.normal(size=100)) for _ in range(20)]
-    assert likeness(trials) == pytest.approx(1, abs=0.3)
-    assert likeness(trials[:1]) == 1.0
+    assert unrest(trials) == pytest.approx(0.02**2 / 20, rel=0.3)
+    assert unrest(trials[:3]) == 0.0
 
 
 @pytest.mark.parametrize("phi", [0.0, 0.5])

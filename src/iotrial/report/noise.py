@@ -29,8 +29,8 @@ from iotrial.stats.series import (
     FEWEST,
     Warmup,
     averaged,
-    likeness,
     long_run_variance,
+    unrest,
     warmup,
 )
 from iotrial.tools import tool
@@ -123,8 +123,8 @@ def trace(
         return None
     step = float(np.median([course.step for course in courses]))
     series = [np.array(course.values) for course in courses]
-    course, alike = averaged(series), likeness(series)
-    late = warmup(course, alike)
+    course, unquiet = averaged(series), unrest(series)
+    late = warmup(course, unquiet)
     rest = [_relative(each[late.points :]) for each in series]
     rest = [each for each in rest if len(each) >= FEWEST]
     runtime = step * len(course)
@@ -184,7 +184,7 @@ def _early(device: Sequence[Course], ramp: float) -> float:
     course = averaged(series)
     if not ramp or len(course) < 2 * FEWEST:
         return ramp
-    seen: Warmup = warmup(course, likeness(series))
+    seen: Warmup = warmup(course, unrest(series))
     step = float(np.median([course.step for course in device]))
     return min(ramp, step * seen.points) if seen.settled else ramp
 

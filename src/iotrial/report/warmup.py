@@ -18,7 +18,7 @@ from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.stats.blocks import Floats
-from iotrial.stats.series import FEWEST, LEVEL, averaged, likeness, warmup
+from iotrial.stats.series import FEWEST, LEVEL, TOGETHER, averaged, unrest, warmup
 from iotrial.units import format_seconds, parse_seconds
 
 MOST = 100
@@ -41,9 +41,9 @@ def _doubts(results: Results, workload: Workload, level: float) -> Iterator[Doub
     records = [r for r in results.valid if r.trial.workload == workload.name]
     step, series = _measured(results, records, seconds(workload, "ramp_time"))
     course = averaged(series)
-    if len(course) < FEWEST:
+    if len(course) < FEWEST or len(series) < TOGETHER:
         return
-    found = warmup(course, likeness(series))
+    found = warmup(course, unrest(series))
     if found.p >= level:
         return
     if not found.settled:

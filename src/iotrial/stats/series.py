@@ -5,7 +5,7 @@ divided by its own level, so that what all begin with stands out from the noise.
 test says whether the level changed at all; MSER-5 says from where on the rest gives the mean best.
 The test comes first because MSER alone cuts something off most series that need no cut.  Its
 errors need the autocorrelation of the noise, of which one short series knows little: all trials
-together know it better (:func:`likeness`).
+together know it better (:func:`unrest`).
 
 *Worth.*  Neighbouring seconds are alike, so that a series of n points says less than n independent
 ones: n divided by the integrated autocorrelation time, by Geyer's initial monotone sequence.
@@ -46,6 +46,8 @@ FEWEST = 10
 _BATCH = 5
 _TRIM = 3
 """Points at each end that are not split off: one or two say nothing of a level."""
+TOGETHER = 4
+"""Series that are needed to tell noise from what they have in common."""
 _MISSING = 2 / 3
 """The share of a long-run variance that is ever made up for."""
 _BATCHES = 10
@@ -78,38 +80,42 @@ LEVELLED = Warmup(0, 1.0, settled=True, p=1.0)
 
 
 def averaged(series: Sequence[Floats]) -> Floats:
-    """The mean of several series point by point, each divided by the mean of its latter half, as
-    long as the shortest of them; empty where there is none."""
-    known = [each for each in series if len(each) and each[len(each) // 2 :].mean() > 0]
-    if not known:
-        return np.zeros(0)
-    least = min(map(len, known))
-    scaled = [each[:least] / each[len(each) // 2 :].mean() for each in known]
-    return np.asarray(np.mean(scaled, axis=0))
+    """The mean of several series point by point, each divided by its own mean, as long as the
+    shortest of them; empty where there is none."""
+    scaled = _scaled(series)
+    return np.asarray(np.mean(scaled, axis=0)) if scaled else np.zeros(0)
 
 
-def likeness(series: Sequence[Floats]) -> float:
-    """How many points of the noise say as much as one independent one: at least 1.
+def _scaled(series: Sequence[Floats]) -> list[Floats]:
+    known = [each for each in series if len(each) and each.mean() > 0]
+    least = min(map(len, known), default=0)
+    return [np.asarray(each[:least] / each[:least].mean()) for each in known]
+
+
+def unrest(series: Sequence[Floats]) -> float:
+    """The long-run variance of the noise in what :func:`averaged` makes of several series; 0 where
+    they are too few or too short to tell.
 
     Noise is what each series has beside their common course, so that a warm-up is none of it.
     """
-    course = averaged(series)
-    known = [each[: len(course)] for each in series if each[len(each) // 2 :].mean() > 0]
-    rest = [each / each[len(each) // 2 :].mean() - course for each in known]
-    points = sum(len(each) for each in rest if len(each) >= FEWEST)
-    return points / effective_size(rest) if points and len(known) > 1 else 1.0
+    scaled = _scaled(series)
+    if len(scaled) < TOGETHER or len(scaled[0]) < FEWEST:
+        return 0.0
+    course = np.mean(scaled, axis=0)
+    return long_run_variance([each - course for each in scaled]) / (len(scaled) - 1)
 
 
-def warmup(values: Floats, alike: float = 1.0) -> Warmup:
-    """What of a series is warm-up; ``alike`` is what :func:`likeness` of it and others says."""
-    changed = change(values, alike)
+def warmup(values: Floats, noise: float = 0.0) -> Warmup:
+    """What of a series is warm-up.  ``noise`` is the long-run variance of what is not, where it is
+    known (:func:`unrest`)."""
+    changed = change(values, noise)
     if changed.p >= LEVEL:
         return Warmup(0, 1.0, settled=True, p=changed.p)
     points, most = mser(values)
     rest = values[points:]
     mean = float(rest.mean())
     ratio = float(values[:points].mean()) / mean if points and mean else 1.0
-    settled = points < most and change(rest, alike).p >= LEVEL
+    settled = points < most and change(rest, noise).p >= LEVEL
     return Warmup(points, ratio, settled=settled, p=changed.p)
 
 
@@ -129,12 +135,12 @@ def mser(values: Floats) -> tuple[int, int]:
     return int(np.argmin(errors)) * size, most * size
 
 
-def change(values: Floats, alike: float = 1.0) -> Change:
+def change(values: Floats, noise: float = 0.0) -> Change:
     """The most likely single change of level, and how surprising it is.
 
     The largest of the differences between what is before and what is after a point, each in units
-    of its standard error.  The noise is what is left when the two levels are taken out, with its
-    autocorrelation: its own or that which ``alike`` says, whichever is more.
+    of its standard error.  The noise is as ``noise`` says, or else what is left when the two levels
+    are taken out, with its autocorrelation.
     """
     n = len(values)
     if n < FEWEST:
@@ -146,7 +152,7 @@ def change(values: Floats, alike: float = 1.0) -> Change:
     if steps.max() <= ARITHMETIC * float(np.abs(values).max()):
         return Change(0, 1.0)
     rest = np.concatenate([values[:at] - values[:at].mean(), values[at:] - values[at:].mean()])
-    spread = math.sqrt(max(long_run_variance([rest]), alike * float(rest.var())))
+    spread = math.sqrt(noise or long_run_variance([rest]))
     return Change(at, _surprise(float(steps.max()) / spread, n) if spread else 0.0)
 
 
