@@ -157,14 +157,11 @@ def is_finished(folder: Path) -> bool:
     return not next_trials(results.study, results.planned, results.records)
 
 
-def create(
-    folder: Path, study: Study, offer: Offer, baselines: Mapping[str, str] | None = None
-) -> Store:
+def create(folder: Path, study: Study, offer: Offer) -> Store:
     """A new results folder, or the same study's folder opened again to be resumed.
 
     ``offer`` is what the levels come to on this host; it counts for a new folder only, a resumed
-    one keeps its own.  ``baselines`` are the labels of an A/A study's levels.  Raises as
-    :func:`check` does.
+    one keeps its own.  Raises as :func:`check` does.
     """
     check(folder, study)
     if (folder / "plan.jsonl").exists():
@@ -176,13 +173,8 @@ def create(
             path = _jobfile(folder, workload.name)
             path.parent.mkdir(exist_ok=True)
             path.write_text(workload.jobfile, encoding="utf-8")
-    head: dict[str, Any] = {
-        "format": FORMAT,
-        "study": study.name,
-        "digest": study.digest,
-        **offer.as_dict(),
-    }
-    head |= noted(study, baselines or {})
+    head: dict[str, Any] = {"format": FORMAT, "study": study.name, "digest": study.digest}
+    head |= offer.as_dict() | noted(study)
     _append(folder / "plan.jsonl", _dump(head))
     return Store(folder, restored(study, offer, head.get("aa")))
 

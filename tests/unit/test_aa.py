@@ -23,7 +23,7 @@ from iotrial.hosts.fake import FakeHost
 from iotrial.model.study import Study
 from iotrial.model.tool import Aimed, Course, Load
 from iotrial.model.workload import Workload
-from iotrial.plan.aa import as_aa, at_baseline, detour, noted, restored
+from iotrial.plan.aa import as_aa, at_baseline, detour, noted, restored, with_levels
 from iotrial.plan.available import Offer
 from iotrial.plan.design import cells, next_trials
 from iotrial.plan.load import parse_study
@@ -53,6 +53,9 @@ blocks = 4
 [decide]
 primary = { randread = "read.iops", seqread = "read.bw" }
 """
+
+
+BASELINE = {"scheduler": "none", "depth": "8"}
 
 
 def study(text: str = STUDY) -> Study:
@@ -95,7 +98,7 @@ def test_another_treatment_is_held_before_each_trial_so_that_settings_are_writte
 def test_an_ordinary_study_takes_no_detour_and_notes_nothing() -> None:
     trial = next_trials(study(), (), ())[0]
     assert detour(study(), trial) == ()
-    assert noted(study(), {}) == {}
+    assert noted(study()) == {}
     assert at_baseline(study(), {}) == study()
 
 
@@ -128,9 +131,9 @@ def test_a_factor_called_arm_keeps_its_name() -> None:
 
 def test_what_is_noted_gives_the_same_study_back() -> None:
     made = as_aa(study(), 3, 6)
-    aa = json.loads(json.dumps(noted(made, {"scheduler": "none", "depth": "8"})))["aa"]
+    aa = json.loads(json.dumps(noted(with_levels(made, BASELINE))))["aa"]
     again = restored(study(), Offer(), aa)
-    assert again == at_baseline(made, {"scheduler": "none", "depth": "8"})
+    assert again == at_baseline(made, BASELINE)
 
 
 def log(times: list[int], values: list[int], direction: int = 0) -> bytes:

@@ -37,7 +37,7 @@ from iotrial.model.host import Host
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
-from iotrial.plan.aa import at_baseline
+from iotrial.plan.aa import at_baseline, with_levels
 from iotrial.plan.available import with_available
 from iotrial.plan.design import baselines, next_trials
 from iotrial.tools import executed
@@ -149,7 +149,7 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
     standing = baselines(bench.study, bench.in_force(), bench.topologies)
     bench.study = at_baseline(bench.study, standing)
     rehearse(bench)
-    store = stores.create(folder, written, offered, standing)
+    store = stores.create(folder, with_levels(written, standing), offered)
     bench.study = store.study
     facts["baselines"] = baselines(bench.study, bench.in_force(), bench.topologies)
     if bench.study.aa:

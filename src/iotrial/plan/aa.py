@@ -55,15 +55,24 @@ def as_aa(study: Study, arms: int = _FEWEST, blocks: int = 0) -> Study:
     )
 
 
+def with_levels(study: Study, baselines: Mapping[str, str]) -> Study:
+    """An A/A study that knows which levels its baseline is; any other study as it is."""
+    if study.aa is None:
+        return study
+    levels = tuple((factor.name, baselines[factor.name]) for factor in study.factors)
+    return replace(study, aa=replace(study.aa, levels=levels))
+
+
 def at_baseline(study: Study, baselines: Mapping[str, str]) -> Study:
     """An A/A study with every factor at its baseline, and the arms as the only thing that varies.
 
     ``study`` is what :func:`as_aa` gave back, its levels known.  Raises UsageError where the
     baseline treatment is excluded from it.
     """
+    study = with_levels(study, baselines)
     if study.aa is None:
         return study
-    levels = tuple((factor.name, baselines[factor.name]) for factor in study.factors)
+    levels = study.aa.levels
     for workload in study.workloads:
         wanted = _treatment(study, workload.name, levels)
         if wanted not in cells(study, workload.name):
@@ -79,15 +88,15 @@ def at_baseline(study: Study, baselines: Mapping[str, str]) -> Study:
         study,
         factors=(*fixed, _arms(study, study.aa.arms)),
         exclude=(),
-        aa=replace(study.aa, levels=levels, of=study),
+        aa=replace(study.aa, of=study),
     )
 
 
-def noted(study: Study, baselines: Mapping[str, str]) -> dict[str, Any]:
+def noted(study: Study) -> dict[str, Any]:
     """What of an A/A study is not in its file, for JSON, as ``aa``; empty for any other study."""
     if study.aa is None:
         return {}
-    blocks, levels = study.design.blocks, dict(baselines)
+    blocks, levels = study.design.blocks, dict(study.aa.levels)
     return {"aa": {"arms": study.aa.arms, "blocks": blocks, "levels": levels}}
 
 
