@@ -35,6 +35,8 @@ from iotrial.stats.series import (
 )
 from iotrial.tools import tool
 
+_WHOLE = 0.1
+"""A share from which nobody asks for tenths of a per cent."""
 _RATES = (".iops", ".bw")
 
 
@@ -235,4 +237,4 @@ def spread_words(spread: Spread) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{share * 100:.2g}"
+    return f"{share * 100:.0f}" if share > _WHOLE else f"{share * 100:.2g}"
