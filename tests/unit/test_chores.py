@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import RefusedError, StudyError, TargetRefused
-from iotrial.execute.cache import bytes_read
 from iotrial.execute.chores import WRITE, Site, deed
 from iotrial.execute.evidence import LIMITED
 from iotrial.execute.interruption import Interruption
@@ -22,7 +21,6 @@ from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.upkeep import Upkeep
 from iotrial.hosts.local import LocalHost
 from iotrial.model.chore import Chore
-from iotrial.model.measurement import Measurement
 from iotrial.model.study import Study
 from iotrial.model.target import Aim, Target
 from iotrial.model.tool import Aimed
@@ -223,9 +221,9 @@ def test_what_stays_in_memory_makes_a_trial_invalid(tmp_path: Path) -> None:
     assert [(record.state, record.doubts) for record in records] == [("valid", ())] * 2
 
 
-def test_buffered_reads_of_what_fits_into_memory_are_doubted(tmp_path: Path) -> None:
+def test_buffered_reads_that_the_disk_delivered_are_not_doubted(tmp_path: Path) -> None:
     records = run(FakeHost(), tmp_path / "out", study("", options=", direct = 0", blocks=1))
-    assert {d.check for record in records for d in record.doubts} == {"cache-size"}
+    assert not [doubt for record in records for doubt in record.doubts]
     records = run(FakeHost(), tmp_path / "direct", study("", blocks=1))
     assert not [doubt for record in records for doubt in record.doubts]
 
@@ -329,10 +327,3 @@ def test_a_record_without_chores_reads_and_writes_as_before(tmp_path: Path) -> N
     row |= {"before": "[]", "after": "[]", "values": {}}
     assert record_in(row, {}).prepared == 0.0
     assert record_in(row | {"prepared": 2.5}, {}).prepared == 2.5
-
-
-def test_what_a_load_read_is_its_own_count_or_its_bandwidth() -> None:
-    own = [Measurement("read.bytes", 5.0, "bytes"), Measurement("read.bw", 9.0, "bytes/s")]
-    assert bytes_read(own, 2.0) == 5.0
-    assert bytes_read(own[1:], 2.0) == 18.0
-    assert bytes_read([], 2.0) == 0.0

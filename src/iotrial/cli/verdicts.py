@@ -26,12 +26,19 @@ def judged(results: Results) -> tuple[Results, Comparison]:
     from iotrial.stats.interactions import interaction_doubts  # scipy is slow to import
     from iotrial.stats.judge import judge
     from iotrial.stats.summary import drift_doubts
+    from iotrial.validity import of_study
 
     comparison = judge(results)
     hidden = interaction_doubts(
         comparison.interactions, comparison.simple, results.study.decide.margin
     )
-    doubts = (*results.doubts, *drift_doubts(results), *warmup_doubts(results), *hidden)
+    doubts = (
+        *results.doubts,
+        *drift_doubts(results),
+        *warmup_doubts(results),
+        *of_study(results),
+        *hidden,
+    )
     if results.study.aa:
         from iotrial.report.noise import noise
         from iotrial.report.noise_text import answer

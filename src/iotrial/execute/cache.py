@@ -19,7 +19,7 @@ Documentation/block/stat.rst.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iotrial.errors import FileRefused, TrialError
@@ -30,15 +30,10 @@ from iotrial.execute.sampler import disk
 from iotrial.execute.trees import MARK
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
-from iotrial.model.measurement import Measurement
 from iotrial.model.target import Aim, Target
-from iotrial.model.tool import Caching
 from iotrial.model.trial import Trial
-from iotrial.model.workload import Workload
 from iotrial.plan.design import settings as settings_of
-from iotrial.plan.design import workload_of
-from iotrial.tools import tool
-from iotrial.units import format_bytes, parse_bytes
+from iotrial.units import format_bytes
 
 DROP = "/proc/sys/vm/drop_caches"
 _SECTOR = 512
@@ -49,7 +44,6 @@ _PAUSE = 0.2
 _MOST_FILES = 1000
 _MISSING = 127
 _COPIED = re.compile(r"^(\d+) bytes", re.MULTILINE)
-_TIMES_MEMORY = 2
 _NEGLIGIBLE = 0.01
 """Share of the target's bytes that may stay without making the trial INVALID."""
 
@@ -222,45 +216,3 @@ def _files(host: Host, aim: Aim) -> list[str]:
 def _delivered(host: Host, device: str) -> int:
     """Bytes that a disk has read since it is there."""
     return disk(look.text(host, f"/sys/block/{device}/stat")).get("sectors_read", 0) * _SECTOR
-
-
-def from_memory(
-    bench: Bench, trial: Trial, facts: Mapping[str, float], read: float
-) -> tuple[Doubt, ...]:
-    """The doubt that buffered reads are answered from memory: of less than twice the memory, most
-    of what was there before the load, or is read a second time by it, is still there.  ``read``
-    is how many bytes it read, as far as it says so."""
-    workload = workload_of(bench.study, trial)
-    driver, size = tool(workload.tool), _read_from(bench, trial, workload)
-    why = driver.buffered(workload) if isinstance(driver, Caching) else ""
-    memory = facts.get("memory", 0.0)
-    if not why or not driver.reach(workload).reads:
-        return ()
-    if workload.cache in ("drop", "remount") and read <= size:
-        return ()
-    if not size or size >= _TIMES_MEMORY * memory:
-        return ()
-    what = (
-        f"reads go through the page cache ({why}), and {format_bytes(size)} are read where memory"
-        f" has {format_bytes(memory)}: they may be answered from there"
-    )
-    advice = 'Use direct I/O; or more than twice the memory; or cache = "drop" and read once.'
-    return (Doubt("cache-size", what, advice),)
-
-
-def bytes_read(measurements: Iterable[Measurement], seconds: float) -> float:
-    """How much a load of so many seconds read, at most, by its own account; 0 unknown."""
-    said = {each.metric: each.value for each in measurements if each.job == "all"}
-    return said.get("read.bytes", said.get("read.bw", 0.0) * seconds)
-
-
-def _read_from(bench: Bench, trial: Trial, workload: Workload) -> int:
-    """Bytes that a load may read, 0 unknown: of all files where it has a folder."""
-    aim = bench.aims[trial.target]
-    if aim.target.under_load != "directory":
-        return aim.target.size or (aim.identity.size if aim.identity else 0)
-    try:
-        size = parse_bytes(str(workload.option("size", "0")))
-        return size * int(str(workload.option("numjobs", 1)))
-    except ValueError:
-        return 0

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iotrial.errors import FormatError, TrialError
-from iotrial.execute import cgroups, machine
+from iotrial.execute import cgroups, machine, validity
 from iotrial.execute.bench import Bench
-from iotrial.execute.cache import bytes_read, from_memory, meet_cache
+from iotrial.execute.cache import meet_cache
 from iotrial.execute.evidence import gather_evidence
 from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
@@ -120,7 +120,10 @@ def _measured(bench: Bench, trial: Trial, partial: Path, limits: Limits) -> _Cam
     at_first = machine.writers(bench.host)
     bench.host.sleep(bench.study.design.settle)
     limits.interruption.check()
+    scene = validity.scene_of(bench, trial, limits.facts)
+    begun = validity.take(bench.host, scene)
     load, ended = _load(bench, trial, driver, partial, limits)
+    seen = (begun, validity.take(bench.host, scene))
     after = (*bench.observed(), *limits.hands.observed())
     writers = (at_first, machine.writers(bench.host))
     evidence = gather_evidence(
@@ -136,9 +139,7 @@ def _measured(bench: Bench, trial: Trial, partial: Path, limits: Limits) -> _Cam
     clear(bench, leaves)
     state, error, parsed = _read(driver, partial, ended)
     doubts = (*parsed.doubts, *cached, *_drift(bench, before, after, writers), *evidence)
-    if not any(doubt.check == "page-cache" for doubt in doubts):
-        read = bytes_read(parsed.measurements, ended.seconds)
-        doubts = (*doubts, *from_memory(bench, trial, limits.facts, read))
+    doubts = (*doubts, *validity.decide(partial, scene, seen, (ended.seconds, parsed)))
     if state == "valid" and any(doubt.invalid for doubt in doubts):
         state = "invalid"
     return _Came(

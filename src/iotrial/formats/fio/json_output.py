@@ -22,6 +22,7 @@ from iotrial.errors import FormatError
 from iotrial.formats.fio.documents import AGAIN, MARK, Torn, printable, reports
 from iotrial.formats.fio.doubts import doubts_about
 from iotrial.formats.fio.measured import measurements
+from iotrial.formats.fio.queue import queue_doubts
 from iotrial.formats.fio.report import Job, job
 from iotrial.formats.fio.report import mapping as as_mapping
 from iotrial.formats.fio.runs import Run, last_of_each, recordings
@@ -42,8 +43,11 @@ def parse(data: bytes, raw: str) -> Parsed:
         said = [*whole[0].said, *said]
     if any(each.after == len(whole) for each in torn):
         said.append("fio: the last report is not whole")
-    jobs = tuple(one for one, _ in _jobs(report.record, raw))
-    return Parsed(measurements(jobs, raw), doubts_about(jobs, said, report.repeated))
+    entries = _jobs(report.record, raw)
+    jobs = tuple(one for one, _ in entries)
+    doubts = doubts_about(jobs, said, report.repeated)
+    shallow = queue_doubts(report.record, [entry for _, entry in entries])
+    return Parsed(measurements(jobs, raw), (*doubts, *shallow))
 
 
 class _Json:

@@ -1,0 +1,152 @@
+"""Validity: what is read around a load, and what a check decides from it.
+
+A check is a plugin of ``iotrial.validity``.  It never calls a host: it says as data what is to be
+read, and decides from what was read and what the load said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from iotrial.model.doubt import Doubt
+from iotrial.model.measurement import Measurement
+from iotrial.model.results import Results
+from iotrial.model.step import Probe
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a trial was about, as far as checks need to know it.
+
+    ``device`` is the kernel name of the block device under test ('': none, such as a network
+    mount), ``disks`` those at the bottom of it; ``kind`` what the load was aimed at; ``reads`` and
+    ``writes`` whether it does so at all; ``buffered`` why some of its I/O goes through the page
+    cache ('': none does, or nobody knows); ``cache`` how the page cache was met before it;
+    ``size`` how many bytes it may use, ``memory`` how many the host has (0: unknown); ``cpus``
+    how many processors.
+    """
+
+    device: str = ""
+    disks: tuple[str, ...] = ()
+    kind: Literal["device", "file", "directory"] = "device"
+    reads: bool = True
+    writes: bool = True
+    buffered: str = ""
+    cache: str = "keep"
+    size: int = 0
+    memory: float = 0.0
+    cpus: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One thing that a check wants read before and after the load.  ``keep`` says what of it is
+    worth keeping: a snapshot is stored with every trial."""
+
+    probe: Probe
+    keep: Callable[[str], str] = str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What was read at one moment: ``at`` in seconds of the host's monotonic clock, ``said`` what
+    each reading said, by its probe's place.  What could not be read is not in it."""
+
+    at: float = 0.0
+    said: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, place: str) -> str:
+        """What was read there; '' where there is nothing."""
+        return self.said.get(place, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Bytes that were read and written."""
+
+    read: float
+    write: float
+
+    def __sub__(self, other: Moved) -> Moved:
+        return Moved(self.read - other.read, self.write - other.write)
+
+    def of(self, operation: str) -> float:
+        """Those of ``read`` or ``write``."""
+        return self.read if operation == "read" else self.write
+
+    @property
+    def total(self) -> float:
+        return self.read + self.write
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One line of telemetry: ``t`` in seconds since the load began, and what the device had moved
+    since it is there."""
+
+    t: float
+    moved: Moved
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that is known of one load: what checks decide from.  ``seconds`` is how long the load's
+    process lived; ``samples`` are the telemetry of the device."""
+
+    scene: Scene
+    before: Snapshot
+    after: Snapshot
+    seconds: float
+    measurements: tuple[Measurement, ...] = ()
+    samples: tuple[Sample, ...] = ()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds between the snapshots."""
+        return self.after.at - self.before.at
+
+    def own(self, metric: str) -> float | None:
+        """The load's own number of all its jobs; None where it says none, or a bound."""
+        for each in self.measurements:
+            if each.metric == metric and each.job == "all":
+                return None if each.censored else each.value
+        return None
+
+
+def _nothing_read(_scene: Scene) -> Iterable[Reading]:
+    return ()
+
+
+def _no_doubt(_case: Case) -> Iterable[Doubt]:
+    return ()
+
+
+def _no_doubt_of_study(_results: Results) -> Iterable[Doubt]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check.  A module of ``iotrial.validity`` with a ``CHECK`` is a plugin.
+
+    ``name`` is what its doubts are called; ``looks_at``, ``limit``, ``remedy`` and ``source`` are
+    for people.  ``invalid`` says whether it can make a trial INVALID.  ``reads`` says what has to
+    be read for a scene, ``judge`` decides on a trial, ``study`` on all of them together.
+    """
+
+    name: str
+    title: str
+    looks_at: str
+    limit: str
+    remedy: str
+    source: str
+    invalid: bool = False
+    reads: Callable[[Scene], Iterable[Reading]] = _nothing_read
+    judge: Callable[[Case], Iterable[Doubt]] = _no_doubt
+    study: Callable[[Results], Iterable[Doubt]] = _no_doubt_of_study
+
+    def doubt(self, what: str, *, invalid: bool = False) -> Doubt:
+        """A doubt of this check, with its remedy."""
+        return Doubt(self.name, what, self.remedy, invalid=invalid)

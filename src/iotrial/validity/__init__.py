@@ -1,0 +1,57 @@
+"""Validity checks.  PLUGINS: one check, one file.
+
+A module of this package with a ``CHECK`` (:class:`~iotrial.model.validity.Check`) is a plugin;
+what is read around a load, what is decided of it and the page ``docs/validity.md`` follow from
+here.  Nothing here calls a host: :mod:`iotrial.execute.validity` reads all that all checks want
+in one round trip before the load and one after it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from iotrial.model.doubt import Doubt
+    from iotrial.model.results import Results
+    from iotrial.model.validity import Case, Check, Reading, Scene
+
+
+@cache
+def checks() -> Mapping[str, Check]:
+    """Every check by its name, in alphabetical order."""
+    found: dict[str, Check] = {}
+    for module in pkgutil.iter_modules(__path__):
+        plugin = getattr(importlib.import_module(f"{__name__}.{module.name}"), "CHECK", None)
+        if plugin is not None:
+            found[plugin.name] = plugin
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+def readings(scene: Scene) -> tuple[Reading, ...]:
+    """What all checks together want read, each place once."""
+    wanted = (reading for check in checks().values() for reading in check.reads(scene))
+    return tuple({reading.probe.place: reading for reading in wanted}.values())
+
+
+def judged(case: Case, said: Iterable[str] = ()) -> tuple[Doubt, ...]:
+    """What all checks hold against a load; ``said`` are the checks that have spoken already (a
+    tool's own parser may have)."""
+    spoken = frozenset(said)
+    return tuple(
+        doubt
+        for check in checks().values()
+        for doubt in check.judge(case)
+        if doubt.check not in spoken
+    )
+
+
+def of_study(results: Results) -> tuple[Doubt, ...]:
+    """What all checks hold against a study: a trial alone does not show it."""
+    return tuple(doubt for check in checks().values() for doubt in check.study(results))

@@ -1,0 +1,80 @@
+"""validity.json: what was read around a load, kept in the trial's folder.
+
+With the measurements of its raw output it is all that checks decide from, so that the decision
+can be made again from disk, also with other limits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from iotrial.errors import FormatError
+from iotrial.model.measurement import Measurement
+from iotrial.model.validity import Case, Moved, Sample, Scene, Snapshot
+from iotrial.validity.moved import SECTOR
+
+FILE = "validity.json"
+FORMAT = 1
+TELEMETRY = "telemetry.jsonl"
+
+
+def save(folder: Path, case: Case) -> None:
+    """Write down what cannot be read again."""
+    row = {
+        "format": FORMAT,
+        "scene": asdict(case.scene),
+        "before": {"at": case.before.at, "said": dict(case.before.said)},
+        "after": {"at": case.after.at, "said": dict(case.after.said)},
+        "seconds": case.seconds,
+    }
+    text = json.dumps(row, ensure_ascii=True, indent=1)
+    (folder / FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def case(folder: Path, measurements: tuple[Measurement, ...]) -> Case:
+    """The case of a trial's folder.  Raises FormatError for what is not whole."""
+    path = folder / FILE
+    try:
+        row = json.loads(path.read_bytes())
+        if row["format"] != FORMAT:
+            raise FormatError(f"{path}: format {row['format']!r} is not known")
+        return Case(
+            scene=_scene(row["scene"]),
+            before=_snapshot(row["before"]),
+            after=_snapshot(row["after"]),
+            seconds=float(row["seconds"]),
+            measurements=measurements,
+            samples=samples(folder / TELEMETRY),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"{path}: {error!r}") from error
+
+
+def _scene(row: Mapping[str, Any]) -> Scene:
+    known = {each.name for each in fields(Scene)}
+    told = {name: value for name, value in row.items() if name in known}
+    return Scene(**(told | {"disks": tuple(told.get("disks", ()))}))
+
+
+def _snapshot(row: Mapping[str, Any]) -> Snapshot:
+    said = {str(place): str(text) for place, text in row["said"].items()}
+    return Snapshot(float(row["at"]), said)
+
+
+def samples(path: Path) -> tuple[Sample, ...]:
+    """The device's bytes over time; () where there is no telemetry of a device.  A line that is
+    torn is left out."""
+    found = []
+    for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
+        try:
+            row = json.loads(line)
+            disk = row["disk"]
+            sectors = Moved(disk["sectors_read"] * SECTOR, disk["sectors_written"] * SECTOR)
+            found.append(Sample(float(row["t"]), sectors))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return tuple(found)
