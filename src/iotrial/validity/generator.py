@@ -47,7 +47,8 @@ CHECK = Check(
     looks_at="CPU of each job as the tool says it; /proc/stat; fio's `iodepth_level` against the"
     " `iodepth` that it was given",
     limit="95 % of a core in a job; or 97 % of all CPU time used; for the queue"
-    " (`queue-not-filled`): in more than half of fio's time less than half the depth asked for",
+    " (`queue-not-filled`): more than half of fio's I/Os were submitted with less than half the"
+    " depth asked for",
     remedy="Spread the load with numjobs, batch its submissions, take fewer system calls"
     " (io_uring), or generate it elsewhere; expect it of a polling engine (hipri).",
     source="HOWTO of fio (usr_cpu, sys_cpu, iodepth_level); proc_stat(5)",

@@ -19,7 +19,7 @@ from iotrial.model.validity import Case, Check, Reading, Snapshot
 from iotrial.validity.processor import TICKS
 
 SHARE = 0.10
-"""Of all CPUs.  What a desktop or an idle server does beside stays below 0.03."""
+"""Of all CPUs: what a load of one or two jobs begins to feel."""
 _SCRIPT = "cat /proc/[0-9]*/stat 2>/dev/null\n:"
 _KERNEL = 0x00200000
 _NAMED = 3

@@ -1,7 +1,7 @@
 """Pressure: tasks waited for memory or for a CPU while the load ran.
 
 The kernel's stall accounting does not say who made others wait.  A storage load seldom wants
-memory; for CPU it is held against the load only where the load itself did not keep the CPUs busy.
+memory; that tasks waited for a CPU is said only where others than the load used some of it.
 Pressure on I/O is not judged: a load that measures storage waits for storage, that is its work
 (:mod:`iotrial.validity.foreign_io` looks for others on the device).
 

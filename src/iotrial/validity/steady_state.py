@@ -3,12 +3,12 @@
 The rules of SNIA's PTS on the device's own series, once a second: the time that the load measured
 is cut into five rounds.  Steady is what keeps within 20 % of their mean, and whose straight line
 through the rounds rises or falls by no more than 10 % of the mean from the first to the last.
-Loads of less than :data:`FEWEST` seconds, and those through the page cache (whose writeback comes
+Loads of less than ten seconds, and those through the page cache (whose writeback comes
 in waves), are not judged.  fio's own ``steadystate`` not attained is said by its parser under the
 same name, and makes the trial INVALID.
 
-Source: SNIA, Solid State Storage Performance Test Specification (Enterprise) 1.1 and 2.0.1,
-section 2.1.24 "Steady State".
+Source: SNIA, Solid State Storage Performance Test Specification, Enterprise, definition of
+"Steady State".
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ CHECK = Check(
     limit="five rounds: a range of 20 % of their mean, a trend of 10 % (SNIA PTS); loads of 10 s"
     " and more that go past the page cache. fio's own steadystate not attained is INVALID",
     remedy="Precondition (`prepare`), give it more ramp_time and runtime; or fio's steadystate.",
-    source="SNIA Solid State Storage Performance Test Specification, Enterprise, 2.1.24",
+    source="SNIA Solid State Storage Performance Test Specification (PTS), Enterprise",
     invalid=True,
     reads=moved.stat,
     judge=judge,

@@ -53,14 +53,18 @@ def _values(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _events(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Doubt]:
-    grown: dict[str, int] = {}
+    """Heat makes a trial INVALID; many processors meet their power limit under any load."""
+    grown: dict[tuple[str, str], int] = {}
     for path, value in after.items():
         if (found := _COUNTED.search(path)) and path in before:
             more = int(value) - int(before[path])
-            kind = f"{found[2]} {'too hot' if found[3] == 'throttle' else 'at its power limit'}"
-            grown[kind] = max(grown.get(kind, 0), more)
-    if told := [f"{kind} ({times} times)" for kind, times in grown.items() if times > 0]:
-        yield CHECK.doubt(f"the processor was slowed down: {', '.join(told)}", invalid=True)
+            grown[found[2], found[3]] = max(grown.get((found[2], found[3]), 0), more)
+    for (part, kind), times in grown.items():
+        if times > 0:
+            hot = kind == "throttle"
+            why = "too hot" if hot else "at its power limit"
+            what = f"the processor was slowed down: {part} {why} ({times} times)"
+            yield CHECK.doubt(what, invalid=hot)
 
 
 def _power(before: Mapping[str, str], after: Mapping[str, str], seconds: float) -> Iterator[Doubt]:
@@ -92,8 +96,8 @@ CHECK = Check(
     title="slowed down by heat or power",
     looks_at="thermal_throttle/*_count of each CPU; powercap energy and limit (RAPL); the"
     " temperature of NVMe drives",
-    limit="any thermal or power event of the processor (INVALID); 97 % of the power limit on"
-    " average, or a drive at its warning temperature (doubt)",
+    limit="any thermal event of the processor (INVALID); an event of its power limit, 97 % of the"
+    " limit on average, or a drive at its warning temperature (doubt)",
     remedy="Cool it, raise the power limit, or load it less; let it warm up before the first block"
     " so that all treatments meet the same heat.",
     source="Documentation/ABI/testing/sysfs-devices-system-cpu and powercap.rst of the kernel",
