@@ -32,7 +32,8 @@ from iotrial.validity.steady_state import rounds, slope
 MIB = 2**20
 STAT = "/sys/block/sda/stat"
 PROCESSES = "`iotrial-processes`"
-DIRECT = Scene("sda", ("sda",), cpus=4)
+DIRECT = Scene("sda", ("sda",), direct=True, cpus=4)
+BUFFERED = dataclasses.replace(DIRECT, direct=False, buffered="direct = 0")
 
 
 def stat(read: float, written_: float) -> str:
@@ -112,10 +113,15 @@ def test_more_than_the_load_did_is_foreign(excess: float, verdict: bool | None) 
 
 
 def test_writes_under_a_load_that_reads_are_foreign_whatever_the_cache() -> None:
-    reads = dataclasses.replace(DIRECT, writes=False, buffered="direct = 0")
+    reads = dataclasses.replace(BUFFERED, writes=False)
     assert moved((1000, 300), reads, read=1000)["foreign-io"].invalid
     assert "wrote" in moved((1000, 300), reads, read=1000)["foreign-io"].what
     assert "foreign-io" not in moved((4000, 0), reads, read=1000)
+
+
+def test_a_tool_of_which_nobody_knows_may_read_ahead() -> None:
+    unknown = dataclasses.replace(DIRECT, direct=False)
+    assert "foreign-io" not in moved((4000, 0), unknown, read=1000)
 
 
 def test_a_superblock_is_nothing() -> None:
@@ -170,10 +176,9 @@ def test_a_ramp_that_was_faster_is_not_foreign_io() -> None:
 
 
 def test_a_device_that_read_less_than_the_load_was_not_asked() -> None:
-    buffered = dataclasses.replace(DIRECT, buffered="direct = 0")
-    assert "direct = 0" in moved((100, 0), buffered, read=1000)["cached"].what
+    assert "direct = 0" in moved((100, 0), BUFFERED, read=1000)["cached"].what
     assert "never written" in moved((100, 0), DIRECT, read=1000)["cached"].what
-    assert "cached" not in moved((990, 0), buffered, read=1000)
+    assert "cached" not in moved((990, 0), BUFFERED, read=1000)
 
 
 def test_a_device_that_does_not_count_says_nothing() -> None:
@@ -376,8 +381,7 @@ def test_snia_rules_on_the_series_of_the_device(rates: list[float], *, doubted: 
 
 
 def test_writeback_is_not_judged_for_steadiness() -> None:
-    waves = dataclasses.replace(DIRECT, buffered="direct = 0")
-    assert "steady-state" not in steady([100.0] * 10 + [70.0] * 10, waves)
+    assert "steady-state" not in steady([100.0] * 10 + [70.0] * 10, BUFFERED)
 
 
 # Studies.

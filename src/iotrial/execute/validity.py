@@ -28,6 +28,7 @@ def scene_of(bench: Bench, trial: Trial, facts: Mapping[str, float]) -> Scene:
     aim, workload = bench.aims[trial.target], workload_of(bench.study, trial)
     driver = tool(workload.tool)
     reach = driver.reach(workload)
+    buffered = driver.buffered(workload) if isinstance(driver, Caching) else ""
     topology = bench.topologies.get(trial.target)
     return Scene(
         device=aim.device,
@@ -35,7 +36,8 @@ def scene_of(bench: Bench, trial: Trial, facts: Mapping[str, float]) -> Scene:
         kind=aim.target.under_load,
         reads=reach.reads,
         writes=reach.writes,
-        buffered=driver.buffered(workload) if isinstance(driver, Caching) else "",
+        direct=isinstance(driver, Caching) and not buffered,
+        buffered=buffered,
         cache=workload.cache,
         size=_size(aim, workload),
         memory=facts.get("memory", 0.0),

@@ -22,10 +22,10 @@ class Scene:
 
     ``device`` is the kernel name of the block device under test ('': none, such as a network
     mount), ``disks`` those at the bottom of it; ``kind`` what the load was aimed at; ``reads`` and
-    ``writes`` whether it does so at all; ``buffered`` why some of its I/O goes through the page
-    cache ('': none does, or nobody knows); ``cache`` how the page cache was met before it;
-    ``size`` how many bytes it may use, ``memory`` how many the host has (0: unknown); ``cpus``
-    how many processors.
+    ``writes`` whether it does so at all; ``direct`` whether all of it is known to go past the page
+    cache, ``buffered`` why some of it does not ('': it does, or nobody knows); ``cache`` how the
+    page cache was met before it; ``size`` how many bytes it may use, ``memory`` how many the host
+    has (0: unknown); ``cpus`` how many processors.
     """
 
     device: str = ""
@@ -33,6 +33,7 @@ class Scene:
     kind: Literal["device", "file", "directory"] = "device"
     reads: bool = True
     writes: bool = True
+    direct: bool = False
     buffered: str = ""
     cache: str = "keep"
     size: int = 0

@@ -1,9 +1,9 @@
 """Foreign I/O: the device moved more than the load did.
 
-The load's own bytes are held against the sectors that the device counted.  Only loads that go
-past the page cache are judged in the direction that they use: read-ahead and writeback move more,
-and at other times, than was asked for.  In a direction that the load does not use at all (writes
-under a load that only reads) everything is foreign, whatever the cache.
+The load's own bytes are held against the sectors that the device counted.  Only loads that are
+known to go past the page cache are judged in the direction that they use: read-ahead and
+writeback move more, and at other times, than was asked for.  In a direction that the load does
+not use at all (writes under a load that only reads) everything is foreign, whatever the cache.
 
 What the load did before it measured cannot be told from foreign I/O by totals alone, so the
 smaller of two accounts counts: the load's rate over the whole time that it lived, and the
@@ -59,7 +59,7 @@ def _excess(case: Case, operation: str, counted: float, asked: float) -> float:
     scene = case.scene
     used = bool({"read": scene.reads, "write": scene.writes}[operation] or asked)
     on_files = scene.kind != "device"
-    if used and (scene.buffered or not asked or (operation == "write" and on_files)):
+    if used and (not scene.direct or not asked or (operation == "write" and on_files)):
         return 0.0
     rate = asked / moved.measured(case)
     accounts = [] if on_files else [counted - rate * case.seconds]
@@ -75,7 +75,8 @@ CHECK = Check(
     looks_at="/sys/block/DEVICE/stat before and after the load, and once a second in between;"
     " the bytes that the load says it moved",
     limit="more than 5 % (doubt) or 15 % (INVALID) beyond the load's own bytes, and at least 8 MiB;"
-    " reads and writes apart. Buffered loads are judged only in the direction that they do not use;"
+    " reads and writes apart. Loads that may be buffered are judged only in the"
+    " direction that they do not use;"
     " on file systems writes are a doubt at most, and none under a load that writes",
     remedy="Find who it is (iotop, fatrace, lsof on the device, other partitions of it, a backup)"
     " and stop them; for writes right after a chore, let `settle` be longer.",

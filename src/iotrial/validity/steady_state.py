@@ -29,7 +29,7 @@ SLOPE = 0.10
 
 def judge(case: Case) -> Iterator[Doubt]:
     window = moved.at_the_end(case)
-    if case.scene.buffered or len(window) <= FEWEST:
+    if not case.scene.direct or len(window) <= FEWEST:
         return
     rates = rounds(window)
     mean = sum(rates) / ROUNDS
