@@ -17,7 +17,6 @@ for content that is not what it should be.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from iotrial import rows
+from iotrial import files, rows
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
@@ -60,7 +59,7 @@ class Store:
     def append_plan(self, trials: Iterable[Trial]) -> None:
         """Append to plan.jsonl durably, before any of them is executed."""
         added = list(trials)
-        _append(self.plan_file, "".join(_dump(trial_out(trial)) for trial in added))
+        files.append(self.plan_file, "".join(files.line(trial_out(trial)) for trial in added))
         self.planned += added
 
     def begin(self, trial: Trial) -> Path:
@@ -73,13 +72,13 @@ class Store:
 
     def commit(self, partial: Path, record: TrialRecord) -> None:
         """Write the record, sync, rename: from then on the trial is done."""
-        _write_json(partial / "trial.json", {"format": FORMAT, **record_out(record)})
-        _write_json(partial / "before.json", [list(row) for row in record.before])
-        _write_json(partial / "after.json", [list(row) for row in record.after])
-        _sync_all(partial)
+        files.write_json(partial / "trial.json", {"format": FORMAT, **record_out(record)})
+        files.write_json(partial / "before.json", [list(row) for row in record.before])
+        files.write_json(partial / "after.json", [list(row) for row in record.after])
+        files.sync_all(partial)
         partial.rename(partial.with_suffix(""))
-        _sync(partial.parent)
-        _append(self.folder / "measurements.jsonl", _dump(line_out(record)))
+        files.sync(partial.parent)
+        files.append(self.folder / "measurements.jsonl", files.line(line_out(record)))
         self.records.append(record)
 
     def write_recorded(
@@ -89,12 +88,14 @@ class Store:
         plan.jsonl last, since it makes the folder one."""
         study = self.folder / "study.toml"
         study.write_text(self.study.text, encoding="utf-8")
-        _append(self.folder / "measurements.jsonl", "".join(_dump(line_out(r)) for r in done))
+        files.append(
+            self.folder / "measurements.jsonl", "".join(files.line(line_out(r)) for r in done)
+        )
         notes = [[d.check, d.what, d.advice] for d in doubts]
         head = {"format": FORMAT, "study": name, "recorded": True, "doubts": notes}
         head["latencies"] = [rows.latency_out(each) for each in merged]
-        plan = [_dump(head), *(_dump(trial_out(record.trial)) for record in done)]
-        _append(self.plan_file, "".join(plan))
+        plan = [files.line(head), *(files.line(trial_out(record.trial)) for record in done)]
+        files.append(self.plan_file, "".join(plan))
         self.planned, self.records = [record.trial for record in done], done
 
     def write_facts(self, name: str, facts: Mapping[str, Any]) -> None:
@@ -103,13 +104,13 @@ class Store:
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
             beside = path.with_suffix(".new")
-            _write_json(beside, dict(facts))
-            _sync(beside)
+            files.write_json(beside, dict(facts))
+            files.sync(beside)
             beside.rename(path)
 
     def begin_session(self, session: Mapping[str, Any]) -> None:
         """Note in sessions.jsonl that a run began, and on what."""
-        _append(self.folder / "sessions.jsonl", _dump(session))
+        files.append(self.folder / "sessions.jsonl", files.line(session))
 
     def results(self) -> Results:
         return load(self.folder, self.study, self.planned, self.records)
@@ -175,7 +176,7 @@ def create(folder: Path, study: Study, offer: Offer) -> Store:
             path.write_text(workload.jobfile, encoding="utf-8")
     head: dict[str, Any] = {"format": FORMAT, "study": study.name, "digest": study.digest}
     head |= offer.as_dict() | noted(study)
-    _append(folder / "plan.jsonl", _dump(head))
+    files.append(folder / "plan.jsonl", files.line(head))
     return Store(folder, restored(study, offer, head.get("aa")))
 
 
@@ -205,7 +206,7 @@ def open_results(folder: Path) -> Results:
 def _recorded(folder: Path, head: dict[str, Any], trials: list[Trial]) -> Results:
     """Imported results: measurements.jsonl is all there is of them, besides the originals."""
     path = folder / "study.toml"
-    study = replace(recorded.parse(_read_text(path), str(path)), name=str(head.get("study")))
+    study = replace(recorded.parse(files.read_text(path), str(path)), name=str(head.get("study")))
     lines = _derived(folder)
     if missing := [trial.folder for trial in trials if trial.folder not in lines]:
         raise FormatError(
@@ -244,7 +245,7 @@ def _jobfile(folder: Path, workload: str) -> Path:
 
 
 def load(folder: Path, study: Study, planned: list[Trial], records: list[TrialRecord]) -> Results:
-    facts = {path.stem: _read_json(path) for path in sorted((folder / "hosts").glob("*.json"))}
+    facts = {path.stem: files.read_json(path) for path in sorted((folder / "hosts").glob("*.json"))}
     baselines: dict[str, str] = {}
     for each in facts.values():
         baselines |= each.get("baselines", {})
@@ -258,7 +259,9 @@ def _resumed(folder: Path, records: list[TrialRecord]) -> list[Doubt]:
     """The doubt that trials of several sessions stand side by side, if they do."""
     path = folder / "sessions.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    starts = sorted(_parse(path, n, line).get("started", 0) for n, line in enumerate(lines, 1))
+    starts = sorted(
+        files.parse_line(path, n, line).get("started", 0) for n, line in enumerate(lines, 1)
+    )
     used = {sum(start <= record.started for start in starts) for record in records}
     if len(used) < 2:  # noqa: PLR2004 (one session: nothing to tell apart)
         return []
@@ -273,8 +276,8 @@ def _plan(folder: Path) -> tuple[dict[str, Any], list[Trial]]:
     text = path.read_text(encoding="utf-8", errors="replace")
     whole = text[: text.rfind("\n") + 1]
     if whole != text:
-        _truncate(path, len(whole.encode()))
-    rows = [_parse(path, n, line) for n, line in enumerate(whole.splitlines(), start=1)]
+        files.truncate(path, len(whole.encode()))
+    rows = [files.parse_line(path, n, line) for n, line in enumerate(whole.splitlines(), start=1)]
     head = rows[0] if rows else {}
     if head.get("format") != FORMAT:
         raise FormatError(
@@ -282,12 +285,6 @@ def _plan(folder: Path) -> tuple[dict[str, Any], list[Trial]]:
             advice="Use the version of iotrial that wrote it.",
         )
     return head, [_trial_in(path, n, row) for n, row in enumerate(rows[1:], start=2)]
-
-
-def _truncate(path: Path, size: int) -> None:
-    if os.access(path, os.W_OK):
-        with path.open("r+b") as file:
-            file.truncate(size)
 
 
 def _records(folder: Path) -> Iterator[TrialRecord]:
@@ -321,10 +318,10 @@ def _derived(folder: Path) -> dict[str, dict[str, Any]]:
 
 def read_trial(folder: Path) -> TrialRecord:
     """A committed trial from its own folder, its raw output parsed again."""
-    row = _read_json(folder / "trial.json")
+    row = files.read_json(folder / "trial.json")
     if row.get("format") != FORMAT:
         raise FormatError(f"{folder}/trial.json: format {row.get('format')!r} is not known")
-    row |= {part: _read_text(folder / f"{part}.json") for part in ("before", "after")}
+    row |= {part: files.read_text(folder / f"{part}.json") for part in ("before", "after")}
     try:
         record = record_in(row | {"values": {}}, {})
     except (KeyError, TypeError, ValueError) as error:
@@ -339,59 +336,3 @@ def _trial_in(path: Path, number: int, row: dict[str, Any]) -> Trial:
         return trial_in_row(row)
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"{path}:{number}: not a planned trial ({error!r})") from error
-
-
-def _parse(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise FormatError(f"{path}:{number}: {error}") from error
-    if not isinstance(row, dict):
-        raise FormatError(f"{path}:{number}: not a JSON object")
-    return row
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path}: {error}") from error
-
-
-def _read_json(path: Path) -> Any:  # noqa: ANN401 (whatever the file holds)
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise FormatError(f"{path}: {error}") from error
-
-
-def _dump(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n"
-
-
-def _write_json(path: Path, value: Any) -> None:  # noqa: ANN401
-    with path.open("w", encoding="utf-8") as file:
-        json.dump(value, file, ensure_ascii=False, indent=1)
-        file.write("\n")
-
-
-def _append(path: Path, text: str) -> None:
-    with path.open("a", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_all(folder: Path) -> None:
-    """Everything a trial left, raw output too: a committed trial survives a power cut."""
-    for path in folder.rglob("*"):
-        _sync(path)
-    _sync(folder)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
