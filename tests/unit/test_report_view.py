@@ -138,7 +138,7 @@ def test_commands_are_grouped_and_keep_their_quoting() -> None:
 
 
 def test_doubts_with_one_remedy_are_said_once_with_all_their_trials() -> None:
-    doubts = [Doubt("cpu", f"busy {n} %", "free it", trial=f"{n}") for n in range(9)]
+    doubts = [Doubt("cpu", f"sh{n} is busy", "free it", trial=f"{n}") for n in range(9)]
     doubts.append(Doubt("drift", "moved", "look", invalid=True, trial="3"))
     groups = evidence.grouped(doubts)
     assert [group.check for group in groups] == ["drift", "cpu"]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, treatment_text
+from iotrial.report.alike import said_once
 from iotrial.report.series import ordered
 from iotrial.report.visible import visible
 from iotrial.units import format_bytes
@@ -61,7 +62,8 @@ class Command:
 @dataclass(frozen=True, slots=True)
 class DoubtGroup:
     """Doubts of one check that ask for the same remedy.  ``what`` holds a few of them in their
-    own words; ``trials`` the folders (empty: the whole study)."""
+    own words, those that trials say alike once; ``said`` is how many there are; ``trials`` the
+    folders (empty: the whole study)."""
 
     check: str
     invalid: bool
@@ -256,6 +258,7 @@ def grouped(every: Iterable[Doubt]) -> tuple[DoubtGroup, ...]:
 
 
 def _group(check: str, invalid: bool, advice: str, members: list[Doubt]) -> DoubtGroup:  # noqa: FBT001
-    what = tuple(dict.fromkeys(doubt.what.rstrip(". ") for doubt in members))
+    what = tuple(dict.fromkeys(doubt.what.rstrip(". ") for doubt in members if not doubt.trial))
+    what += said_once(doubt.what.rstrip(". ") for doubt in members if doubt.trial)
     trials = tuple(dict.fromkeys(doubt.trial for doubt in members if doubt.trial))
     return DoubtGroup(check, invalid, advice.rstrip(". "), what[:_EXAMPLES], len(what), trials)
