@@ -21,6 +21,7 @@ from rich.console import Console
 
 import factories
 from iotrial.model.finding import Comparison, Finding
+from iotrial.report import words
 from iotrial.report.document import document
 from iotrial.report.markdown import code, escape, markdown
 from iotrial.report.strip import Scale, ruler, scale, strip
@@ -76,6 +77,29 @@ def test_long_names_fold_and_nothing_else_is_lost() -> None:
     lines = said(view(RESULTS, dataclasses.replace(COMPARISON, findings=findings))).splitlines()
     assert max(map(cell_len, lines)) <= 80
     assert any("worse" in line and "●" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "drawn"),
+    [(0.0123, 45.678, True), (0.00123, 456789.0, True), (1.5e5, 2.5e7, False)],
+)
+def test_wide_numbers_take_their_room_from_the_strip_and_not_from_n(
+    low: float, high: float, *, drawn: bool
+) -> None:
+    findings = tuple(
+        dataclasses.replace(
+            f, level="a-rather-long-level", ratio=high / 2, low=low, high=high, n=123
+        )
+        for f in COMPARISON.findings
+    )
+    lines = said(view(RESULTS, dataclasses.replace(COMPARISON, findings=findings))).splitlines()
+    rows = [
+        line for line in lines if words.interval(findings[0]) in line and "guardrail" not in line
+    ]
+    assert rows
+    assert max(map(cell_len, lines)) <= 80
+    assert all(" 123" in line for line in rows)
+    assert all(("─" in line) == drawn for line in rows)
 
 
 def test_verdicts_are_words_and_have_a_colour_where_there_is_one() -> None:

@@ -6,6 +6,7 @@ Pure: the caller prints.  Names are put in as plain text, never as Rich markup.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -13,15 +14,22 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from iotrial.model.finding import Verdict
+from iotrial.model.finding import Finding, Verdict
 from iotrial.report import effects, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
 from iotrial.stats.scaling import scaling
 
+_WIDE = 80
+_GAP = 3
+"""Cells between two columns."""
 _STRIP = 20
+_NARROW = 10
+"""A strip of less shows nothing: there is none then."""
 _LEVEL = 17
+_SHORT = 8
+"""A level's column is never less, whatever the numbers are; names are folded."""
 _CHANGE = 22
 _VERDICT = 11
 _NAMED = 6
@@ -33,13 +41,42 @@ _STYLES: dict[Verdict, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Widths in cells, alike for all tables of a report; a strip of 0: there is none."""
+
+    level: int
+    change: int
+    n: int
+    strip: int
+
+
 def verdict_table(view: View) -> RenderableType:
     """The answer, a table of verdicts per workload, what they rest on, and the doubts."""
-    on = scale((f for f in view.findings if f.primary), view.margin, _STRIP)
-    return Group(*_lines(view, on))
+    room = _room(view)
+    on = scale((f for f in view.findings if f.primary), view.margin, room.strip or _STRIP)
+    return Group(*_lines(view, on, room))
 
 
-def _lines(view: View, on: Scale) -> Iterator[RenderableType]:
+def _room(view: View) -> _Room:
+    """Numbers have what they need; of what is left the levels' names have first, then the strip."""
+    rows = [row for part in view.parts for row in part.findings]
+    change = max([_CHANGE, *(len(_change(row.finding)) for row in rows)])
+    n = max([1, *(len(str(row.finding.n)) for row in rows)])
+    longest = max([len("level"), *(len(_name(row, view)) for row in rows)])
+    left = _WIDE - change - n - _VERDICT - 3 * _GAP
+    level = min(longest, _LEVEL, max(_SHORT, left - _GAP - _STRIP))
+    strip = min(_STRIP, left - _GAP - level)
+    if strip >= _NARROW:
+        return _Room(level, change, n, strip)
+    return _Room(min(longest, max(_SHORT, left)), change, n, 0)
+
+
+def _change(finding: Finding) -> str:
+    return f"{words.bare(finding.ratio)} ({words.interval(finding)})"
+
+
+def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
     head, others = words.headline(view.answer)
     yield Text(head, style="bold")
     yield from map(Text, others)
@@ -47,7 +84,7 @@ def _lines(view: View, on: Scale) -> Iterator[RenderableType]:
     for part in view.parts:
         if part.findings:
             yield _heading(part)
-            yield _table(part, view, on)
+            yield _table(part, view, on, room)
             yield from _scaling(part)
             yield from _guardrails(part)
             yield from _of_factors(part)
@@ -70,23 +107,24 @@ def _heading(part: Part) -> Text:
     return heading.append("  " + ", ".join(filter(None, said)), style="not bold")
 
 
-def _table(part: Part, view: View, on: Scale) -> Table:
+def _table(part: Part, view: View, on: Scale, room: _Room) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    longest = max(len(_name(row, view)) for every in view.parts for row in every.findings)
-    table.add_column("level", width=min(_LEVEL, max(longest, len("level"))), overflow="fold")
-    table.add_column("change in % (interval)", no_wrap=True, min_width=_CHANGE)
+    table.add_column("level", width=room.level, overflow="fold")
+    table.add_column("change in % (interval)", no_wrap=True, width=room.change)
     table.add_column("verdict", no_wrap=True, width=_VERDICT)
-    table.add_column("n", justify="right", no_wrap=True)
-    table.add_column(Text(ruler(on)), no_wrap=True, width=on.width)
+    table.add_column("n", justify="right", no_wrap=True, width=room.n)
+    if room.strip:
+        table.add_column(Text(ruler(on)), no_wrap=True, width=on.width)
     for row in part.findings:
         finding = row.finding
         style = _STYLES[finding.verdict]
+        drawn = [Text(strip(finding, on), style=style.removeprefix("bold "))] if room.strip else []
         table.add_row(
             Text(_name(row, view)),
-            Text(f"{words.bare(finding.ratio)} ({words.interval(finding)})"),
+            Text(_change(finding)),
             Text(words.VERDICTS[finding.verdict], style=style),
             str(finding.n),
-            Text(strip(finding, on), style=style.removeprefix("bold ")),
+            *drawn,
         )
     return table
 
