@@ -46,6 +46,7 @@ Type = Literal["II", "III"]
 MOST_PARAMETERS = 200
 """Beyond this the table is longer than anybody reads, and slow to make."""
 MOST_CELLS = 2000
+"""Treatments beyond which the model takes too long."""
 _NOTHING = 1e-12
 _RANK = 1e-9
 """Of the largest eigenvalue: below it a direction is rounding."""

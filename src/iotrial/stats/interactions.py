@@ -93,14 +93,17 @@ def crossings(
     """What ``cells`` can say of interactions; nothing where there would be more than
     :data:`MOST`."""
     own = varied(cells, study.factors)
-    count = sum(
-        (len(one) - 1) * (len(other) - 1) for (_, one), (_, other) in itertools.combinations(own, 2)
-    )
-    if count > MOST:
+    if possible(own) > MOST:
         return ()
     if study.design.kind == "fraction":
         return tuple(_by_model(cells, own, base))
     return tuple(_by_cells(cells, own, base))
+
+
+def possible(own: Varied) -> int:
+    """How many interactions of two levels against their baselines there could be."""
+    pairs = itertools.combinations(own, 2)
+    return sum((len(one) - 1) * (len(other) - 1) for (_, one), (_, other) in pairs)
 
 
 def interaction_doubts(

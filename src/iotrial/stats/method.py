@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from iotrial.model.results import Results
 from iotrial.stats.blocks import Fit, Layout
+from iotrial.stats.left_out import left_out
 from iotrial.stats.simultaneous import Critical
 
 HOW = {
@@ -44,6 +45,7 @@ def method(results: Results, terms: Sequence[Terms], family: int) -> str:
         parts.append(
             f"Guardrails: {percent(study.decide.confidence)} intervals, each by itself (t)."
         )
+    parts += left_out(results)
     return " ".join(parts)
 
 
