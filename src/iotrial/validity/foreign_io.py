@@ -29,7 +29,7 @@ from iotrial.validity.moved import OPERATIONS
 DOUBTFUL = 0.05
 INVALID = 0.15
 """Shares of what the load moved.  By the second account, undisturbed loads of ten seconds on loop
-devices (bare, ext4, xfs) showed -0.03 to 0.013 on a busy machine of two CPUs; by the first, of one
+devices (ext4, xfs) showed -0.03 to 0.013 on a busy machine of two CPUs; by the first, of one
 second, always less than 0."""
 LEAST = 8 * 2**20
 """Bytes below which nothing is said: a superblock, a partition table read by udev."""
