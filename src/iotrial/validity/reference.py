@@ -14,6 +14,7 @@ A load that was disturbed still prints a number.
 Each check below looks at what the machine counted before and after a load.
 It comes to nothing, to a *doubt*, or to *INVALID*.
 A doubt travels with its trial into every report.
+What many trials say alike stands there once, with their number and its range.
 An INVALID trial does not count: it is queued again, and reports say how many there were.
 What is read is kept in the trial's folder (`validity.json`), so the decision can be made again.
 What a machine does not have (thermal counters in a virtual one, md, swap) is not judged.
