@@ -120,7 +120,8 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
     design = seen.study.design
     output.answer(f"[bold]{seen.study.question}[/]", "")
     output.answer(
-        f"{len(seen.trials)} trials in {design.blocks} blocks, about"
+        f"{'at most ' if design.kind == 'race' else ''}{costs.trials} trials in {design.blocks} "
+        f"blocks, about"
         f" {format_wait(costs.seconds)}; {_written(costs)} written"
     )
     for name, difference in costs.resolvable:

@@ -104,6 +104,29 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class RaceStory:
+    """How a race of one workload went.
+
+    ``labels`` are its treatments; ``dropped`` and ``settled`` the blocks after which each was (0:
+    never).  ``looks`` are the blocks after which it was looked at; for each, ``seen`` holds the
+    (log ratio to the kept one, half width of its interval) of every treatment (None: not measured
+    then), and ``leaders`` who was kept so far.  ``trials`` is what it took.
+    """
+
+    workload: str
+    metric: str
+    labels: tuple[str, ...]
+    kept: str
+    decided: bool
+    trials: int
+    dropped: tuple[int, ...]
+    settled: tuple[int, ...]
+    looks: tuple[int, ...]
+    seen: tuple[tuple[tuple[float, float] | None, ...], ...]
+    leaders: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """All findings of a study, and what they amount to.
 
@@ -111,7 +134,7 @@ class Comparison:
     made (design, n, confidence, family), so that no number stands without its terms.
     ``resolvable`` maps a workload to the smallest relative difference the data could have told.
     Of a study with several factors, ``interactions``, the ``simple`` effects beside them, and the
-    ``shares`` of the variation.
+    ``shares`` of the variation.  ``races`` tell how the decision of a race was reached.
     """
 
     question: str
@@ -122,3 +145,4 @@ class Comparison:
     interactions: tuple[Interaction, ...] = ()
     simple: tuple[SimpleEffect, ...] = ()
     shares: tuple[Share, ...] = ()
+    races: tuple[RaceStory, ...] = ()

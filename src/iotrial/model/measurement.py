@@ -55,6 +55,14 @@ def metric(name: str) -> Metric:
     return _OF_STUDY.get(name) or known(name)
 
 
+def higher_is_better(name: str) -> bool | None:
+    """Whether more of the metric is better; None for one without direction, or unknown."""
+    try:
+        return metric(name).higher
+    except KeyError:
+        return None
+
+
 @cache
 def known(name: str) -> Metric:
     """:func:`metric`, of those only that iotrial knows."""

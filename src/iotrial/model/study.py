@@ -65,9 +65,10 @@ class Place:
 class Design:
     """How treatments are spread over trials.  ``budget`` (0: none) and ``settle`` in seconds.
     ``recorded``: somebody else ran them; nothing is left to run.  A ``fraction`` has the least
-    number of treatments of its ``resolution``, or as many as ``runs`` says (0: not said)."""
+    number of treatments of its ``resolution``, or as many as ``runs`` says (0: not said).  Of a
+    ``race`` ``blocks`` is the most: it ends as soon as nothing is open."""
 
-    kind: Literal["full", "fraction", "one-at-a-time", "recorded"] = "full"
+    kind: Literal["full", "fraction", "one-at-a-time", "race", "recorded"] = "full"
     blocks: int = 5
     seed: int = 1
     budget: float = 0.0

@@ -21,6 +21,7 @@ from iotrial.errors import UsageError
 from iotrial.model.study import AA, Factor, Level, Study
 from iotrial.model.trial import Treatment, Trial
 from iotrial.plan.available import Offer, with_available
+from iotrial.plan.convert import BLOCKS
 from iotrial.plan.design import applies, cells
 
 ARM = "arm"
@@ -31,10 +32,11 @@ _FEWEST = 2
 def as_aa(study: Study, arms: int = _FEWEST, blocks: int = 0) -> Study:
     """The A/A study of ``study``, its baseline not yet known: see :func:`at_baseline`.
 
-    ``blocks`` of 0 are the study's own.  Its digest is another one, so that the results of both
-    are never mixed.  Raises UsageError for too few or too many arms or blocks.
+    ``blocks`` of 0 are the study's own, or five of a race, which says only how many at most.  Its
+    digest is another one, so that the results of both are never mixed.
+    Raises UsageError for too few or too many arms or blocks.
     """
-    rounds = blocks or study.design.blocks
+    rounds = blocks or (BLOCKS if study.design.kind == "race" else study.design.blocks)
     if not _FEWEST <= arms <= MOST_ARMS:
         raise UsageError(
             f"{arms} arms make no A/A study", advice=f"Ask for {_FEWEST} to {MOST_ARMS}: --arms 2"

@@ -239,8 +239,8 @@ def _under_test(spec: StudyFile) -> Iterator[Problem]:
 def _size(spec: StudyFile) -> Iterator[Problem]:
     """A study that no one can wait for is a mistake, and would take as long to plan."""
     treatments = math.prod(max(1, len(convert.levels(each))) for each in spec.factors.values())
-    trials = treatments * len(spec.workloads) * spec.design.blocks
-    if spec.design.kind not in {"full", "race"}:
+    trials = treatments * len(spec.workloads) * (spec.design.blocks or convert.BLOCKS)
+    if spec.design.kind in {"fraction", "one-at-a-time"}:
         trials = treatments  # far fewer are tried, but they are chosen from all
     if trials > MOST_TRIALS:
         yield Problem(("factors",), f"these are more than {MOST_TRIALS:,} trials", "Vary less.")
@@ -268,7 +268,8 @@ def _design(spec: StudyFile) -> Iterator[Problem]:
     said = [key for key in ("resolution", "runs") if key in spec.design.model_fields_set]
     for key in said:
         if spec.design.kind != "fraction":
-            message = f'it is for kind = "fraction", and this is "{spec.design.kind}"'
+            other = spec.design.kind or "full"
+            message = f'it is for kind = "fraction", and this is "{other}"'
             yield Problem(("design", key), message, "Leave it out.")
     if spec.design.kind == "fraction" and len(said) > 1:
         message = "the resolution and the number of runs are both said"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from iotrial.model.study import Design, Factor, FactorKind, Level, Place
+from iotrial.model.measurement import higher_is_better
+from iotrial.model.study import Decide, Design, Factor, FactorKind, Level, Place
 from iotrial.model.target import Mounting, Target, TargetKind
 from iotrial.model.tunable import Tunable
 from iotrial.model.workload import OptionValue, Wanted, Workload
 from iotrial.plan.knob_table import KnobTable
+from iotrial.plan.locate import KeyPath
 from iotrial.plan.metric_table import MetricTable
+from iotrial.plan.race import MOST_BLOCKS
 from iotrial.plan.schema import (
     DesignTable,
     FactorTable,
@@ -26,6 +29,8 @@ OneOf = OptionValue | list[OptionValue]
 """A value, or several of which the first that is available counts."""
 UNSET = "unset"
 """The level of a tunable factor that leaves the tunable as it was at the start."""
+BLOCKS = 5
+"""Of a design that does not say how many."""
 MOST_LEVELS = 1000
 """Of a range."""
 
@@ -222,16 +227,34 @@ def wanted(name: str, table: MetricTable) -> Wanted:
     )
 
 
-def design(table: DesignTable) -> Design:
+def design(table: DesignTable, rule: Decide, factors: Sequence[Factor]) -> Design:
+    """The design; where its kind is not said, a race, unless the number of blocks is said, or a
+    race makes no sense."""
+    chosen = table.kind or ("race" if not table.blocks and not unfit(rule, factors) else "full")
     return Design(
-        kind="full" if table.kind == "race" else table.kind,
-        blocks=table.blocks,
+        kind=chosen,
+        blocks=table.blocks or (MOST_BLOCKS if chosen == "race" else BLOCKS),
         seed=table.seed,
         budget=table.budget,
         settle=table.settle,
         resolution=table.resolution,
         runs=table.runs,
     )
+
+
+def unfit(rule: Decide, factors: Sequence[Factor]) -> tuple[KeyPath, str, str] | None:
+    """Why a study cannot be a race: the key, the reason, the remedy; None where it can."""
+    if all(len(factor.levels) == 1 for factor in factors):
+        return ("design", "kind"), "a race needs two treatments", "Add a factor with two levels."
+    for factor in factors:
+        if factor.hard:
+            what = "a race changes settings in every block, and this factor is hard to change"
+            return ("factors", factor.name, "hard"), what, 'Use kind = "full", or leave it out.'
+    for workload, name in rule.primary:
+        if higher_is_better(name) is None:
+            what = f"a race asks who is ahead, and of {name} ({workload}) neither more nor less is"
+            return ("decide", "primary"), what, 'Decide by another metric, or use kind = "full".'
+    return None
 
 
 def one_or_more(given: OptionValue | list[OptionValue]) -> list[OptionValue]:

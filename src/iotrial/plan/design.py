@@ -31,6 +31,7 @@ from iotrial.model.topology import Topology
 from iotrial.model.trial import Treatment, Trial, TrialRecord, treatment_text
 from iotrial.model.tunable import Setting
 from iotrial.model.workload import OptionValue, Workload
+from iotrial.plan.race import wanted
 from iotrial.plan.subset import fraction, one_at_a_time
 from iotrial.tunables import tunable
 
@@ -85,10 +86,13 @@ def next_trials(
     First all blocks (whatever of them is not yet planned: the end of a plan may be lost in a
     crash), then every trial whose latest attempt was INVALID, in the same block, until
     :data:`MOST_ATTEMPTS`.  A failed trial is not queued again.  Numbers continue from ``planned``.
+    A race is planned as far as the next look (:mod:`iotrial.plan.race`).
     """
     known = {(trial.block, trial.workload, trial.treatment) for trial in planned}
-    fresh = [(slot, 1) for slot in _schedule(study) if slot not in known]
-    queue = [*fresh, *_again(planned, done)]
+    again = _again(planned, done)
+    racing = study.design.kind == "race"
+    slots = _race_schedule(study, planned, () if again else done) if racing else _schedule(study)
+    queue = [*((slot, 1) for slot in slots if slot not in known), *again]
     first = max((trial.number for trial in planned), default=0) + 1
     return tuple(
         _trial(study, number, slot, attempt)
@@ -101,6 +105,17 @@ def _schedule(study: Study) -> Iterator[_Slot]:
     hard = [factor.name for factor in study.factors if factor.hard]
     for block in range(1, study.design.blocks + 1):
         # Seeded on purpose: an order that can be had again, not a secret.
+        chance = random.Random(f"{study.digest}:{study.design.seed}:{block}")
+        for workload, cell in _shuffled(everything, hard, chance):
+            yield block, workload, cell
+
+
+def _race_schedule(
+    study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
+) -> Iterator[_Slot]:
+    treatments = {workload.name: cells(study, workload.name) for workload in study.workloads}
+    hard = [factor.name for factor in study.factors if factor.hard]
+    for block, everything in sorted(wanted(study, treatments, planned, done).items()):
         chance = random.Random(f"{study.digest}:{study.design.seed}:{block}")
         for workload, cell in _shuffled(everything, hard, chance):
             yield block, workload, cell

@@ -72,6 +72,7 @@ def estimate(
     seconds += sum(each.times * each.seconds for each in chores)
     written += sum(each.times * each.written for each in chores)
     told = _resolvable(study, noise)
+    count = len(block) * study.design.blocks if study.design.kind == "race" else len(trials)
     notes = (
         *_design_notes(study, seconds),
         *_pace_notes(study.design.blocks * sum(each.longest - each.seconds for each in costs)),
@@ -79,7 +80,7 @@ def estimate(
         *_write_notes(written, timed=any(cost.timed for cost in costs)),
         *_chore_notes(chores),
     )
-    return Estimate(len(trials), seconds, written, told, notes, chores)
+    return Estimate(count, seconds, written, told, notes, chores)
 
 
 def assumed_aim(target: Target) -> Aimed:
@@ -158,7 +159,12 @@ def _resolvable(
 
 def _design_notes(study: Study, seconds: float) -> Iterator[str]:
     blocks, budget = study.design.blocks, study.design.budget
-    if blocks == 1:
+    if study.design.kind == "race":
+        yield (
+            f"A race: {blocks} blocks at most. It looks after every block, drops what is worse, "
+            "and ends when nothing is open; all numbers here are what it takes at most."
+        )
+    elif blocks == 1:
         yield "1 block: no verdict is possible, for nothing tells noise from effect; use 2 or more."
     if not comparisons(study):
         yield "Nothing is compared: the study measures the noise."

@@ -135,7 +135,7 @@ def _study(spec: StudyFile, workloads: tuple[Workload, ...], source: Source) -> 
         targets=targets,
         workloads=workloads,
         factors=factors,
-        design=convert.design(spec.design),
+        design=convert.design(spec.design, rule, factors),
         decide=rule,
         exclude=convert.exclusions(spec),
         text=source.text,

@@ -252,11 +252,12 @@ class FactorTable(_Table):
 class DesignTable(_Table):
     """How the treatments are spread over trials."""
 
-    kind: Literal["full", "fraction", "one-at-a-time", "race"] = Field(
-        "full",
-        description="Which treatments are tried: all, as many as tell the effects apart, or the "
-        "baseline and each other level alone.",
-        examples=["full", "fraction"],
+    kind: Literal["full", "fraction", "one-at-a-time", "race"] | None = Field(
+        None,
+        description="Which treatments are tried: all; as many as tell the effects apart; the "
+        "baseline and each other level alone; or all, until each is known to be worse than the "
+        "best or the same. Left out: full where blocks is given, else a race.",
+        examples=["full", "race"],
     )
     resolution: int = Field(
         5,
@@ -272,8 +273,12 @@ class DesignTable(_Table):
         description="Of a fraction, in place of the resolution: how many treatments it has.",
         examples=[16],
     )
-    blocks: PositiveInt = Field(
-        5, le=10_000, description="How often each treatment is tried.", examples=[5]
+    blocks: PositiveInt | None = Field(
+        None,
+        le=10_000,
+        description="How often each treatment is tried; in a race, how often at most. Left out: "
+        "5, and 100 in a race.",
+        examples=[5],
     )
     seed: int = Field(1, ge=0, description="Decides the random order.", examples=[1])
     budget: Duration = Field(

@@ -15,6 +15,7 @@ from iotrial.model.measurement import Metric, metric, of_study, split
 from iotrial.model.study import Decide, Factor, Study
 from iotrial.model.tool import Reach, Tool
 from iotrial.model.workload import Workload
+from iotrial.plan.convert import unfit
 from iotrial.plan.design import applies, cells, open_factors, with_option
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.problem import Problem, choices
@@ -169,6 +170,8 @@ def _made(path: KeyPath, name: str, workload: str, touched: Sequence[Reach]) -> 
 
 def study_problems(study: Study) -> Iterator[Problem]:
     """Factors that pull at the same knob, and workloads with nothing left to try."""
+    if study.design.kind == "race" and (why := unfit(study.decide, study.factors)):
+        yield Problem(*why)
     for one, other in combinations(study.factors, 2):
         yield from _clash(one, other)
     if open_factors(study):

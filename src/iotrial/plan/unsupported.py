@@ -37,8 +37,6 @@ def unsupported(spec: StudyFile) -> Iterator[Problem]:
 
 
 def _plan(spec: StudyFile) -> Iterator[Problem]:
-    if spec.design.kind == "race":
-        yield _problem(("design", "kind"), 'Use kind = "full"')
     if spec.stage:
         yield _problem(("stage",), "Make one study for each stage")
     for at, cell in enumerate(spec.exclude):

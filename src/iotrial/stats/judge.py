@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from iotrial.model.finding import Comparison, Finding, Verdict
-from iotrial.model.measurement import metric as metric_named
+from iotrial.model.measurement import higher_is_better
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.stats import contrasts as compared
@@ -32,6 +32,7 @@ from iotrial.stats.effects import comparisons
 from iotrial.stats.interactions import interactions
 from iotrial.stats.method import Terms, method
 from iotrial.stats.power import detectable
+from iotrial.stats.race_findings import judge_race
 from iotrial.stats.recommend import Case, recommend
 from iotrial.stats.responses import Counted, Responses, counted, in_order, responses
 from iotrial.stats.simultaneous import Critical, critical_value, single, workload_confidence
@@ -83,6 +84,8 @@ def judge(results: Results) -> Comparison:
     A level that shares no block with its baseline has no finding; the recommendation names it.
     """
     study = results.study
+    if study.design.kind == "race":
+        return judge_race(results)
     asked = questions(results)
     answered = [(question, answer(question, question.responses.logs)) for question in asked]
     findings = tuple(
@@ -204,18 +207,10 @@ def answer(question: Question, logs: Floats) -> Answer:
 
 def verdict_on(results: Results, question: Question, low: float, high: float) -> Verdict:
     """The verdict that the study's decision rule reads from one interval."""
-    higher = direction(question.responses.metric)
+    higher = higher_is_better(question.responses.metric)
     if question.tolerance is not None:
         return guardrail(low, high, question.tolerance, higher_is_better=higher)
     return verdict(low, high, results.study.decide.margin, higher_is_better=higher)
-
-
-def direction(name: str) -> bool | None:
-    """Whether more of the metric is better; None for one without direction or unknown."""
-    try:
-        return metric_named(name).higher
-    except KeyError:
-        return None
 
 
 def _read(results: Results, by_workload: Counted, workload: str, metric: str) -> Responses:

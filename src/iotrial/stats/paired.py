@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from iotrial.model.finding import Comparison, Finding, Verdict
+from iotrial.model.measurement import higher_is_better
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.stats.blocks import ARITHMETIC
-from iotrial.stats.judge import direction
 from iotrial.stats.pairs import ALL, Contrast, Pair, Side, Table, contrasts, tables
 from iotrial.stats.verdict import verdict
 
@@ -71,7 +71,7 @@ def _finding(study: Study, table: Table, contrast: Contrast) -> Finding:
         low, high = _interval(told, logs, study.decide.confidence)
         count = _count(told)
         if low is not None and high is not None:
-            claim = verdict(low, high, study.decide.margin, higher_is_better=direction(name))
+            claim = verdict(low, high, study.decide.margin, higher_is_better=higher_is_better(name))
     else:
         sides = {pair.side for pair in pairs}
         bound = pairs[0].side or "" if len(sides) == 1 else ""

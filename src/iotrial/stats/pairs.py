@@ -13,11 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from iotrial.model.measurement import Measurement, split
+from iotrial.model.measurement import Measurement, higher_is_better, split
 from iotrial.model.results import Results
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import UNKNOWN, Treatment
-from iotrial.stats.judge import direction
 
 ALL = "all"
 """The name of all workloads together."""
@@ -121,10 +120,12 @@ def primary(study: Study, workload: str, names: Mapping[str, int]) -> tuple[str,
     if (wanted := chosen.get(workload, chosen.get("", ""))) in names:
         return (wanted,)
     total = [name for name in names if name.startswith("total.")]
-    rates = [n for n in total or names if split(n)[1] in _RATES and direction(n)]
+    rates = [n for n in total or names if split(n)[1] in _RATES and higher_is_better(n)]
     counted = {split(name)[0]: names[name] for name in rates if split(name)[1] == "iops"}
     rates = [n for n in rates if split(n)[1] != "bw" or counted.get(split(n)[0], 0) < names[n]]
-    return tuple(rates) or tuple(n for n in names if direction(n) is not None) or tuple(names)
+    return (
+        tuple(rates) or tuple(n for n in names if higher_is_better(n) is not None) or tuple(names)
+    )
 
 
 def answering(results: Results) -> dict[str, str]:

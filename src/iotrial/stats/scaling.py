@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from iotrial.model.finding import Finding
-from iotrial.stats.judge import direction
+from iotrial.model.measurement import higher_is_better
 
 COUNTS = (
     "arrays", "hosts", "nodes", "clients", "servers", "devices", "disks", "drives", "volumes",
@@ -31,7 +31,7 @@ class Scaling:
 
 def scaling(finding: Finding) -> Scaling | None:
     """The efficiency of a finding on a rate and a count; None for any other."""
-    if finding.factor.lower() not in COUNTS or not direction(finding.metric):
+    if finding.factor.lower() not in COUNTS or not higher_is_better(finding.metric):
         return None
     try:
         more = float(finding.level) / float(finding.baseline)

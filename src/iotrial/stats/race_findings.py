@@ -1,0 +1,230 @@
+"""From races to findings: who is kept, who was dropped, who is the same, and how that was seen.
+
+Each treatment is compared with the one that is kept; where that is not the baseline, the first
+finding says how it compares with the baseline.  The verdict follows from the race alone: *worse*
+was proven not to be the best, *same* lies within the margin of the kept one, and the rest is
+*cannot-tell*.  Intervals are those of :mod:`iotrial.stats.race`; a dropped one's ends at 1.
+"""
+
+from __future__ import annotations
+
+import math
+
+from iotrial.model.finding import Comparison, Finding, RaceStory, Verdict
+from iotrial.model.results import Results
+from iotrial.stats.boundary import LAST
+from iotrial.stats.contrasts import baselines
+from iotrial.stats.method import noise_text, percent
+from iotrial.stats.raced import Raced, raced
+from iotrial.units import format_change
+
+
+def judge_race(results: Results) -> Comparison:
+    """The findings of a study that is a race, in its workloads' order."""
+    study = results.study
+    base = baselines(results)
+    cells: dict[str, list[tuple[tuple[str, str], ...]]] = {}
+    for trial in results.planned or tuple(record.trial for record in results.records):
+        known = cells.setdefault(trial.workload, [])
+        if trial.treatment not in known:
+            known.append(trial.treatment)
+    places = {
+        (factor.name, level.label): (at, place)
+        for at, factor in enumerate(study.factors)
+        for place, level in enumerate(factor.levels)
+    }
+    ordered = {
+        name: sorted(found, key=lambda cell: [places.get(each, (0, 0)) for each in cell])
+        for name, found in cells.items()
+    }
+    races = raced(study, ordered, results.records, base)
+    findings = tuple(finding for each in races for finding in _findings(each))
+    words = " ".join(_words(each, study.decide.margin) for each in races)
+    return Comparison(
+        study.question,
+        findings,
+        words or "No race: nothing is varied.",
+        _method(results, races),
+        tuple((each.workload, _resolvable(each)) for each in races if each.race.looks),
+        races=tuple(_story(each) for each in races),
+    )
+
+
+def _findings(each: Raced) -> list[Finding]:
+    race = each.race
+    if not race.looks:
+        return []
+    found = [_finding(each, number) for number in range(len(each.cells)) if number != race.kept]
+    favourite = race.favourite
+    if favourite is not None and favourite != race.kept:
+        found.insert(0, _turned(_finding(each, favourite)))
+    return found
+
+
+def _finding(each: Raced, number: int) -> Finding:
+    """A treatment against the kept one, as ratios of the metric itself."""
+    race, standing = each.race, each.race.standing(number)
+    ends = [standing.low, standing.high]
+    sign = 1 if each.higher else -1
+    low, high = sorted(sign * end for end in ends)
+    verdict: Verdict = "cannot-tell"
+    if standing.settled:
+        verdict = "same"
+    elif standing.dropped and not each.broken[number]:
+        verdict = "worse"
+    bounded = math.isfinite(low) and math.isfinite(high)
+    return Finding(
+        each.workload,
+        each.metric,
+        each.factor,
+        each.label(number),
+        each.label(race.kept),
+        math.exp(sign * standing.estimate),
+        math.exp(low) if bounded else None,
+        math.exp(high) if bounded else None,
+        verdict,
+        standing.blocks,
+        tuple(sorted({*each.trials[number], *each.trials[race.kept]})),
+        noise=race.sd,
+    )
+
+
+def _turned(finding: Finding) -> Finding:
+    """The kept treatment against the baseline."""
+    opposite: dict[Verdict, Verdict] = {"worse": "better"}
+    return Finding(
+        finding.workload,
+        finding.metric,
+        finding.factor,
+        finding.baseline,
+        finding.level,
+        1 / finding.ratio,
+        None if finding.high is None else 1 / finding.high,
+        None if finding.low is None else 1 / finding.low,
+        opposite.get(finding.verdict, finding.verdict),
+        finding.n,
+        finding.trials,
+        noise=finding.noise,
+    )
+
+
+def _words(each: Raced, margin: float) -> str:
+    """What to keep, at what certainty, and what is left open."""
+    race = each.race
+    kept = _named(each, race.kept)
+    if not race.looks:
+        return f"{each.workload}: no claim possible: too few blocks with valid trials."
+    standing = {n: race.standing(n) for n in range(len(each.cells))}
+    dropped = [n for n, s in standing.items() if s.dropped and not each.broken[n]]
+    same = [n for n, s in standing.items() if s.settled]
+    still = [n for n in race.active if n != race.kept]
+    tried = f"after {race.blocks} blocks and {race.trials} trials"
+    if race.decided:
+        lead = _decided(each, kept, same, margin)
+    else:
+        lead = f"cannot tell yet which is best; {kept} leads"
+    parts = [f"{each.workload}: {lead}, {tried}."]
+    if dropped:
+        told = [f"{each.label(n)} ({_change(each, n)})" for n in dropped]
+        parts.append(f"Worse: {', '.join(told)}.")
+    if same:
+        told = [f"{each.label(n)} ({_change(each, n)})" for n in same]
+        parts.append(f"Same within {percent(margin)}: {', '.join(told)}.")
+    if still:
+        told = [f"{each.label(n)} ({_change(each, n)})" for n in still]
+        parts.append(f"Open: {', '.join(told)}.")
+    for number, names in enumerate(each.broken):
+        if names:
+            parts.append(f"Out for a broken guardrail: {each.label(number)} ({', '.join(names)}).")
+    lost = [each.label(n) for n, s in standing.items() if s.lost]
+    if lost:
+        parts.append(f"Without any valid trial: {', '.join(lost)}.")
+    return " ".join(parts)
+
+
+def _decided(each: Raced, kept: str, same: list[int], margin: float) -> str:
+    race = each.race
+    if race.favourite == race.kept:
+        return f"no reason to change {kept}" if same else f"keep {kept}, it is best"
+    if race.favourite in same:
+        known = _named(each, race.favourite)
+        return f"no reason to change {known}: the same as {kept} within {percent(margin)}"
+    if same:
+        return f"{kept} will do, as will what is the same"
+    if race.favourite is None:
+        return f"{kept} is best"
+    return f"change {_named(each, race.favourite)} to {kept}, it is best"
+
+
+def _named(each: Raced, number: int | None) -> str:
+    label = each.label(number or 0)
+    return label if "=" in label else f"{each.factor}={label}"
+
+
+def _change(each: Raced, number: int) -> str:
+    finding = _finding(each, number)
+    if finding.low is None or finding.high is None:
+        return format_change(finding.ratio)
+    ends = f"{format_change(finding.low)} … {format_change(finding.high)}"
+    return f"{format_change(finding.ratio)}, interval {ends}"
+
+
+def _resolvable(each: Raced) -> float:
+    """The widest half interval at the end, as a ratio: below it nothing could have been told."""
+    last = each.race.looks[-1]
+    halves = [
+        half for number, half in enumerate(last.half) if number != last.kept and math.isfinite(half)
+    ]
+    return math.expm1(max(halves)) if halves else math.inf
+
+
+def _method(results: Results, races: tuple[Raced, ...]) -> str:
+    study = results.study
+    sure, margin = percent(study.decide.confidence), percent(study.decide.margin)
+    parts = [
+        f"A race in randomised blocks, at most {study.design.blocks}.",
+        _HOW,
+        f"At {sure} confidence no claim is wrong, at any look up to block {LAST}.",
+        f"The margin is ±{margin}.",
+    ]
+    parts += [
+        f"{each.workload}: {each.race.blocks} blocks, {each.race.trials} trials of "
+        f"{each.race.blocks * len(each.cells)} that a fixed design takes, "
+        f"noise of one trial {noise_text(each.race.sd)}."
+        for each in races
+        if each.race.looks
+    ]
+    return " ".join(parts)
+
+
+_HOW = (
+    "After every block what is proven worse than the best is dropped (studentized range, closed), "
+    "what is the same as the kept one within the margin rests, and the race ends when nothing is "
+    "open. Effects are ratios of geometric means from log response = block + treatment, the noise "
+    "pooled over treatments; intervals are two-sided and simultaneous (Dunnett), and that of a "
+    "dropped one ends at the kept one."
+)
+
+
+def _story(each: Raced) -> RaceStory:
+    race = each.race
+    sign = 1 if each.higher else -1
+    return RaceStory(
+        each.workload,
+        each.metric,
+        tuple(each.label(number) for number in range(len(each.cells))),
+        each.label(race.kept),
+        race.decided,
+        race.trials,
+        tuple(race.standing(number).dropped for number in range(len(each.cells))),
+        tuple(race.standing(number).settled for number in range(len(each.cells))),
+        tuple(look.block for look in race.looks),
+        tuple(
+            tuple(
+                (sign * estimate, half) if math.isfinite(half) else None
+                for estimate, half in zip(look.estimate, look.half, strict=True)
+            )
+            for look in race.looks
+        ),
+        tuple(each.label(look.kept) for look in race.looks),
+    )

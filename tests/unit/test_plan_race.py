@@ -1,0 +1,172 @@
+"""A race is planned as far as its next look, and goes on where it stood."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+from pathlib import Path
+
+from stats_studies import METRIC, record
+
+from iotrial.model.finding import Comparison
+from iotrial.model.measurement import Measurement
+from iotrial.model.results import Results
+from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.target import Target
+from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.workload import Workload
+from iotrial.plan.design import next_trials
+from iotrial.plan.race import told
+from iotrial.stats.judge import judge
+
+LABELS = ("none", "mq-deadline", "kyber", "bfq")
+TRUTH = {"none": 0.0, "mq-deadline": 0.002, "kyber": -0.2, "bfq": -0.4}
+
+
+def study(blocks: int = 60, metric: str = METRIC, **rule: object) -> Study:
+    return Study(
+        "Which is best?",
+        "race",
+        (Target("disk", "loop"),),
+        (Workload("w", "fio"),),
+        (Factor("scheduler", "option", tuple(map(Level, LABELS)), baseline="none"),),
+        Design("race", blocks=blocks),
+        dataclasses.replace(Decide((("w", metric),), margin=0.02), **rule),
+        digest="0123456789ab",
+    )
+
+
+def value(trial: Trial, sd: float = 0.01) -> float:
+    chance = random.Random(f"{trial.block}{trial.treatment}{trial.attempt}")
+    return 1000 * math.exp(TRUTH[trial.treatment[0][1]] + chance.gauss(0, sd))
+
+
+def executed(
+    of: Study, *, sd: float = 0.01, most: int = 1000
+) -> tuple[list[Trial], list[TrialRecord]]:
+    planned: list[Trial] = []
+    done: list[TrialRecord] = []
+    while len(planned) < most and (more := next_trials(of, planned, done)):
+        planned += more
+        done += [record(trial, value(trial, sd)) for trial in more]
+    return planned, done
+
+
+def judged(of: Study, planned: list[Trial], done: list[TrialRecord]) -> Comparison:
+    return judge(
+        Results(Path("r"), of, tuple(planned), tuple(done), baselines={"scheduler": "none"})
+    )
+
+
+def test_the_first_plan_reaches_to_the_first_look() -> None:
+    first = next_trials(study(), (), ())
+    assert len(first) == 8
+    assert {trial.block for trial in first} == {1, 2}
+
+
+def test_nothing_more_is_planned_while_trials_wait() -> None:
+    first = next_trials(study(), (), ())
+    done = [record(trial, value(trial)) for trial in first[:5]]
+    assert next_trials(study(), first, done) == ()
+
+
+def test_losers_are_left_out_of_later_blocks_and_the_race_ends_by_itself() -> None:
+    planned, done = executed(study())
+    last = max(trial.block for trial in planned)
+    assert last < 60
+    late = {trial.treatment[0][1] for trial in planned if trial.block == last}
+    assert late == {"none", "mq-deadline"}
+    found = judged(study(), planned, done)
+    verdicts = {finding.level: finding.verdict for finding in found.findings}
+    assert verdicts == {"mq-deadline": "same", "kyber": "worse", "bfq": "worse"}
+    assert {finding.baseline for finding in found.findings} == {"none"}
+    assert "no reason to change scheduler=none" in found.recommendation
+    assert found.races[0].decided
+    assert found.races[0].kept == "none"
+
+
+def test_a_plan_cut_anywhere_goes_on_to_the_same_end() -> None:
+    whole, _ = executed(study())
+    for cut in range(1, len(whole)):
+        kept = whole[:cut]
+        done = [record(trial, value(trial)) for trial in kept]
+        planned = list(kept)
+        while more := next_trials(study(), planned, done):
+            planned += more
+            done += [record(trial, value(trial)) for trial in more]
+        assert judged(study(), planned, done).races[0].kept == "none"
+
+
+def test_the_most_blocks_end_it_undecided_and_that_is_said() -> None:
+    of = study(blocks=3)
+    planned, done = executed(of, sd=0.2)
+    assert max(trial.block for trial in planned) == 3
+    found = judged(of, planned, done)
+    assert not found.races[0].decided
+    assert "cannot tell yet" in found.recommendation
+    assert {f.verdict for f in found.findings} == {"cannot-tell"}
+
+
+def test_another_winner_than_the_baseline_is_told_against_it_first() -> None:
+    of = dataclasses.replace(
+        study(), factors=(dataclasses.replace(study().factors[0], baseline="bfq"),)
+    )
+    planned, done = executed(of)
+    found = judge(
+        Results(Path("r"), of, tuple(planned), tuple(done), baselines={"scheduler": "bfq"})
+    )
+    first = found.findings[0]
+    assert (first.baseline, first.verdict) == ("bfq", "better")
+    assert first.level in {"none", "mq-deadline"}
+    assert first.low is not None
+    assert first.low >= 1
+
+
+def test_less_is_better_for_a_latency() -> None:
+    of = study(metric="read.clat.p99")
+    planned: list[Trial] = []
+    done: list[TrialRecord] = []
+    while more := next_trials(of, planned, done):
+        planned += more
+        done += [record(trial, value(trial), "read.clat.p99") for trial in more]
+    found = judged(of, planned, done)
+    assert found.races[0].kept == "bfq"
+    assert found.findings[0].verdict == "better"
+    assert found.findings[0].ratio < 1
+
+
+def test_an_invalid_trial_is_done_again_before_the_race_goes_on() -> None:
+    first = next_trials(study(), (), ())
+    done = [record(trial, value(trial)) for trial in first]
+    done[3] = dataclasses.replace(done[3], state="invalid")
+    (again,) = next_trials(study(), first, done)
+    assert (again.attempt, again.block, again.treatment) == (2, first[3].block, first[3].treatment)
+
+
+def test_a_treatment_that_breaks_a_guardrail_is_not_kept() -> None:
+    """kyber is fastest here, but its p99 is twice the baseline's."""
+    of = study(guardrails=(("read.clat.p99", 0.1),))
+    planned: list[Trial] = []
+    done: list[TrialRecord] = []
+    while (more := next_trials(of, planned, done)) and len(planned) < 400:
+        planned += more
+        for trial in more:
+            fast = 0.5 if trial.treatment[0][1] == "kyber" else 0.0
+            slow = 2.0 if trial.treatment[0][1] == "kyber" else 1.0
+            made = record(trial, value(trial) * math.exp(fast))
+            tail = Measurement("read.clat.p99", 0.001 * slow * value(trial, 0.02) / 1000, "s")
+            done.append(dataclasses.replace(made, measurements=(*made.measurements, tail)))
+    found = judged(of, planned, done)
+    assert found.races[0].kept == "none"
+    assert "broken guardrail: kyber" in found.recommendation
+
+
+def test_whoever_watches_is_told_how_it_stands() -> None:
+    of = study()
+    planned = next_trials(of, (), ())
+    done = [record(trial, value(trial)) for trial in planned]
+    cells = {"w": tuple(dict.fromkeys(trial.treatment for trial in planned))}
+    (line,) = told(of, cells, done)
+    assert line.startswith("w: after block 2 ")
+    assert "dropped" in line

@@ -1,0 +1,170 @@
+"""Races: right, honest at all looks together, and no longer than needed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from iotrial.stats.race import PATIENCE, Race
+
+MARGIN = 0.02
+STUDIES = 200
+
+
+def run(
+    truth: np.ndarray, sd: float, rng: np.random.Generator, *, most: int = 400, drift: float = 0.0
+) -> Race:
+    """A race whose responses are ``truth`` (logs) and noise; blocks differ by far more."""
+    race = Race(len(truth), MARGIN, 0.95, favourite=0)
+    for number in range(most):
+        level = rng.normal(0, 0.2)
+        order = rng.permutation(len(truth))
+        noise = rng.normal(0, sd, len(truth)) + drift * (number * len(truth) + order)
+        race.add({each: truth[each] + level + noise[each] for each in race.active})
+        if race.decided:
+            break
+    return race
+
+
+def claims(race: Race, truth: np.ndarray) -> tuple[bool, bool, bool]:
+    """Whether a best one was called worse, something else the same, an interval missed."""
+    worse = same = missed = False
+    for number, value in enumerate(truth):
+        standing, away = race.standing(number), value - truth[race.kept]
+        worse |= bool(standing.dropped) and value >= truth.max()
+        same |= bool(standing.settled) and abs(away) > race.margin
+        missed |= not standing.low - 1e-12 <= away <= standing.high + 1e-12
+    return worse, same, missed
+
+
+CASES = {
+    "a pair alike": (np.zeros(2), 0.02),
+    "four alike": (np.zeros(4), 0.02),
+    "eight alike": (np.zeros(8), 0.015),
+    "one best by the margin": (np.array([0.0, -1.001, -1.001, -1.001]) * math.log1p(MARGIN), 0.02),
+    "two and two": (np.array([0.0, 0.0, -1.001, -1.001]) * math.log1p(MARGIN), 0.015),
+    "one lower": (np.array([0.0, 0.0, 0.0, -1.001]) * math.log1p(MARGIN), 0.015),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_wrong_claims_and_missed_truths_stay_within_the_confidence(case: str) -> None:
+    """At the worst places, over whole races: 5 %, and three standard errors of 200 studies."""
+    truth, sd = CASES[case]
+    rng = np.random.default_rng(len(case))
+    seen = [claims(run(truth, sd, rng), truth) for _ in range(STUDIES)]
+    limit = 0.05 + 3 * 0.0154
+    assert np.mean([worse or same for worse, same, _ in seen]) <= limit
+    assert np.mean([missed for _, _, missed in seen]) <= limit
+
+
+def test_every_look_counts_together() -> None:
+    """The intervals of all looks hold at once, in 95 % of races that never stop early."""
+    rng, truth, wrong = np.random.default_rng(3), np.array([0.0, 0.0, 0.0]), 0
+    for _ in range(STUDIES):
+        race = Race(3, 1e-6, 0.95)  # nothing is ever the same
+        for _ in range(60):
+            race.add({each: rng.normal(0, 0.05) for each in range(3)})
+        missed = any(
+            seen is not None and abs(seen) > half
+            for look in race.looks
+            for seen, half in zip(look.estimate, look.half, strict=True)
+            if math.isfinite(half)
+        )
+        wrong += missed
+    assert truth.sum() == 0
+    assert wrong / STUDIES <= 0.05 + 3 * 0.0154
+
+
+def test_a_clear_winner_is_kept_after_few_blocks_and_the_rest_is_dropped() -> None:
+    race = run(np.array([0.0, -0.3, 0.2, -0.4]), 0.01, np.random.default_rng(1))
+    assert race.decided
+    assert race.kept == 2
+    assert race.blocks <= 4
+    assert all(race.standing(each).dropped for each in (0, 1, 3))
+    assert race.standing(1).high < 0
+
+
+def test_equals_end_as_the_same() -> None:
+    race = run(np.array([0.0, 0.001, -0.001]), 0.005, np.random.default_rng(2))
+    assert race.decided
+    others = [each for each in range(3) if each != race.kept]
+    assert all(race.standing(each).settled for each in others)
+    assert all(abs(race.standing(each).low) <= race.margin for each in others)
+
+
+def test_among_equals_that_end_together_the_favourite_is_kept() -> None:
+    race = Race(3, 0.5, 0.95, favourite=2)
+    rng = np.random.default_rng(9)
+    while race.active:
+        race.add({each: rng.normal(0, 0.001) for each in race.active})
+    assert race.kept == 2
+
+
+def test_what_is_decided_rests() -> None:
+    race = Race(3, MARGIN, 0.95)
+    rng = np.random.default_rng(4)
+    for _ in range(12):
+        race.add({each: (0.0, 0.004, -1.0)[each] + rng.normal(0, 0.03) for each in race.active})
+    assert 2 not in race.active
+    assert race.standing(2).blocks < 12
+    assert race.trials < 36
+
+
+def test_a_slow_drift_of_the_machine_changes_no_verdict() -> None:
+    """A trend of half a standard deviation a trial falls on all treatments alike."""
+    truth, rng = np.array([0.0, 0.06, 0.0]), np.random.default_rng(6)
+    kept = [run(truth, 0.02, rng, drift=0.01).kept for _ in range(40)]
+    assert kept.count(1) >= 38
+
+
+def test_a_step_in_mid_study_changes_no_verdict() -> None:
+    rng, right = np.random.default_rng(7), 0
+    for _ in range(40):
+        race = Race(3, MARGIN, 0.95)
+        for block in range(60):
+            level = 0.0 if block < 4 else -0.5
+            truth = (0.0, 0.04, 0.0)
+            race.add({each: level + truth[each] + rng.normal(0, 0.02) for each in race.active})
+            if race.decided:
+                break
+        right += race.kept == 1
+    assert right >= 38
+
+
+def test_larger_differences_take_fewer_trials() -> None:
+    """A power curve: the mean number of trials falls as the gap grows."""
+    rng = np.random.default_rng(8)
+    means = [
+        np.mean([run(np.array([0.0, -gap, -gap]), 0.03, rng).trials for _ in range(40)])
+        for gap in (0.03, 0.06, 0.12)
+    ]
+    assert means[0] > 2 * means[1] > 3 * means[2] / 2
+
+
+def test_a_treatment_that_never_gives_a_number_is_lost_and_the_race_goes_on() -> None:
+    race = Race(3, MARGIN, 0.95)
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        race.add({each: -0.3 * each + rng.normal(0, 0.01) for each in race.active if each != 2})
+        if race.decided:
+            break
+    assert race.decided
+    assert race.standing(2).lost
+    assert race.standing(1).dropped
+    assert race.blocks >= PATIENCE
+
+
+def test_exact_values_without_any_noise_are_decided() -> None:
+    race = Race(2, MARGIN, 0.95)
+    for _ in range(4):
+        race.add({0: 1.0, 1: 1.5})
+    assert race.decided
+    assert race.kept == 1
+
+
+def test_one_treatment_is_no_race() -> None:
+    with pytest.raises(ValueError, match="a race of 1"):
+        Race(1, MARGIN, 0.95)
