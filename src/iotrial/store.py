@@ -35,7 +35,7 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan import recorded
 from iotrial.plan.aa import noted, restored
 from iotrial.plan.available import Offer
-from iotrial.plan.design import next_trials
+from iotrial.plan.design import next_trials, with_baselines
 from iotrial.plan.load import parse_study
 from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
 from iotrial.tools import tool
@@ -252,6 +252,7 @@ def load(folder: Path, study: Study, planned: list[Trial], records: list[TrialRe
     notes = [Doubt(**doubt) for each in facts.values() for doubt in each.get("doubts", ())]
     notes += _resumed(folder, records)
     ordered = tuple(sorted(records, key=lambda record: record.trial.number))
+    study = with_baselines(study, baselines)
     return Results(folder, study, tuple(planned), ordered, facts, baselines, tuple(notes))
 
 

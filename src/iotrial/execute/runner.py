@@ -156,6 +156,7 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
         facts["aa"] = {"arms": bench.study.aa.arms, "levels": dict(bench.study.aa.levels)}
     facts["doubts"] = [{"check": d.check, "what": d.what, "advice": d.advice} for d in bench.doubts]
     store.write_facts(bench.host.name, facts)
+    bench.study = store.study = store.results().study
     store.begin_session(
         {
             "started": time.time(),

@@ -66,7 +66,8 @@ class Design:
     """How treatments are spread over trials.  ``budget`` (0: none) and ``settle`` in seconds.
     ``recorded``: somebody else ran them; nothing is left to run.  A ``fraction`` has the least
     number of treatments of its ``resolution``, or as many as ``runs`` says (0: not said).  Of a
-    ``race`` ``blocks`` is the most: it ends as soon as nothing is open."""
+    ``race`` ``blocks`` is the most: it ends as soon as nothing is open; any other design does so
+    with ``stop`` "decided"."""
 
     kind: Literal["full", "fraction", "one-at-a-time", "race", "recorded"] = "full"
     blocks: int = 5
@@ -75,6 +76,7 @@ class Design:
     settle: float = 0.5
     resolution: int = 5
     runs: int = 0
+    stop: Literal["blocks", "decided"] = "blocks"
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,6 +239,7 @@ def design(table: DesignTable, rule: Decide, factors: Sequence[Factor]) -> Desig
         settle=table.settle,
         resolution=table.resolution,
         runs=table.runs,
+        stop=table.stop,
     )
 
 

@@ -31,6 +31,7 @@ from iotrial.model.topology import Topology
 from iotrial.model.trial import Treatment, Trial, TrialRecord, treatment_text
 from iotrial.model.tunable import Setting
 from iotrial.model.workload import OptionValue, Workload
+from iotrial.plan.looking import blocks_now
 from iotrial.plan.race import wanted
 from iotrial.plan.subset import fraction, one_at_a_time
 from iotrial.tunables import tunable
@@ -86,12 +87,16 @@ def next_trials(
     First all blocks (whatever of them is not yet planned: the end of a plan may be lost in a
     crash), then every trial whose latest attempt was INVALID, in the same block, until
     :data:`MOST_ATTEMPTS`.  A failed trial is not queued again.  Numbers continue from ``planned``.
-    A race is planned as far as the next look (:mod:`iotrial.plan.race`).
+    A race is planned as far as the next look (:mod:`iotrial.plan.race`), and so is a design that
+    ends when all is decided (:mod:`iotrial.plan.looking`).
     """
     known = {(trial.block, trial.workload, trial.treatment) for trial in planned}
     again = _again(planned, done)
     racing = study.design.kind == "race"
-    slots = _race_schedule(study, planned, () if again else done) if racing else _schedule(study)
+    if racing:
+        slots = _race_schedule(study, planned, () if again else done)
+    else:
+        slots = _schedule(study, blocks_now(study, planned, () if again else done))
     queue = [*((slot, 1) for slot in slots if slot not in known), *again]
     first = max((trial.number for trial in planned), default=0) + 1
     return tuple(
@@ -100,10 +105,10 @@ def next_trials(
     )
 
 
-def _schedule(study: Study) -> Iterator[_Slot]:
+def _schedule(study: Study, blocks: int) -> Iterator[_Slot]:
     everything = [(workload.name, cells(study, workload.name)) for workload in study.workloads]
     hard = [factor.name for factor in study.factors if factor.hard]
-    for block in range(1, study.design.blocks + 1):
+    for block in range(1, blocks + 1):
         # Seeded on purpose: an order that can be had again, not a secret.
         chance = random.Random(f"{study.digest}:{study.design.seed}:{block}")
         for workload, cell in _shuffled(everything, hard, chance):
@@ -238,6 +243,18 @@ def _devices(
             " target ([factors.…] target = …).",
         )
     return found
+
+
+def with_baselines(study: Study, known: Mapping[str, str]) -> Study:
+    """The study with every factor's baseline as it was found at the start: what is planned and
+    judged from then on means the same level."""
+    return replace(
+        study,
+        factors=tuple(
+            replace(factor, baseline=factor.baseline or known.get(factor.name, ""))
+            for factor in study.factors
+        ),
+    )
 
 
 def baselines(

@@ -280,6 +280,12 @@ class DesignTable(_Table):
         "5, and 100 in a race.",
         examples=[5],
     )
+    stop: Literal["blocks", "decided"] = Field(
+        "blocks",
+        description="When a design that is no race ends: after all its blocks, or as soon as "
+        "every comparison is decided; its intervals then hold at all looks together.",
+        examples=["decided"],
+    )
     seed: int = Field(1, ge=0, description="Decides the random order.", examples=[1])
     budget: Duration = Field(
         0.0, description="Stop after this time; 0: no limit.", examples=["30m"]

@@ -37,12 +37,13 @@ from iotrial.model.results import Results
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Treatment
 from iotrial.stats.alias import aliases, estimable
-from iotrial.stats.blocks import Floats, Layout, ratio
+from iotrial.stats.anytime import critical_at
+from iotrial.stats.blocks import Fit, Layout, ratio
 from iotrial.stats.contrasts import Contrast, baselines, blocks_behind, measured, weights
 from iotrial.stats.effects import coordinates, solved, varied
 from iotrial.stats.optimal import coded
-from iotrial.stats.responses import Responses, counted, in_order, responses
-from iotrial.stats.simultaneous import critical_value, workload_confidence
+from iotrial.stats.responses import Responses, counted, in_order, look_of, responses
+from iotrial.stats.simultaneous import workload_confidence
 from iotrial.stats.strata import Stratum, fit_in, stratum, whole_plots
 from iotrial.stats.verdict import verdict
 from iotrial.units import format_change
@@ -281,20 +282,17 @@ def _intervals(
     found: dict[int, Ends] = {}
     for (where, _), places in groups.items():
         share = workload_confidence(confidence, len(places), len(own))
-        found |= dict(
-            zip(places, _in_stratum(where, data, rows[places], plots, share), strict=True)
-        )
+        got = fit_in(where, data.layout, data.logs, rows[places], plots)
+        ends = _ends(got, share, look_of(study, data))
+        found |= dict(zip(places, ends, strict=True))
     return [found[place] for place in range(len(own))]
 
 
-def _in_stratum(
-    where: Stratum, data: Responses, rows: Floats, plots: Sequence[int], confidence: float
-) -> list[Ends]:  # fmt: skip
-    got = fit_in(where, data.layout, data.logs, rows, plots)
+def _ends(got: Fit, confidence: float, look: int) -> list[Ends]:
     middle = [float(each) for each in ratio(got.estimate)]
     if got.df == 0:
         return [(each, None, None) for each in middle]
-    low, high = got.interval(critical_value(got.correlation, got.df, confidence).value)
+    low, high = got.interval(critical_at(look, got.correlation, got.df, confidence).value)
     return [
         (at, float(one), float(other)) for at, one, other in zip(middle, low, high, strict=True)
     ]

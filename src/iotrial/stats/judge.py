@@ -26,6 +26,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.stats import contrasts as compared
 from iotrial.stats.anova import shares
+from iotrial.stats.anytime import critical_at, single_at
 from iotrial.stats.blocks import Fit, Floats, ratio
 from iotrial.stats.contrasts import Contrast
 from iotrial.stats.effects import comparisons
@@ -34,8 +35,8 @@ from iotrial.stats.method import Terms, method
 from iotrial.stats.power import detectable
 from iotrial.stats.race_findings import judge_race
 from iotrial.stats.recommend import Case, recommend
-from iotrial.stats.responses import Counted, Responses, counted, in_order, responses
-from iotrial.stats.simultaneous import Critical, critical_value, single, workload_confidence
+from iotrial.stats.responses import Counted, Responses, counted, in_order, look_of, responses
+from iotrial.stats.simultaneous import Critical, workload_confidence
 from iotrial.stats.strata import Stratum, fit_in, stratum, whole_plots
 from iotrial.stats.summary import nothing_varied
 from iotrial.stats.verdict import guardrail, verdict
@@ -48,6 +49,7 @@ class Question:
     ``contrasts`` are those that have data; ``confidence`` is what their intervals must hold
     together (a guardrail's: each by itself).  ``tolerance`` is a guardrail's; None for a primary
     metric.  All contrasts are of one ``stratum``; ``plots`` says which whole plot each cell is in.
+    ``look`` is the block after which the study was looked at, 0 where that is done once.
     """
 
     workload: str
@@ -57,6 +59,7 @@ class Question:
     tolerance: float | None = None
     stratum: Stratum = ""
     plots: tuple[int, ...] = ()
+    look: int = 0
 
     @property
     def primary(self) -> bool:
@@ -199,9 +202,9 @@ def answer(question: Question, logs: Floats) -> Answer:
     if fitted.df == 0:
         return Answer(fitted, middle)
     if question.primary:
-        critical = critical_value(fitted.correlation, fitted.df, question.confidence)
+        critical = critical_at(question.look, fitted.correlation, fitted.df, question.confidence)
     else:
-        critical = Critical(single(fitted.df, question.confidence), "t")
+        critical = Critical(single_at(question.look, fitted.df, question.confidence), "t")
     return Answer(fitted, middle, critical, *fitted.interval(critical.value))
 
 
@@ -229,7 +232,10 @@ def _question(
     base = compared.baselines(results)
     possible = comparisons(results.study, data.cells, base)
     with_data = compared.measured(possible, data.layout)
-    return Question(workload, data, with_data, confidence, tolerance) if with_data else None
+    if not with_data:
+        return None
+    look = look_of(results.study, data)
+    return Question(workload, data, with_data, confidence, tolerance, look=look)
 
 
 def _findings(results: Results, question: Question, got: Answer) -> list[Finding]:

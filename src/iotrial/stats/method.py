@@ -78,6 +78,8 @@ def _design(results: Results) -> str:
     )
     if len(results.study.factors) > 1:
         text += _AVERAGED.get(results.study.design.kind, "")
+    if results.study.design.stop == "decided":
+        text += " Looked at after every block: the intervals hold at all looks together."
     hard = [factor.name for factor in results.study.factors if factor.hard]
     if hard:
         text += (

@@ -83,6 +83,11 @@ def responses(records: Sequence[TrialRecord], metric: str, study: Study) -> Resp
     return Responses(metric, trials, cells, layout, np.log(values), tuple(unusable))
 
 
+def look_of(study: Study, data: Responses) -> int:
+    """The block after which the study is looked at; 0 where its blocks are fixed beforehand."""
+    return len(data.layout.incidence) if study.design.stop == "decided" else 0
+
+
 def in_order(study: Study, treatments: set[Treatment]) -> tuple[Treatment, ...]:
     """Treatments in the order of the study's factors and levels."""
     return tuple(sorted(treatments, key=treatment_order(study)))
