@@ -172,6 +172,22 @@ def test_a_ramp_that_was_faster_is_not_foreign_io() -> None:
     assert found(whole)["foreign-io"].invalid
 
 
+@pytest.mark.parametrize(("device", "invalid"), [(1475.5, False), (1740, False), (3000, True)])
+def test_a_short_load_may_have_been_twice_as_fast_before_it_measured(
+    device: float, *, invalid: bool
+) -> None:
+    """The first is a load of one second, with a ramp, as it was seen on an undisturbed device."""
+    of = Case(
+        DIRECT,
+        Snapshot(0.0, {STAT: stat(0, 0)}),
+        Snapshot(1.6, {STAT: stat(0, device)}),
+        1.592,
+        measurements(seconds=1.001, write=797),
+        (Sample(0.0, Moved(0, 0)), Sample(1.592, Moved(0, device * MIB))),
+    )
+    assert ("foreign-io" in found(of)) == invalid
+
+
 # Cached.
 
 
