@@ -15,7 +15,8 @@ from iotrial.plan import convert
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.making import making
 from iotrial.plan.problem import Problem, choices, nearest
-from iotrial.plan.schema import FactorTable, StudyFile, TargetTable
+from iotrial.plan.schema import FactorTable, StudyFile
+from iotrial.plan.target_table import TargetTable
 from iotrial.tunables import families, tunable
 from iotrial.tunables.file import problem
 

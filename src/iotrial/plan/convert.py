@@ -20,9 +20,9 @@ from iotrial.plan.schema import (
     HostTable,
     RangeTable,
     StudyFile,
-    TargetTable,
     WorkloadTable,
 )
+from iotrial.plan.target_table import TargetTable
 from iotrial.tunables.file import rows
 
 OneOf = OptionValue | list[OptionValue]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from iotrial.model.target import FILESYSTEMS
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.problem import Problem, choices
-from iotrial.plan.schema import MountTable, TargetTable
+from iotrial.plan.target_table import MountTable, TargetTable
 
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SECRET = re.compile(r"(?:^|,)(?:pass|passwd|password|secret)=")

@@ -12,7 +12,7 @@ import pydantic
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from iotrial.plan import schema
+from iotrial.plan import schema, target_table
 from iotrial.plan.knob_table import KnobTable
 from iotrial.plan.locate import KeyPath, inline
 from iotrial.plan.metric_table import MetricTable
@@ -21,9 +21,9 @@ from iotrial.plan.problem import Problem, choices, key_text, nearest
 TABLES: dict[tuple[str, ...], type[BaseModel]] = {
     (): schema.StudyFile,
     ("hosts", "*"): schema.HostTable,
-    ("targets", "*"): schema.TargetTable,
-    ("targets", "*", "loop"): schema.LoopTable,
-    ("targets", "*", "mount"): schema.MountTable,
+    ("targets", "*"): target_table.TargetTable,
+    ("targets", "*", "loop"): target_table.LoopTable,
+    ("targets", "*", "mount"): target_table.MountTable,
     ("workloads", "*"): schema.WorkloadTable,
     ("workloads", "*", "metrics", "*"): MetricTable,
     ("factors", "*"): schema.FactorTable,
