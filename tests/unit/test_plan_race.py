@@ -170,3 +170,51 @@ def test_whoever_watches_is_told_how_it_stands() -> None:
     (line,) = told(of, cells, done)
     assert line.startswith("w: after block 2 ")
     assert "dropped" in line
+
+
+def grid(sizes: int, groups: int) -> Study:
+    factors = tuple(
+        Factor(name, "option", tuple(Level(f"{name}{place}") for place in range(count)))
+        for name, count in (("size", sizes), ("group", groups))
+    )
+    return dataclasses.replace(study(blocks=400), factors=factors)
+
+
+def on_the_grid(trial: Trial) -> float:
+    """A smooth hill with its top at size 13, group 5."""
+    size, group = (int(label.strip("sizegroup")) for _, label in trial.treatment)
+    chance = random.Random(f"{trial.block}{trial.treatment}")
+    return 1000 * math.exp(-0.03 * abs(size - 13) - 0.06 * abs(group - 5) + chance.gauss(0, 0.005))
+
+
+def test_a_large_grid_is_raced_in_small_blocks_and_its_top_is_found() -> None:
+    """20 sizes in 8 groups: 160 treatments, each measured, in far fewer than three trials each."""
+    of = grid(20, 8)
+    planned: list[Trial] = []
+    done: list[TrialRecord] = []
+    while more := next_trials(of, planned, done):
+        assert len(more) <= 32
+        planned += more
+        done += [record(trial, on_the_grid(trial)) for trial in more]
+    found = judged(of, planned, done)
+    assert found.races[0].decided
+    assert found.races[0].kept == "size=size13 group=group5"
+    assert len({trial.treatment for trial in planned}) == 160
+    assert len(planned) < 400
+
+
+def test_neighbours_of_the_leader_come_first() -> None:
+    """When half of the grid is measured, most of what lies next to its top is."""
+    of = grid(20, 8)
+    planned: list[Trial] = []
+    done: list[TrialRecord] = []
+    while len({trial.treatment for trial in planned}) < 60:
+        more = next_trials(of, planned, done)
+        planned += more
+        done += [record(trial, on_the_grid(trial)) for trial in more]
+    near = {
+        (("size", f"size{size}"), ("group", f"group{group}"))
+        for size in (12, 13, 14)
+        for group in (4, 5, 6)
+    }
+    assert len(near & {trial.treatment for trial in planned}) >= 7

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from iotrial.model.study import Study
 from iotrial.model.trial import Treatment, Trial, TrialRecord
+from iotrial.plan.neighbours import beginning, in_next_block
 from iotrial.stats.looks import first_look
 
 MOST_BLOCKS = 100
@@ -30,8 +31,9 @@ def wanted(
     for name, treatments in cells.items():
         if len(treatments) < 2:  # noqa: PLR2004
             continue
-        for block in range(1, min(first_look(len(treatments)), study.design.blocks) + 1):
-            left = tuple(cell for cell in treatments if (block, name, cell) not in seen)
+        first = beginning(study, treatments)
+        for block in range(1, min(first_look(len(first)), study.design.blocks) + 1):
+            left = tuple(cell for cell in first if (block, name, cell) not in seen)
             if left:
                 found.setdefault(block, []).append((name, left))
     if found or {trial.number for trial in planned} - {record.trial.number for record in done}:
@@ -41,8 +43,7 @@ def wanted(
     for each in raced(study, cells, done):
         block = 1 + max(trial.block for trial in planned if trial.workload == each.workload)
         if not each.race.decided and block <= study.design.blocks:
-            open_cells = tuple(each.cells[number] for number in each.race.active)
-            found.setdefault(block, []).append((each.workload, open_cells))
+            found.setdefault(block, []).append((each.workload, in_next_block(study, each)))
     return found
 
 

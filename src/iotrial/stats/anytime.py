@@ -14,7 +14,7 @@ from __future__ import annotations
 from scipy.special import ndtr, stdtrit
 
 from iotrial.stats.blocks import Floats
-from iotrial.stats.boundary import FIRST, LAST, tails
+from iotrial.stats.boundary import FIRST, LAST, NEAR, tails
 from iotrial.stats.simultaneous import Critical, critical_value, single
 
 MANY = 1_000_000
@@ -38,4 +38,6 @@ def single_at(look: int, df: int, confidence: float) -> float:
 
 def _spread(once: float, look: int, df: int) -> float:
     tail = float(ndtr(-once))
-    return -float(stdtrit(df, tails(tail)[min(max(look, FIRST), LAST)]))
+    return -float(
+        stdtrit(df, tails(tail, NEAR if look <= NEAR else LAST)[min(max(look, FIRST), LAST)])
+    )

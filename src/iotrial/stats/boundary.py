@@ -31,6 +31,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
@@ -40,6 +41,8 @@ FIRST = 2
 """The first look: one block says nothing of the noise."""
 LAST = 2048
 """The last look.  Intervals hold at all looks up to this one."""
+NEAR = 256
+"""Most studies end before this look, and what comes after takes longest to reckon."""
 _GRID = np.linspace(-10.0, 8.0, 1441)
 _WIDE = np.linspace(-9.0, 9.0, 2001)
 _DENSITY = np.exp(-(_WIDE**2) / 2) / math.sqrt(2 * math.pi) * (_WIDE[1] - _WIDE[0])
@@ -50,17 +53,22 @@ def spent(blocks: int) -> float:
     return 1 - 1 / math.sqrt(blocks)
 
 
-@lru_cache
-def tails(level: float) -> Floats:
+def tails_at(level: float, looks: npt.NDArray[np.intp]) -> Floats:
+    """:func:`tails` for the given looks; the far ones are reckoned when they are met."""
+    return tails(level, NEAR if looks.max(initial=0) <= NEAR else LAST)[looks]
+
+
+@lru_cache(maxsize=1024)
+def tails(level: float, last: int = LAST) -> Floats:
     """Nominal one-sided tails: index n is the tail to ask for at the look after n blocks.
 
-    (LAST + 1,); 0 before the first look.  A walk without drift crosses the boundary that they
+    (``last`` + 1,); 0 before the first look.  A walk without drift crosses the boundary that they
     make, at any look, with probability at most ``level``.
     """
     step = float(_GRID[1] - _GRID[0])
     density = np.exp(-(_GRID**2) / 2) / math.sqrt(2 * math.pi)
-    critical, used = np.full(LAST + 1, np.inf), 0.0
-    for n in range(FIRST, LAST + 1):
+    critical, used = np.full(last + 1, np.inf), 0.0
+    for n in range(FIRST, last + 1):
         if n > FIRST:
             density = _advanced(density, n, step)
         allowed = level * spent(n) - used

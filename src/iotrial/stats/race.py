@@ -33,7 +33,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,7 +41,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from iotrial.stats.blocks import ARITHMETIC, Floats
-from iotrial.stats.boundary import FIRST, LAST, against_one, extremes, tails
+from iotrial.stats.boundary import FIRST, LAST, against_one, extremes, tails_at
 from iotrial.stats.looks import LEAST_DF
 
 SAME_SHARE = 0.2
@@ -105,8 +105,8 @@ class Race:
         error, size = 1 - confidence, treatments
         self.size, self.margin, self.favourite = size, math.log1p(margin), favourite
         self._error = error
-        self._to_settle = tails(against_one(size - 1, error * SAME_SHARE))
-        self._to_show = tails(against_one(size - 1, error / 2))
+        self._to_settle = against_one(size - 1, error * SAME_SHARE)
+        self._to_show = against_one(size - 1, error / 2)
         self._information = np.zeros((size, size))
         self._adjusted = np.zeros(size)
         self._squares, self._differences = 0.0, 0
@@ -159,14 +159,14 @@ class Race:
             self._choose()
         self.active = tuple(each for each in self.active if each != treatment)
 
-    def add(self, responses: Mapping[int, float]) -> None:
+    def add(self, responses: Mapping[int, float], asked: Iterable[int] | None = None) -> None:
         """One more block: treatment → log response, of those that gave one.
 
-        Treatments that were to be measured and gave none are asked again, unless they never gave
-        any in :data:`PATIENCE` blocks.
+        ``asked`` are the treatments that were tried in it (left out: the active ones).  Those
+        that gave no number are tried again, unless they never gave any in :data:`PATIENCE` blocks.
         """
         self.blocks += 1
-        self._asked[list(self.active)] += 1
+        self._asked[list(self.active if asked is None else asked)] += 1
         here = sorted(responses)
         self.trials += len(here)
         if len(here) > 1:
@@ -213,10 +213,10 @@ class Race:
             (self._low, self._high, self._to_settle),
             (self._shown_low, self._shown_high, self._to_show),
         ):
-            half = -stdtrit(df, wanted[number]) * error
+            half = -stdtrit(df, tails_at(wanted, number)) * error
             np.copyto(low, self._estimate - half, where=new)
             np.copyto(high, self._estimate + half, where=new)
-        shown = np.where(new, -stdtrit(df, self._to_show[number]) * error, np.inf)
+        shown = np.where(new, -stdtrit(df, tails_at(self._to_show, number)) * error, np.inf)
         self._drop(df, error, number)
         self._choose()
         self.looks.append(
@@ -237,9 +237,10 @@ class Race:
             rising = rising[:-1]
         if not len(rising):
             return
-        leader, left = rising[-1], len(rising)
+        unmeasured = int((self._alive & (self._blocks == 0)).sum())
+        leader, left = rising[-1], len(rising) + unmeasured
         for each in rising[:-1]:
-            tail = tails(extremes(left, self._error))[number[leader, each]]
+            tail = tails_at(extremes(left, self._error), number[leader, each])
             if not self._estimate[leader, each] > -stdtrit(df, tail) * error[leader, each]:
                 return
             self._alive[each] = False

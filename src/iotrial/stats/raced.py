@@ -112,7 +112,7 @@ def _race(
     folders: list[list[str]] = [[] for _ in cells]
     guards = _Guards(study, favourite, len(cells))
     broken: list[tuple[str, ...]] = [() for _ in cells]
-    for block in _blocks(records):
+    for asked, block in _blocks(records):
         found: dict[int, float] = {}
         for record in block:
             value, number = record.value(metric), place.get(record.trial.treatment)
@@ -123,7 +123,7 @@ def _race(
                 folders[number].append(record.trial.folder)
             guards.add(number, record)
         race.waiting = guards.waiting()
-        race.add(found)
+        race.add(found, [place[cell] for cell in asked if cell in place])
         for number in range(len(cells)):
             names = guards.broken(number)
             if names and not broken[number]:
@@ -141,14 +141,21 @@ def _race(
     )
 
 
-def _blocks(records: Sequence[TrialRecord]) -> list[list[TrialRecord]]:
-    """The valid records by block, the last attempt at each treatment; blocks without any too."""
-    blocks: dict[int, dict[Treatment, TrialRecord]] = {}
+def _blocks(
+    records: Sequence[TrialRecord],
+) -> list[tuple[list[Treatment], list[TrialRecord]]]:
+    """By block: the treatments that were tried, and the last valid attempt at each."""
+    tried: dict[int, dict[Treatment, TrialRecord | None]] = {}
     for record in sorted(records, key=lambda each: (each.trial.attempt, each.trial.number)):
-        block = blocks.setdefault(record.trial.block, {})
+        block = tried.setdefault(record.trial.block, {})
         if record.state == "valid":
             block[record.trial.treatment] = record
-    return [list(blocks[number].values()) for number in sorted(blocks)]
+        else:
+            block.setdefault(record.trial.treatment, None)
+    return [
+        (list(tried[number]), [each for each in tried[number].values() if each])
+        for number in sorted(tried)
+    ]
 
 
 class _Guards:
