@@ -120,6 +120,7 @@ def trial_out(trial: Trial) -> dict[str, Any]:
         "treatment": dict(trial.treatment),
         "target": trial.target,
         "attempt": trial.attempt,
+        **({"stage": trial.stage} if trial.stage else {}),
     }
 
 
@@ -132,4 +133,5 @@ def trial_in_row(row: dict[str, Any]) -> Trial:
         treatment=tuple(row["treatment"].items()),
         target=row["target"],
         attempt=row["attempt"],
+        stage=row.get("stage", 0),  # not in folders without stages
     )

@@ -40,6 +40,7 @@ from iotrial.model.target import Aim, Identity, Target
 from iotrial.model.tool import Reach
 from iotrial.model.topology import Topology
 from iotrial.model.tunable import Setting
+from iotrial.plan.stages import loads_on
 from iotrial.tools import tool
 
 TRIES = 5
@@ -227,9 +228,10 @@ def _have_file(bench: Bench, path: str, size: int) -> None:
 
 
 def reach_of(study: Study, target: Target) -> Reach:
-    """What all workloads together, with their chores, may do to a target."""
-    reaches = [tool(each.tool).reach(each) for each in study.workloads]
-    chores = [chore for each in study.workloads for chore in (*each.prepare, *each.cleanup)]
+    """What all workloads that are aimed at it, with their chores, may do to a target."""
+    loads = loads_on(study, target.name)
+    reaches = [tool(each.tool).reach(each) for each in loads]
+    chores = [chore for each in loads for chore in (*each.prepare, *each.cleanup)]
     return Reach(
         reads=any(reach.reads for reach in reaches),
         writes=any(reach.writes for reach in reaches)

@@ -21,8 +21,9 @@ from iotrial.model.topology import Topology
 from iotrial.model.trial import Treatment, Trial
 from iotrial.model.tunable import Setting
 from iotrial.plan.available import with_available
-from iotrial.plan.design import cells, next_trials, workload_of
+from iotrial.plan.design import cells, workload_of
 from iotrial.plan.design import settings as settings_of
+from iotrial.plan.stages import trials_at_most
 from iotrial.tools import executed, tool
 
 
@@ -54,7 +55,7 @@ def outline(host: Host, study: Study) -> Outline:
     offered = offer(host, study, topologies)
     notes += offered.notes(study)
     study = with_available(study, offered)
-    trials = next_trials(study, (), ())
+    trials = trials_at_most(study)
     named = {name: _named(aim, topologies[name]) for name, aim in aims.items()}
     per_treatment = {
         trial.treatment: settings_of(study, trial, named) for trial in reversed(trials)
@@ -64,7 +65,13 @@ def outline(host: Host, study: Study) -> Outline:
         trials=trials,
         settings=tuple(
             (cell, per_treatment[cell])
-            for cell in dict.fromkeys(c for w in study.workloads for c in cells(study, w.name))
+            for cell in dict.fromkeys(
+                cell
+                for part in ([] if study.stages else [study])
+                for workload in part.workloads
+                for cell in cells(part, workload.name)
+            )
+            or dict.fromkeys(trial.treatment for trial in trials)
         ),
         commands=_commands(host, study, trials, aims),
         targets=tuple(f"{name}: {_words(aim)}" for name, aim in aims.items()),

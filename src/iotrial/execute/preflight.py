@@ -32,8 +32,8 @@ from iotrial.model.topology import Topology
 from iotrial.model.trial import Trial, treatment_text
 from iotrial.model.tunable import Setting
 from iotrial.plan.aa import detour
-from iotrial.plan.design import next_trials
 from iotrial.plan.design import settings as settings_of
+from iotrial.plan.stages import each_study, trials_at_most
 from iotrial.tools import executed, tool
 from iotrial.tunables import tunable as find
 
@@ -136,7 +136,7 @@ def rehearse(bench: Bench) -> None:
     study = bench.study
     problems = []
     tried = set()
-    trials = next_trials(study, (), ())
+    trials = trials_at_most(study)
     for trial, settings in chain(
         ((trial, settings_of(study, trial, bench.topologies)) for trial in trials),
         ((replace(trial, treatment=detour(study, trial)), aside(bench, trial)) for trial in trials),
@@ -172,7 +172,7 @@ def _refused(problems: list[str]) -> StudyError:
 
 def check_options(study: Study, facts: Mapping[str, float]) -> None:
     """The workloads' options once more, now with this machine's own numbers."""
-    for workload in study.workloads:
+    for workload in (load for part in each_study(study) for load in part.workloads):
         for option, problem in tool(workload.tool).check(workload, facts):
             raise StudyError(problem, key=f"workloads.{workload.name}.options.{option}")
 

@@ -25,6 +25,7 @@ from iotrial.execute.journal import SUFFIX, MadeDebt, numbered
 from iotrial.execute.leaving import lefts, own
 from iotrial.hosts.steps import beside
 from iotrial.model.chore import Chore, Each
+from iotrial.model.stage import Options
 from iotrial.model.tool import Aimed, LaysOut, Load
 from iotrial.model.trial import Trial
 from iotrial.model.workload import Workload
@@ -43,11 +44,13 @@ shift
 @dataclass(frozen=True, slots=True)
 class Occasion:
     """Something that has chores before and after it: all trials of a workload on a target, those
-    of one block, or one of them."""
+    of one block, or one of them.  ``options`` are those that a stage gives the workload: with
+    others, what was laid out is another file."""
 
     workload: str
     target: str
     each: Each
+    options: Options = ()
 
 
 @dataclass
@@ -72,9 +75,15 @@ class Upkeep:
 
         Gives back why something failed, or ''.  Raises Interrupted.
         """
-        past = [o for o, block in self.open.items() if o.each == "block" and block != trial.block]
         each: tuple[Each, ...] = ("study", "block")
-        wanted = [Occasion(trial.workload, trial.target, when) for when in each]
+        wanted = [self._occasion(trial, when) for when in each]
+        over = {(o.workload, o.target, o.each) for o in wanted if o not in self.open}
+        past = [
+            o
+            for o, block in self.open.items()
+            if (o.each == "block" and block != trial.block)
+            or (o.each == "study" and (o.workload, o.target, o.each) in over)
+        ]
         new = [o for o in wanted if (o in past or o not in self.open) and self._has(o)]
         self.took = 0.0
         if not past and not new:
@@ -90,12 +99,12 @@ class Upkeep:
 
     def prepare(self, trial: Trial, folder: Path) -> str:
         """The chores before this trial; gives back why one failed, or ''."""
-        occasion = Occasion(trial.workload, trial.target, "trial")
+        occasion = self._occasion(trial, "trial")
         return self._begin(occasion, trial, folder) if self._has(occasion) else ""
 
     def clean(self, trial: Trial, folder: Path) -> str:
         """The chores after this trial; gives back why one failed, or ''."""
-        occasion = Occasion(trial.workload, trial.target, "trial")
+        occasion = self._occasion(trial, "trial")
         return self._end(occasion, folder) if occasion in self.open else ""
 
     def finish(self) -> list[str]:
@@ -107,6 +116,11 @@ class Upkeep:
             number = len(list((self.results / "cleanup").glob("*"))) + 1
             problems.append(self._end(occasion, self.results / "cleanup" / f"{number:04d}"))
         return list(filter(None, problems))
+
+    def _occasion(self, trial: Trial, each: Each) -> Occasion:
+        study = self.bench.study
+        own = study.stages[trial.stage - 1].options if trial.stage else ()
+        return Occasion(trial.workload, trial.target, each, dict(own).get(trial.workload, ()))
 
     def _has(self, occasion: Occasion) -> bool:
         declared = self.bench.study.workload(occasion.workload)

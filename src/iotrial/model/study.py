@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from iotrial.model.stage import Stage
 from iotrial.model.target import Target
 from iotrial.model.workload import OptionValue, Workload
 
@@ -34,7 +35,8 @@ class Factor:
     device a tunable factor means (empty: the target under test); ``on`` names the very thing it
     is set on (``eth0``), where that does not follow from a target.  ``baseline`` is a level's
     label (empty: the level in force at the start, else the first).  ``hard``: costly to change,
-    hence changed least often."""
+    hence changed least often.  ``coarse`` are the labels that a staged study begins with; the
+    other levels are for a finer sweep (empty: it begins with all)."""
 
     name: str
     kind: FactorKind
@@ -46,6 +48,7 @@ class Factor:
     on: str = ""
     verify: tuple[str, ...] = ()
     hard: bool = False
+    coarse: tuple[str, ...] = ()
 
     def level(self, label: str) -> Level:
         return next(level for level in self.levels if level.label == label)
@@ -106,7 +109,8 @@ class AA:
 class Study:
     """``text`` is the study file as it was, ``digest`` the first 12 hex digits of its SHA-256.
     ``exclude`` holds cells that are not to be run: each a tuple of (factor, label) pairs.
-    ``aa``: it is an A/A study, made from what ``text`` says."""
+    ``aa``: it is an A/A study, made from what ``text`` says.  ``stages``: it is done in these,
+    one after the other (:mod:`iotrial.plan.stages`)."""
 
     question: str
     name: str
@@ -120,6 +124,7 @@ class Study:
     digest: str = ""
     hosts: tuple[Place, ...] = ()
     aa: AA | None = None
+    stages: tuple[Stage, ...] = ()
 
     @property
     def place(self) -> Place:
@@ -132,8 +137,13 @@ class Study:
     def target(self, name: str) -> Target:
         return next(target for target in self.targets if target.name == name)
 
-    def workload(self, name: str) -> Workload:
-        return next(workload for workload in self.workloads if workload.name == name)
+    def workload(self, name: str, stage: int = 0) -> Workload:
+        """The workload of that name, with the options that it has in a stage (0: none)."""
+        found = next(workload for workload in self.workloads if workload.name == name)
+        if not stage:
+            return found
+        own = dict(self.stages[stage - 1].options).get(name, ())
+        return replace(found, options=tuple({**dict(found.options), **dict(own)}.items()))
 
     def factor(self, name: str) -> Factor:
         return next(factor for factor in self.factors if factor.name == name)

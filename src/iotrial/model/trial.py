@@ -26,7 +26,8 @@ def treatment_text(treatment: Treatment) -> str:
 @dataclass(frozen=True, slots=True)
 class Trial:
     """A trial as planned.  ``number`` counts from 1 in the order of execution; ``block`` from 1;
-    ``attempt`` from 1 (an INVALID trial is queued again with the next attempt)."""
+    ``attempt`` from 1 (an INVALID trial is queued again with the next attempt).  ``stage`` counts
+    from 1; 0 where the study has no stages."""
 
     number: int
     id: str
@@ -35,6 +36,7 @@ class Trial:
     treatment: Treatment
     target: str
     attempt: int = 1
+    stage: int = 0
 
     @property
     def folder(self) -> str:

@@ -54,6 +54,7 @@ def as_aa(study: Study, arms: int = _FEWEST, blocks: int = 0) -> Study:
         design=replace(study.design, kind="full", blocks=rounds),
         digest=hashlib.sha256(words.encode()).hexdigest()[:12],
         aa=AA(arms),
+        stages=(),
     )
 
 

@@ -21,6 +21,7 @@ from iotrial.plan.convert import UNSET, label, tunable_level
 from iotrial.plan.design import cells, open_factors
 from iotrial.plan.locate import KeyPath, locate
 from iotrial.plan.problem import Problem, Source, choices, study_error
+from iotrial.plan.stages import each_study
 from iotrial.plan.subset import design_problems
 
 
@@ -161,10 +162,11 @@ def _check(study: Study, opened: set[str]) -> None:
         for value in (given if isinstance(given, list) else [given])
         if label(value) not in labels[name]
     ]
-    if not problems:
-        problems += design_problems(study, cells)
-    for workload in study.workloads:
-        if not problems and not cells(study, workload.name):
+    parts = () if problems else each_study(study)
+    for each in parts:
+        problems += design_problems(each, cells)
+    for of, workload in ((each, load) for each in parts for load in each.workloads):
+        if not problems and not cells(of, workload.name):
             what = f"every combination of workload {workload.name} is excluded"
             problems.append(Problem(("exclude", 0), what, "Leave at least one."))
     if problems:

@@ -16,6 +16,7 @@ from iotrial.plan.locate import KeyPath
 from iotrial.plan.making import making
 from iotrial.plan.problem import Problem, choices, nearest
 from iotrial.plan.schema import FactorTable, StudyFile
+from iotrial.plan.staging import stage_problems
 from iotrial.plan.target_table import TargetTable
 from iotrial.tunables import families, tunable
 from iotrial.tunables.file import problem
@@ -55,6 +56,7 @@ def checks(spec: StudyFile) -> Iterator[Problem]:
     yield from _exclude(spec)
     yield from _design(spec)
     yield from _decide(spec)
+    yield from stage_problems(spec)
 
 
 def _names(spec: StudyFile) -> Iterator[Problem]:
@@ -229,8 +231,9 @@ def _under_test(spec: StudyFile) -> Iterator[Problem]:
     for name in comparing[1:]:
         message = f"the targets are already varied by factor {comparing[0]!r}"
         yield Problem(("factors", name, "targets"), message, "Leave one out.")
-    if len(spec.targets) > 1 and not comparing:
-        names = list(spec.targets)
+    staged = {stage.target for stage in spec.stage}
+    names = [name for at, name in enumerate(spec.targets) if not at or name not in staged]
+    if len(names) > 1 and not comparing:
         advice = (
             f"Compare them: [factors.storage] targets = {names!r}, or make a study for each."
         ).replace("'", '"')
@@ -239,7 +242,9 @@ def _under_test(spec: StudyFile) -> Iterator[Problem]:
 
 def _size(spec: StudyFile) -> Iterator[Problem]:
     """A study that no one can wait for is a mistake, and would take as long to plan."""
-    treatments = math.prod(max(1, len(convert.levels(each))) for each in spec.factors.values())
+    counts = {name: max(1, len(convert.levels(each))) for name, each in spec.factors.items()}
+    together = [stage.vary for stage in spec.stage] or [list(counts)]
+    treatments = sum(math.prod(counts.get(name, 1) for name in names) for names in together)
     trials = treatments * len(spec.workloads) * (spec.design.blocks or convert.BLOCKS)
     if spec.design.kind in {"fraction", "one-at-a-time"}:
         trials = treatments  # far fewer are tried, but they are chosen from all

@@ -24,6 +24,7 @@ from iotrial.plan.schema import (
 )
 from iotrial.plan.target_table import TargetTable
 from iotrial.tunables.file import rows
+from iotrial.units import parse_bytes
 
 OneOf = OptionValue | list[OptionValue]
 """A value, or several of which the first that is available counts."""
@@ -132,6 +133,20 @@ def needs_unset(table: FactorTable) -> bool:
         and table.baseline == UNSET
         and UNSET not in [level.label for level in written_levels(table)]
     )
+
+
+def ordered(labels: Sequence[str]) -> tuple[str, ...]:
+    """The labels that are numbers or sizes, ascending; none where any other but ``unset`` is
+    neither.
+
+    >>> ordered(["unset", "1MiB", "64k"])
+    ('64k', '1MiB')
+    """
+    try:
+        sizes = {label: parse_bytes(label) for label in labels if label != UNSET}
+    except ValueError:
+        return ()
+    return tuple(sorted(sizes, key=sizes.__getitem__)) if len(sizes) > 1 else ()
 
 
 def factor(name: str, table: FactorTable) -> Factor:

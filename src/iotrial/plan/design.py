@@ -89,7 +89,12 @@ def next_trials(
     :data:`MOST_ATTEMPTS`.  A failed trial is not queued again.  Numbers continue from ``planned``.
     A race is planned as far as the next look (:mod:`iotrial.plan.race`), and so is a design that
     ends when all is decided (:mod:`iotrial.plan.looking`).
+    Of a study in stages: the same for its latest stage, then for the next one.
     """
+    if study.stages:
+        from iotrial.plan.stages import next_in_stages  # noqa: PLC0415  it asks for each stage here
+
+        return next_in_stages(study, planned, done)
     known = {(trial.block, trial.workload, trial.treatment) for trial in planned}
     again = _again(planned, done)
     racing = study.design.kind == "race"
@@ -191,8 +196,8 @@ def target_of(study: Study, treatment: Treatment) -> str:
 
 
 def workload_of(study: Study, trial: Trial) -> Workload:
-    """The trial's workload, with the levels of the option factors filled in."""
-    workload = study.workload(trial.workload)
+    """The trial's workload, with its stage's options and the levels of the option factors."""
+    workload = study.workload(trial.workload, trial.stage)
     for factor, level in levels_of(study, trial.treatment):
         if level.option is not None:
             workload = with_option(workload, factor.subject, level.option)

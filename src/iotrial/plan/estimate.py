@@ -12,6 +12,7 @@ from iotrial.model.tool import LIKELY, Aimed, Ends
 from iotrial.model.workload import Workload
 from iotrial.plan.chores import ASSUMED_FILL_RATE, Doing, around, doings
 from iotrial.plan.design import cells, next_trials, workload_of
+from iotrial.plan.stages import each_study, varies
 from iotrial.tools import tool
 from iotrial.units import format_bytes, format_seconds, parse_bytes
 
@@ -61,6 +62,8 @@ def estimate(
     levels are open.
     """
     places = {target.name: assumed_aim(target) for target in study.targets} | dict(aims or {})
+    if study.stages:
+        return _in_stages(study, places, noise)
     trials = next_trials(study, (), ())
     block = [trial for trial in trials if trial.block == 1]
     costs = [_cost(workload_of(study, trial), places[trial.target]) for trial in block]
@@ -81,6 +84,28 @@ def estimate(
         *_chore_notes(chores),
     )
     return Estimate(count, seconds, written, told, notes, chores)
+
+
+def _in_stages(
+    study: Study, places: Mapping[str, Aimed], noise: float | Mapping[str, float] | None
+) -> Estimate:
+    """All stages, each with as many levels as can be left for it."""
+    parts = [part for part in each_study(study) if varies(part)]
+    costs = [estimate(part, aims=places, noise=noise) for part in parts]
+    laid_out = sum(map(_laid_out, parts)) - _laid_out(study)
+    told: dict[str, float] = {}
+    for cost in costs:
+        for workload, least in cost.resolvable:
+            told[workload] = max(least, told.get(workload, 0.0))
+    notes = "Trials, time and bytes are the most it can take: stages lay levels aside."
+    return Estimate(
+        sum(cost.trials for cost in costs),
+        sum(cost.seconds for cost in costs),
+        sum(cost.bytes_written for cost in costs) - laid_out,
+        tuple(told.items()),
+        (notes, *dict.fromkeys(note for cost in costs for note in cost.notes)),
+        tuple(each for cost in costs for each in cost.chores),
+    )
 
 
 def assumed_aim(target: Target) -> Aimed:

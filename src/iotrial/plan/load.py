@@ -21,6 +21,7 @@ from iotrial.plan.locate import locate
 from iotrial.plan.problem import Problem, Source, study_error
 from iotrial.plan.schema import StudyFile
 from iotrial.plan.sense import decide, study_problems, tool_problems
+from iotrial.plan.staging import staged_loads, stages, with_finer
 from iotrial.plan.unsupported import unsupported
 from iotrial.plan.validate import validate
 from iotrial.tools.command import defined
@@ -122,10 +123,12 @@ def _workloads(spec: StudyFile, read: Callable[[str], str], source: Source) -> t
 
 
 def _study(spec: StudyFile, workloads: tuple[Workload, ...], source: Source) -> Study:
-    factors = tuple(convert.factor(name, table) for name, table in spec.factors.items())
+    plain = tuple(convert.factor(name, table) for name, table in spec.factors.items())
+    factors = with_finer(spec, plain)
     targets = tuple(convert.target(name, table) for name, table in spec.targets.items())
     define_metrics(each for workload in workloads for each in defined(workload))
-    _raise(tool_problems(workloads, factors), source)
+    parts = stages(spec)
+    _raise(tool_problems((*workloads, *staged_loads(workloads, parts)), factors), source)
     _raise(chore_problems(workloads, factors, targets), source)
     rule, problems = decide(spec.decide, workloads, factors)
     study = Study(
@@ -140,6 +143,7 @@ def _study(spec: StudyFile, workloads: tuple[Workload, ...], source: Source) -> 
         exclude=convert.exclusions(spec),
         text=source.text,
         digest=digest(source.text, *(each.jobfile for each in workloads if each.jobfile)),
+        stages=parts,
     )
     _raise([*problems, *study_problems(study)], source)
     return study

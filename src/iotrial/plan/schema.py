@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 from iotrial.model.chore import Cache
 from iotrial.plan.knob_table import KnobTable
 from iotrial.plan.metric_table import MetricTable
+from iotrial.plan.stage_table import StageTable
 from iotrial.plan.target_table import TargetTable
 from iotrial.plan.values import (
     Argv,
@@ -216,20 +217,6 @@ class DesignTable(_Table):
     )
 
 
-class StageTable(_Table):
-    """One stage of a staged study; it carries its winners on to the next."""
-
-    vary: list[str] = Field(description="Factors varied in this stage.", examples=[["rsize"]])
-    fix: dict[str, Scalar] = Field(
-        default_factory=dict,
-        description="Options and factors held still.",
-        examples=[{"file_size": "1GiB"}],
-    )
-    then: Literal["narrow", "knee", "best", "confirm"] = Field(
-        "best", description="What is carried on.", examples=["narrow"]
-    )
-
-
 class DecideTable(_Table):
     """When a difference counts."""
 
@@ -289,7 +276,9 @@ class StudyFile(_Table):
         examples=[{"blocks": 5, "seed": 1}],
     )
     stage: list[StageTable] = Field(
-        default_factory=list, description="Stages.", examples=[[{"vary": ["rsize"]}]]
+        default_factory=list,
+        description="The study is done in stages; each begins when the one before is decided.",
+        examples=[[{"vary": ["rsize"], "then": "narrow"}]],
     )
     decide: DecideTable = Field(
         default_factory=lambda: DecideTable.model_validate({}),

@@ -20,6 +20,7 @@ from iotrial.plan.design import applies, cells, open_factors, with_option
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.problem import Problem, choices
 from iotrial.plan.schema import DecideTable
+from iotrial.plan.stages import each_study
 from iotrial.plan.subset import design_problems
 from iotrial.tools import tool
 
@@ -176,13 +177,13 @@ def study_problems(study: Study) -> Iterator[Problem]:
         yield from _clash(one, other)
     if open_factors(study):
         return
-    if problems := list(design_problems(study, cells)):
+    for part in each_study(study):
+        problems = list(design_problems(part, cells))
         yield from problems
-        return
-    for workload in study.workloads:
-        if not cells(study, workload.name):
-            message = f"every combination of workload {workload.name} is excluded"
-            yield Problem(("exclude", 0), message, "Leave at least one.")
+        for workload in () if problems else part.workloads:
+            if not cells(part, workload.name):
+                message = f"every combination of workload {workload.name} is excluded"
+                yield Problem(("exclude", 0), message, "Leave at least one.")
 
 
 def _clash(one: Factor, other: Factor) -> Iterator[Problem]:

@@ -37,8 +37,6 @@ def unsupported(spec: StudyFile) -> Iterator[Problem]:
 
 
 def _plan(spec: StudyFile) -> Iterator[Problem]:
-    if spec.stage:
-        yield _problem(("stage",), "Make one study for each stage")
     for at, cell in enumerate(spec.exclude):
         if "factor" in cell:
             yield _problem(("exclude", at, "factor"), 'Exclude levels instead: scheduler = ["bfq"]')

@@ -17,6 +17,7 @@ from iotrial.plan.knob_table import KnobTable
 from iotrial.plan.locate import KeyPath, inline
 from iotrial.plan.metric_table import MetricTable
 from iotrial.plan.problem import Problem, choices, key_text, nearest
+from iotrial.plan.stage_table import StageTable, SweepTable
 
 TABLES: dict[tuple[str, ...], type[BaseModel]] = {
     (): schema.StudyFile,
@@ -30,7 +31,8 @@ TABLES: dict[tuple[str, ...], type[BaseModel]] = {
     ("factors", "*", "range"): schema.RangeTable,
     ("knobs", "*"): KnobTable,
     ("design",): schema.DesignTable,
-    ("stage", "*"): schema.StageTable,
+    ("stage", "*"): StageTable,
+    ("stage", "*", "range"): SweepTable,
     ("decide",): schema.DecideTable,
 }
 """Which model a table of the file is; ``*`` is a name that the study's author chose."""

@@ -1,0 +1,358 @@
+"""A study in stages: what each of them is, what came of it, and what is next.  Pure and seeded.
+
+A stage is a study of its own (:func:`substudy`): its factors at the levels that earlier stages left
+of them, every other factor at the one level where it stands, its workloads, target and blocks.  So
+designs, orders, repeats of INVALID trials and intervals are those of any study.  Nothing about
+stages is stored but the number in each planned trial: :func:`courses` goes through the stages from
+the first one, decides each from its records, and stops at the first that is not done.  Resuming
+after a kill is therefore nothing special.
+
+The error of a study is shared: each stage has the confidence C^(1/stages), and since no trial
+counts in two stages, all of them hold together with C.
+
+Blocks are numbered on from stage to stage.  A stage that confirms has two treatments, all baselines
+(``current``) and all that was chosen (``new``), compared as the two levels of one factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from iotrial.model.results import Results
+from iotrial.model.stage import Kept, Stage, Sweep
+from iotrial.model.study import Factor, Level, Study
+from iotrial.model.target import Target
+from iotrial.model.trial import Treatment, Trial, TrialRecord
+from iotrial.model.workload import Workload
+from iotrial.plan.design import applies, next_trials, target_of
+from iotrial.plan.screen import screening
+from iotrial.plan.subset import baseline_first
+
+SETTINGS, CURRENT, NEW = "settings", "current", "new"
+"""The factor of a stage that confirms, and its levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What stages hand on: the labels ``left`` of each factor, and where it ``stands`` while it
+    is not varied."""
+
+    left: Mapping[str, tuple[str, ...]]
+    stands: Mapping[str, str]
+
+    def after(self, kept: Sequence[Kept]) -> Carried:
+        return Carried(
+            {**self.left, **{each.factor: each.kept for each in kept}},
+            {**self.stands, **{each.factor: each.stands for each in kept}},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A stage as it goes.  ``study`` is the stage as a study, ``results`` its trials as that study
+    sees them; ``before`` the blocks of earlier stages; ``so_far`` what it began with,
+    ``baselines`` those of the whole study, ``kept`` what it came to (empty until it is
+    ``decided``, and for a stage that confirms)."""
+
+    stage: Stage
+    study: Study
+    results: Results
+    before: int
+    so_far: Carried
+    baselines: Mapping[str, str]
+    decided: bool
+    kept: tuple[Kept, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """``readahead, narrow``."""
+        return ", ".join([*self.stage.vary, self.stage.then])
+
+
+def baseline(factor: Factor) -> str:
+    """The label of a factor's baseline, of a staged study: as declared, else the first."""
+    return baseline_first(factor)[0]
+
+
+def begin(study: Study) -> Carried:
+    """Before the first stage: all levels it begins with, everything at its baseline."""
+    left = {f.name: f.coarse or tuple(level.label for level in f.levels) for f in study.factors}
+    return Carried(left, {factor.name: baseline(factor) for factor in study.factors})
+
+
+def substudy(study: Study, stage: Stage, so_far: Carried) -> Study:
+    """The stage as a study of its own, without stages."""
+    names = stage.workloads or tuple(workload.name for workload in study.workloads)
+    design = replace(
+        study.design,
+        blocks=stage.blocks or study.design.blocks,
+        kind=stage.kind or study.design.kind,
+    )
+    share = study.decide.confidence ** (1 / len(study.stages))
+    primary = tuple(pair for pair in study.decide.primary if pair[0] in names)
+    part = replace(
+        study,
+        targets=_targets(study, stage),
+        workloads=tuple(
+            study.workload(w.name, stage.number) for w in study.workloads if w.name in names
+        ),
+        factors=tuple(_at(factor, stage, so_far) for factor in study.factors),
+        design=design,
+        decide=replace(study.decide, primary=primary, confidence=share),
+        digest=f"{study.digest}.{stage.number}",
+        stages=(),
+    )
+    if stage.then == "confirm":
+        return _confirming(study, stage, so_far, part)
+    if stage.then == "screen" and sum(len(factor.levels) > 1 for factor in part.factors) > 1:
+        return screening(part)
+    return part
+
+
+def _targets(study: Study, stage: Stage) -> tuple[Target, ...]:
+    if any(factor.kind == "target" for factor in study.factors):
+        return study.targets
+    return (study.target(stage.target),) if stage.target else study.targets[:1]
+
+
+def _at(factor: Factor, stage: Stage, so_far: Carried) -> Factor:
+    """A factor at the levels that the stage varies it at, or at the one where it stands."""
+    stands = so_far.stands[factor.name]
+    labels: tuple[str, ...] = (dict(stage.fixed).get(factor.name, stands),)
+    if factor.name in stage.vary:
+        sweep = dict(stage.sweeps).get(factor.name)
+        labels = _swept(factor, so_far.left[factor.name], sweep)
+    base = next((x for x in (baseline(factor), stands) if x in labels), labels[0])
+    kept = tuple(level for level in factor.levels if level.label in labels)
+    return replace(factor, levels=kept, baseline=base, coarse=())
+
+
+def _swept(factor: Factor, left: tuple[str, ...], sweep: Sweep | None) -> tuple[str, ...]:
+    """What is left of a factor, in the steps that the stage asks for; what is no number stays."""
+    numbers = [int(label) for label in left if label.isdecimal()]
+    if sweep is None or not numbers:
+        return left
+    low, high = min(numbers), max(numbers)
+    low = low if sweep.start is None else max(low, sweep.start)
+    high = high if sweep.to is None else min(high, sweep.to)
+    known = {level.label for level in factor.levels}
+    first = sweep.origin + -(-max(0, low - sweep.origin) // sweep.step) * sweep.step
+    wanted = [str(number) for number in range(first, high + 1, sweep.step)]
+    others = [label for label in left if not label.isdecimal()]
+    found = tuple(label for label in (*others, *wanted) if label in known)
+    return found or left
+
+
+def _confirming(study: Study, stage: Stage, so_far: Carried, part: Study) -> Study:
+    """The comparison of two treatments, as of the two levels of one factor."""
+    current, new = treatments(study, stage, so_far)
+    differing = [
+        workload
+        for workload in part.workloads
+        if any(
+            dict(current)[factor.name] != dict(new)[factor.name] and applies(factor, workload.name)
+            for factor in study.factors
+        )
+    ]
+    moved = any(
+        factor.kind == "target" and dict(current)[factor.name] != dict(new)[factor.name]
+        for factor in study.factors
+    )
+    labels = (CURRENT, NEW) if differing else (CURRENT,)
+    factor = Factor(
+        SETTINGS, "target" if moved else "group", tuple(map(Level, labels)), baseline=CURRENT
+    )
+    primary = tuple(p for p in part.decide.primary if p[0] in {w.name for w in differing})
+    return replace(
+        part,
+        workloads=tuple(differing),
+        factors=(factor,),
+        exclude=(),
+        design=replace(part.design, kind="full"),
+        decide=replace(part.decide, primary=primary),
+    )
+
+
+def treatments(study: Study, stage: Stage, so_far: Carried) -> tuple[Treatment, Treatment]:
+    """All baselines, and all that was chosen; what the stage fixes is the same in both."""
+    fixed = dict(stage.fixed)
+    current = tuple((f.name, fixed.get(f.name, baseline(f))) for f in study.factors)
+    new = tuple((f.name, fixed.get(f.name, so_far.stands[f.name])) for f in study.factors)
+    return current, new
+
+
+def courses(
+    study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
+) -> tuple[Course, ...]:
+    """Every stage that has begun or may begin now; the last one is the one to go on with, where
+    it is not decided."""
+    found: list[Course] = []
+    so_far, before = begin(study), 0
+    for stage in study.stages:
+        own = [trial for trial in planned if trial.stage == stage.number]
+        course = _course(study, stage, so_far, (own, done, before))
+        found.append(course)
+        if not course.decided:
+            break
+        so_far = so_far.after(course.kept)
+        before = max((trial.block for trial in own), default=before)
+    return tuple(found)
+
+
+def _course(
+    study: Study,
+    stage: Stage,
+    so_far: Carried,
+    trials: tuple[Sequence[Trial], Sequence[TrialRecord], int],
+) -> Course:
+    planned, done, before = trials
+    part = substudy(study, stage, so_far)
+    words = _words(study, stage, so_far)
+    inside = tuple(_inside(trial, before, words) for trial in planned)
+    numbers = {trial.number: trial for trial in inside}
+    records = tuple(
+        replace(record, trial=numbers[record.trial.number])
+        for record in done
+        if record.trial.number in numbers
+    )
+    results = Results(Path(), part, inside, records)
+    over = len({record.trial.number for record in records}) == len(inside)
+    over = over and (not varies(part) or not next_trials(part, inside, records))
+    course = Course(stage, part, results, before, so_far, begin(study).stands, over)
+    return replace(course, kept=decided(course)) if over else course
+
+
+def varies(part: Study) -> bool:
+    """Whether there is anything to compare; a stage without is over before it begins."""
+    return bool(part.workloads) and any(len(factor.levels) > 1 for factor in part.factors)
+
+
+def _words(study: Study, stage: Stage, so_far: Carried) -> dict[Treatment, str]:
+    """Of a stage that confirms: each full treatment → the level it is in the stage's study."""
+    if stage.then != "confirm":
+        return {}
+    current, new = treatments(study, stage, so_far)
+    found: dict[Treatment, str] = {}
+    for workload in study.workloads:
+        found[_applied(study, new, workload)] = NEW
+        found[_applied(study, current, workload)] = CURRENT
+    return found
+
+
+def _applied(study: Study, treatment: Treatment, workload: Workload) -> Treatment:
+    return tuple(pair for pair in treatment if applies(study.factor(pair[0]), workload.name))
+
+
+def _inside(trial: Trial, before: int, words: Mapping[Treatment, str]) -> Trial:
+    """A trial as the study of its stage sees it."""
+    label = words.get(trial.treatment)
+    treatment = trial.treatment if label is None else ((SETTINGS, label),)
+    return replace(trial, block=trial.block - before, treatment=treatment)
+
+
+def _outside(study: Study, course: Course, trial: Trial) -> Trial:
+    """A trial of a stage's study as one of the whole study."""
+    stage, treatment, target = course.stage, trial.treatment, trial.target
+    if stage.then == "confirm":
+        current, new = treatments(study, stage, course.so_far)
+        whole = new if dict(treatment)[SETTINGS] == NEW else current
+        treatment = _applied(study, whole, study.workload(trial.workload))
+        target = target_of(replace(study, targets=course.study.targets), treatment)
+    return replace(
+        trial,
+        block=trial.block + course.before,
+        treatment=treatment,
+        target=target,
+        stage=stage.number,
+    )
+
+
+def next_in_stages(
+    study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
+) -> tuple[Trial, ...]:
+    """:func:`iotrial.plan.design.next_trials` of a study in stages."""
+    course = courses(study, planned, done)[-1]
+    if course.decided:
+        return ()
+    return _next(study, course, max((trial.number for trial in planned), default=0))
+
+
+def _next(study: Study, course: Course, last: int) -> tuple[Trial, ...]:
+    """What is to be done in a stage; numbers follow ``last``."""
+    own = course.results
+    added = next_trials(course.study, own.planned, own.records)
+    return tuple(
+        replace(_outside(study, course, trial), number=number)
+        for number, trial in enumerate(added, last + 1)
+    )
+
+
+def decided(course: Course) -> tuple[Kept, ...]:
+    """What each varied factor of a stage came to, once all its trials are done."""
+    from iotrial.plan.settle import settle  # noqa: PLC0415  NumPy is slow to import
+
+    return settle(course)
+
+
+# Before anything is measured.
+
+
+def at_most(study: Study) -> tuple[Course, ...]:
+    """Every stage with as many levels as can be left for it; of a study without stages none."""
+    found: list[Course] = []
+    so_far, before = begin(study), 0
+    for stage in study.stages:
+        if stage.then == "confirm":
+            so_far = replace(so_far, stands=_others(study))
+        course = _course(study, stage, so_far, ((), (), before))
+        found.append(course)
+        before += course.study.design.blocks if varies(course.study) else 0
+        so_far = so_far.after(tuple(_most(course)))
+    return tuple(found)
+
+
+def _others(study: Study) -> dict[str, str]:
+    """For each factor a level that is not its baseline, as far as it has one."""
+    return {factor.name: baseline_first(factor)[-1] for factor in study.factors}
+
+
+def _most(course: Course) -> Iterator[Kept]:
+    """The most that a stage can leave."""
+    for factor in course.study.factors:
+        labels = course.so_far.left.get(factor.name, ())
+        if factor.name in course.stage.vary:
+            tried = tuple(level.label for level in factor.levels)
+            left = labels if course.stage.then == "screen" else tried
+            left = left if course.stage.then in ("narrow", "screen") else (factor.baseline,)
+            yield Kept(factor.name, tried, left, course.so_far.stands[factor.name], "")
+
+
+def trials_at_most(study: Study) -> tuple[Trial, ...]:
+    """All trials that the study may have, as far as is known before it begins."""
+    if not study.stages:
+        return next_trials(study, (), ())
+    found: list[Trial] = []
+    for course in at_most(study):
+        if varies(course.study):
+            found += _next(study, course, len(found))
+    return tuple(found)
+
+
+def each_study(study: Study) -> tuple[Study, ...]:
+    """The study of each stage at most; of a study without stages itself."""
+    return tuple(course.study for course in at_most(study)) if study.stages else (study,)
+
+
+def loads_on(study: Study, target: str) -> tuple[Workload, ...]:
+    """Every workload that is aimed at a target, as stages have it."""
+    if not study.stages:
+        return study.workloads
+    found = [
+        study.workload(name, stage.number)
+        for stage in study.stages
+        if target in [each.name for each in _targets(study, stage)]
+        for name in stage.workloads or [workload.name for workload in study.workloads]
+    ]
+    return tuple(dict.fromkeys(found))

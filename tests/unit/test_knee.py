@@ -1,0 +1,169 @@
+"""The knee: never too small more often than allowed, whatever the curve looks like."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from stats_studies import noisy, results
+
+from iotrial.stats.knee import knee, steps
+from iotrial.stats.pairwise import Pairs, judged, pairwise
+from iotrial.stats.simultaneous import bound
+from iotrial.stats.winners import Case, decide
+
+MARGIN = 0.05
+DELTA = math.log1p(MARGIN)
+BLOCKS = 6
+SD = 0.03
+STUDIES = 2000
+
+
+def pairs(means: np.ndarray, sd: float, df: int, blocks: int = BLOCKS) -> Pairs:
+    """What complete blocks give: all differences with the same standard error."""
+    labels = tuple(str(2**place) for place in range(len(means)))
+    gain = means[:, None] - means[None, :]
+    error = np.full(gain.shape, sd * math.sqrt(2 / blocks))
+    np.fill_diagonal(error, 0.0)
+    return Pairs(labels, gain, error, df, blocks)
+
+
+def simulated(truth: np.ndarray, seed: int, spread: float = SD) -> Pairs:
+    """The mean of each level over the blocks, and the spread within blocks, as estimated."""
+    rng = np.random.default_rng(seed)
+    df = (len(truth) - 1) * (BLOCKS - 1)
+    means = truth + rng.normal(0, spread / math.sqrt(BLOCKS), len(truth))
+    return pairs(means, spread * math.sqrt(rng.chisquare(df) / df), df)
+
+
+SHAPES = {
+    "saturates": [-0.6, -0.3, -DELTA, 0, 0, 0, 0, 0],
+    "every level just too bad": [-DELTA] * 7 + [0],
+    "falls again": [-0.4, -0.2, -DELTA, 0, -DELTA, -0.1, -0.2, -0.3],
+    "the smallest is best": [0] + [-DELTA] * 7,
+    "wavy": [-DELTA, 0, -DELTA, -0.001, -DELTA, 0, -DELTA, 0],
+    "two levels": [-DELTA, 0],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_level_that_is_not_as_good_is_called_so_in_five_of_a_hundred_studies(shape: str) -> None:
+    """2,000 seeded studies: 5 % are 100; 131 or more would come once in 1,000."""
+    truth = np.array(SHAPES[shape])
+    bad = {str(2**place) for place in np.flatnonzero(truth <= truth.max() - DELTA + 1e-12)}
+    wrong = 0
+    for seed in range(STUDIES):
+        own = simulated(truth, seed)
+        found = steps(own, own.labels, MARGIN, 0.95)
+        wrong += any(step.as_good and step.level in bad for step in found)
+    assert wrong < 131
+
+
+def test_the_knee_is_found_where_it_is() -> None:
+    """A plateau from the fourth of eight levels, with the third far off: nearly always found."""
+    truth = np.array([-0.6, -0.4, -0.2, 0, 0, 0, 0, 0])
+    found = [knee(steps(own, own.labels, MARGIN, 0.95)) for own in map_seeds(truth)]
+    assert found.count("8") > 0.6 * len(found)
+    assert not {"1", "2", "4"} & set(found)
+
+
+def test_the_knee_is_found_on_a_curve_that_falls_again() -> None:
+    truth = np.array([-0.6, -0.3, 0, -0.005, -0.3, -0.6])
+    found = [knee(steps(own, own.labels, MARGIN, 0.95)) for own in map_seeds(truth)]
+    assert found.count("4") > 0.5 * len(found)
+
+
+def map_seeds(truth: np.ndarray) -> list[Pairs]:
+    return [simulated(truth, seed, SD / 2) for seed in range(300)]
+
+
+def test_all_pairs_hold_together() -> None:
+    """2,000 studies of five alike levels: any two differ in at most 5 % of them (131: 1 in 1,000),
+    and the bound is no more than a few per cent longer than Tukey's."""
+    truth = np.zeros(5)
+    wrong = 0
+    for seed in range(STUDIES):
+        own = simulated(truth, seed)
+        both = judged(own, MARGIN, 0.95)
+        wrong += bool((np.abs(own.gain) > both.half)[~np.eye(5, dtype=bool)].any())
+    assert wrong < 131
+    tukey = 4.232 / math.sqrt(2)  # studentized range, 5 means, 20 degrees of freedom
+    assert tukey < bound(10, 20, 0.95) < 1.05 * tukey
+
+
+def test_without_an_estimate_of_noise_nothing_is_said() -> None:
+    own = pairs(np.array([0.0, 1.0, 2.0]), math.nan, 0, 1)
+    assert not any(step.as_good for step in steps(own, own.labels, MARGIN, 0.95))
+    both = judged(own, MARGIN, 0.95)
+    assert not any(both.beyond(label) for label in own.labels)
+    assert both.verdict("1", "4") == "cannot-tell"
+
+
+def test_pairs_of_a_study_are_its_main_effects_and_lower_latency_is_better() -> None:
+    effects = {("reads", "a"): 1.0, ("reads", "b"): 1.1, ("reads", "c"): 1.21}
+    found = pairwise(results({"x": "abc"}, ["reads"], 4, noisy(0.0, 1, effects)), "reads", "x")
+    assert found.labels == ("a", "b", "c")
+    assert found.gain[2, 0] == pytest.approx(2 * math.log(1.1))
+    assert found.gain[0, 2] == pytest.approx(-2 * math.log(1.1))
+    assert found.df == 6
+
+
+def case(means: list[float], baseline: str = "1", margin: float = MARGIN, **more: object) -> Case:
+    own = pairs(np.array(means), 0.005, 20)
+    both = judged(own, margin, 0.95)
+    given = {
+        "factor": "x", "labels": own.labels, "order": own.labels, "baseline": baseline,
+        "broken": frozenset(), "workloads": (("reads", both),), "margin": margin,
+        "confidence": 0.95,
+    }  # fmt: skip
+    return Case(**(given | more))  # type: ignore[arg-type]
+
+
+def test_narrow_keeps_what_may_be_the_best_and_what_lies_between() -> None:
+    kept = decide(case([-0.5, -0.2, 0.0, -0.2, 0.0, -0.3]), "narrow")
+    assert kept.kept == ("4", "8", "16")
+    assert kept.stands in {"4", "16"}
+    assert "1, 2, 32" in kept.why
+
+
+def test_narrow_keeps_all_where_nothing_is_worse_beyond_the_margin() -> None:
+    kept = decide(case([0.0, -0.04, -0.02]), "narrow")
+    assert kept.kept == ("1", "2", "4")
+    assert kept.stands == "1"
+
+
+def test_best_leaves_the_baseline_only_for_what_is_better_and_takes_the_first_of_a_tie() -> None:
+    assert decide(case([-0.3, -0.1, -0.001, 0.0]), "best").stands == "4"
+    assert decide(case([-0.02, -0.01, 0.0]), "best").stands == "1"
+    assert decide(case([-0.3, 0.0, 0.01], baseline=""), "best").stands == "2"
+
+
+def test_what_breaks_a_guardrail_is_not_taken() -> None:
+    broken = frozenset({"4"})
+    assert decide(case([-0.3, -0.1, 0.0], broken=broken), "best").stands == "2"
+    assert decide(case([-0.3, 0.0, 0.0, 0.0], broken=frozenset({"2"})), "knee").stands == "4"
+
+
+def test_workloads_that_disagree_keep_the_baseline_and_the_whole_range() -> None:
+    up, down = (
+        judged(pairs(np.array(means), 0.005, 20), MARGIN, 0.975)
+        for means in ([-0.6, -0.3, 0.0], [0.0, -0.3, -0.6])
+    )
+    both = (("reads", up), ("writes", down))
+    told = decide(case([0.0] * 3, "2", workloads=both), "best")
+    assert told.stands == "2"
+    assert "without being worse in another" in told.why
+    wide = decide(case([0.0] * 3, "2", workloads=both), "narrow")
+    assert wide.kept == ("1", "2", "4")
+    assert "disagree" in wide.why
+
+
+def test_the_knee_keeps_a_baseline_that_is_no_number_and_as_good() -> None:
+    means = [-0.3, 0.0, 0.0, 0.0]
+    assert decide(case(means, "8"), "knee").stands == "2"
+    assert decide(case(means, "8", order=("1", "2", "4")), "knee").stands == "8"
+    own = pairs(np.array(means), 0.2, 20)
+    unsure = case(means, "8", workloads=(("reads", judged(own, MARGIN, 0.95)),))
+    assert decide(unsure, "knee").stands == "8"
+    assert "more blocks" in decide(unsure, "knee").why
