@@ -10,17 +10,19 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from iotrial.cli import stages
 from iotrial.cli.machine import machine
 from iotrial.cli.noise import Below, Noise, chosen
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import StudyError
 from iotrial.execute.outline import Outline, outline
 from iotrial.execute.topology import warnings, words
+from iotrial.model.study import Study
 from iotrial.model.trial import treatment_text
 from iotrial.plan.chores import Doing
 from iotrial.plan.design import levels_of
 from iotrial.plan.estimate import Estimate, estimate
-from iotrial.plan.given_up import GivenUp, given_up
+from iotrial.plan.given_up import GivenUp
 from iotrial.plan.load import load_study
 from iotrial.units import format_bytes, format_wait
 
@@ -90,6 +92,7 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> N
                     "workload": trial.workload,
                     "treatment": dict(trial.treatment),
                     "target": trial.target,
+                    **({"stage": trial.stage} if trial.stage else {}),
                 }
                 for trial in seen.trials
             ],
@@ -97,7 +100,8 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> N
                 {"treatment": dict(treatment), "settings": [str(s) for s in settings]}
                 for treatment, settings in seen.settings
             ],
-            "given_up": [_given_up(each) for each in given_up(seen.study)],
+            "given_up": [_given_up(each) for each in stages.all_given_up(seen.study)],
+            **stages.document(seen.study),
             "commands": {name: list(argv) for name, argv in seen.commands},
             "topology": {name: below.as_dict() for name, below in seen.topologies.items()},
             "seconds": costs.seconds,
@@ -117,30 +121,23 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> N
 
 
 def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
-    design = seen.study.design
     output.answer(f"[bold]{seen.study.question}[/]", "")
     output.answer(
-        f"{'at most ' if design.kind == 'race' else ''}{costs.trials} trials in {design.blocks} "
-        f"blocks, about"
-        f" {format_wait(costs.seconds)}; {_written(costs)} written"
+        f"{'at most ' if seen.study.design.kind == 'race' else ''}{costs.trials} trials in "
+        f"{stages.rounds(seen.study)} {format_wait(costs.seconds)};"
+        f" {_written(costs)} written"
     )
     for name, difference in costs.resolvable:
         output.answer(_resolution(name, difference, noise.spreads[name]))
     if costs.resolvable and noise.source:
         output.answer(Text(f"noise: {noise.source}"))
-    for each in given_up(seen.study):
-        output.text(f"{each.workload}: {each.words[0]}")
-        for line in each.words[1:]:
-            output.text(f"    {line}")
+    for line in (*stages.lines(seen.study), *_given_up_lines(seen.study)):
+        output.text(line)
     output.answer("")
     for name, target in zip(seen.topologies, seen.targets, strict=True):
         output.answer(f"target {target}")
         _tree(output, seen, name)
-    for treatment, settings in seen.settings:
-        levels = list(levels_of(seen.study, treatment))
-        options = [f"--{f.subject}={level.label}" for f, level in levels if f.kind == "option"]
-        what = ", ".join([*map(str, settings), *options]) or "nothing is set"
-        output.answer(f"treatment {treatment_text(treatment)}: {what}")
+    _treatments(output, seen)
     for name, argv in seen.commands:
         output.answer(f"workload {name}:")
         output.text(f"    {' '.join(argv)}")
@@ -149,6 +146,25 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
     output.answer("", _order(seen, output))
     for note in (*seen.notes, *costs.notes):
         output.answer(f"note: {note}")
+
+
+def _given_up_lines(study: Study) -> Iterator[str]:
+    for each in stages.all_given_up(study):
+        yield f"{each.workload}: {each.words[0]}"
+        yield from (f"    {line}" for line in each.words[1:])
+
+
+def _treatments(output: Output, seen: Outline) -> None:
+    """What is set for each treatment; of a study in stages, which may have many, the first."""
+    few = seen.study.stages and not output.verbose
+    shown = seen.settings[:SHOWN] if few else seen.settings
+    for treatment, settings in shown:
+        levels = list(levels_of(seen.study, treatment))
+        options = [f"--{f.subject}={level.label}" for f, level in levels if f.kind == "option"]
+        what = ", ".join([*map(str, settings), *options]) or "nothing is set"
+        output.answer(f"treatment {treatment_text(treatment)}: {what}")
+    if len(shown) < len(seen.settings):
+        output.answer(f"… {len(seen.settings) - len(shown)} more treatments (-v shows all)")
 
 
 def _given_up(each: GivenUp) -> dict[str, object]:

@@ -22,6 +22,16 @@ def judged(results: Results) -> tuple[Results, Comparison]:
         more = (*alone(results, comparison.findings), *opposites(results))
         doubts = (*results.doubts, *more)
         return replace(results, doubts=doubts), comparison
+    if results.study.stages:
+        from iotrial.report.staged import judge_stages
+
+        comparison, doubts = judge_stages(results, _judged)
+        return replace(results, doubts=(*results.doubts, *doubts)), comparison
+    return _judged(results)
+
+
+def _judged(results: Results) -> tuple[Results, Comparison]:
+    """The same of a study without stages, or of one stage."""
     from iotrial.report.warmup import warmup_doubts
     from iotrial.stats.interactions import interaction_doubts  # scipy is slow to import
     from iotrial.stats.judge import judge

@@ -40,6 +40,7 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.aa import at_baseline, with_levels
 from iotrial.plan.available import with_available
 from iotrial.plan.design import baselines, next_trials
+from iotrial.plan.stages import stage_words
 from iotrial.tools import executed
 from iotrial.tunables import group, tunable
 
@@ -189,6 +190,8 @@ def _execute_all(bench: Bench, store: stores.Store, limits: Limits) -> str:
     """Execute what is planned and not done, then ask again; gives back why it stopped early."""
     watcher = limits.watcher
     while pending := _pending(bench.study, store):
+        for line in stage_words(bench.study, store.planned, store.records):
+            watcher.said(line)
         watcher.planned(len(pending), store.folder)
         for trial in pending:
             if _spent(bench.study, store, trial):

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from iotrial.model.results import Results
+from iotrial.model.stage import Kept, Stage
+
 Verdict = Literal["better", "worse", "same", "cannot-tell"]
 
 
@@ -18,6 +21,7 @@ class Finding:
     guardrail, whose interval is one comparison's own.  ``noise`` is the standard deviation of one
     trial on the log scale (None where unknown).  ``bound`` says on which side of the ratio the
     truth lies, where one of the two values is censored; where both are, the ratio is nan.
+    ``stage`` is that of a staged study, from 1 (0: none).
     """
 
     workload: str
@@ -34,6 +38,7 @@ class Finding:
     primary: bool = True
     noise: float | None = None
     bound: Literal["", "high", "low"] = ""
+    stage: int = 0
 
 
 Likeness = Literal["same", "differs", "cannot-tell"]
@@ -134,7 +139,8 @@ class Comparison:
     made (design, n, confidence, family), so that no number stands without its terms.
     ``resolvable`` maps a workload to the smallest relative difference the data could have told.
     Of a study with several factors, ``interactions``, the ``simple`` effects beside them, and the
-    ``shares`` of the variation.  ``races`` tell how the decision of a race was reached.
+    ``shares`` of the variation.  ``races`` tell how the decision of a race was reached.  Of a study
+    in stages, the ``stages`` so far, and the ``choices`` they came to.
     """
 
     question: str
@@ -146,3 +152,29 @@ class Comparison:
     simple: tuple[SimpleEffect, ...] = ()
     shares: tuple[Share, ...] = ()
     races: tuple[RaceStory, ...] = ()
+    stages: tuple[StageFound, ...] = ()
+    choices: tuple[Choice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StageFound:
+    """What a stage found, as the study of its own that it is; ``kept`` what its factors came to
+    (empty while it is not ``decided``, and where it confirms)."""
+
+    stage: Stage
+    results: Results
+    comparison: Comparison
+    kept: tuple[Kept, ...]
+    decided: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A factor's ``current`` level and its ``new`` one, the number of the ``stage`` that decided
+    (0: none yet) and ``why``."""
+
+    factor: str
+    current: str
+    new: str
+    stage: int
+    why: str

@@ -296,6 +296,20 @@ def decided(course: Course) -> tuple[Kept, ...]:
     return settle(course)
 
 
+def stage_words(
+    study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
+) -> Iterator[str]:
+    """What the stage before came to, where another begins now, and which that is."""
+    now = courses(study, planned, done)
+    if not now or any(record.trial.stage == now[-1].stage.number for record in done):
+        return
+    for course in now[-2:-1]:
+        for kept in course.kept:
+            left = ", ".join(kept.kept)
+            yield f"stage {course.stage.number}: {kept.factor} {left}: {kept.why}"
+    yield f"stage {now[-1].stage.number} of {len(study.stages)}: {now[-1].words}"
+
+
 # Before anything is measured.
 
 

@@ -9,7 +9,7 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
-from iotrial.report import effects
+from iotrial.report import effects, staged
 from iotrial.report.view import VerdictRow, View
 from iotrial.stats.scaling import scaling
 
@@ -54,6 +54,7 @@ def document(view: View) -> dict[str, Any]:
             "missing": counts.missing,
         },
         "tools": list(view.tools),
+        **staged.as_data(view.stages, view.choices),
     }
 
 
@@ -73,6 +74,7 @@ def _finding(row: VerdictRow) -> dict[str, Any]:
         "primary": finding.primary,
         "noise": finding.noise,
         "bound": finding.bound,
+        **({"stage": finding.stage} if finding.stage else {}),
         "efficiency": scale.efficiency if (scale := scaling(finding)) else None,
         "unit": row.metric.unit,
         "value": row.value,

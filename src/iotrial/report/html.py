@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import iotrial
-from iotrial.report import charts, effects, palette, words
+from iotrial.report import charts, effects, palette, staged, words
 from iotrial.report.effect_charts import effect_figures
 from iotrial.report.strip import Scale, scale
 from iotrial.report.view import Counts, Number, Part, TrialRow, VerdictRow, View
@@ -145,6 +145,7 @@ _WORDS = {
     "number": _number,
     "plain_change": format_change,
     "share": words.share,
+    "staged": staged,
     "some": words.some,
     "strip": _strip,
     "trials_done": _trials_done,

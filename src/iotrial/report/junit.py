@@ -86,7 +86,7 @@ def _named(view: View, row: VerdictRow, kind: str) -> ET.Element:
     if finding.factor == "results":  # of two folders: the level is the whole treatment
         level = finding.level
     name = f"{finding.metric}{kind}: {level} against {finding.baseline}"
-    return _case(f"{view.study}.{finding.workload}", name)
+    return _case(f"{view.study}.{words.load(finding)}", name)
 
 
 def _judged(

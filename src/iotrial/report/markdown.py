@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from iotrial.report import effects, words
+from iotrial.report import effects, staged, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.strip import Scale, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
@@ -45,6 +45,13 @@ def _blocks(view: View) -> Iterator[list[str]]:
     for part in view.parts:
         if part.findings:
             yield from _part(part, view, on)
+    if view.stages:
+        yield ["## Stages"]
+        rows = [(str(r.number), escape(r.title), r.done, "<br>".join(map(escape, r.lines)) or "–")
+                for r in view.stages]  # fmt: skip
+        yield _table(("", "stage", "trials", "what came of it"), rows)
+        yield ["## Current against new"]
+        yield _table(staged.CHOICE, [tuple(map(escape, staged.cells(c))) for c in view.choices])
     yield from _latencies(view)
     yield [_method(view)]
     if view.doubt_groups:

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iotrial.model.finding import Finding, Verdict
-from iotrial.report import effects, words
+from iotrial.report import effects, staged, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
@@ -92,6 +92,7 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
                 names = dict.fromkeys(row.finding.metric for row in part.others)
                 yield Text(f"beside it: {words.some(list(names), _NAMED)}", style="dim")
             yield Text()
+    yield from _of_stages(view)
     yield Text(_terms(view), style="dim")
     for group in view.doubt_groups:
         yield Text()
@@ -148,6 +149,26 @@ def _of_factors(part: Part) -> Iterator[RenderableType]:
     if part.shares:
         yield Text(f"variation explained: {effects.explained(part.shares)}")
     yield from map(Text, effects.fronts(part))
+
+
+def _of_stages(view: View) -> Iterator[RenderableType]:
+    """What each stage kept and why; at last what is in use against what was chosen."""
+    if not view.stages:
+        return
+    yield Text("Stages", style="bold")
+    for row in view.stages:
+        yield Text(f"{row.number}  {row.title}: {row.done}")
+        yield from (Padding(Text(line), (0, 0, 0, 3)) for line in row.lines)
+    yield Text()
+    yield Text("Current against new", style="bold")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    for title in staged.CHOICE:
+        table.add_column(title, overflow="fold")
+    for choice in view.choices:
+        style = "bold" if choice.new != choice.current else ""
+        table.add_row(*(Text(cell, style=style) for cell in staged.cells(choice)))
+    yield table
+    yield Text()
 
 
 def _name(row: VerdictRow, view: View) -> str:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from iotrial.model.doubt import Doubt
-from iotrial.model.finding import Comparison, Finding, Interaction, Share, SimpleEffect
+from iotrial.model.finding import Choice, Comparison, Finding, Interaction, Share, SimpleEffect
 from iotrial.model.latency import Latency
 from iotrial.model.measurement import Metric, metric
 from iotrial.model.results import ORIGINALS, Results
 from iotrial.model.trial import TrialRecord, treatment_text
 from iotrial.model.workload import Workload
-from iotrial.report import evidence, words
+from iotrial.report import evidence, staged, words
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
 from iotrial.stats.tradeoffs import Tradeoff, tradeoffs
@@ -138,6 +138,8 @@ class View:
     seconds: float
     terms: words.Terms = words.TRIALS
     latencies: tuple[Latency, ...] = ()
+    stages: tuple[staged.StageRow, ...] = ()
+    choices: tuple[Choice, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -162,7 +164,7 @@ def view(results: Results, comparison: Comparison) -> View:
         margin=study.decide.margin,
         confidence=study.decide.confidence,
         blocks=study.design.blocks,
-        parts=_parts(results, comparison),
+        parts=_parts_of_stages(comparison) or _parts(results, comparison),
         counts=_counts(results),
         trials=_trials(results, _responses(results, comparison)),
         doubts=doubts,
@@ -179,6 +181,18 @@ def view(results: Results, comparison: Comparison) -> View:
         seconds=ended - started if started is not None else 0.0,
         terms=words.RUNS if study.design.kind == "recorded" else words.TRIALS,
         latencies=results.latencies,
+        stages=tuple(map(staged.row, comparison.stages)),
+        choices=tuple(map(staged.shown, comparison.choices)),
+    )
+
+
+def _parts_of_stages(comparison: Comparison) -> tuple[Part, ...]:
+    """The parts of each stage, which its workload's name then tells."""
+    return tuple(
+        replace(part, workload=f"stage {each.stage.number}: {part.workload}")
+        for each in comparison.stages
+        if each.comparison.findings
+        for part in _parts(each.results, each.comparison)
     )
 
 

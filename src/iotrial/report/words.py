@@ -68,6 +68,11 @@ def baselines(findings: Sequence[Finding]) -> str:
     return ", ".join(dict.fromkeys(told))
 
 
+def load(finding: Finding) -> str:
+    """The workload of a finding, with its stage where it has one."""
+    return f"stage {finding.stage}: {finding.workload}" if finding.stage else finding.workload
+
+
 def share(fraction: float) -> str:
     """A size without a sign: 0.021 → ``2.1 %``, 0.02 → ``2 %``, 2.4 → ``3.4×``."""
     if fraction >= 1:

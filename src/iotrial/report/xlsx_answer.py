@@ -119,7 +119,7 @@ def _lines(sheet: Any, view: View) -> Iterator[list[Any] | _Wide]:  # noqa: ANN4
 
 def _finding(sheet: Any, row: VerdictRow) -> list[Any]:  # noqa: ANN401
     finding = row.finding
-    said = (finding.workload, finding.metric, finding.factor, finding.level, finding.baseline)
+    said = (words.load(finding), finding.metric, finding.factor, finding.level, finding.baseline)
     values = [value for value in (row.value, row.base) if value]
     divisor, unit = axis_scale(max(map(abs, values), default=0.0), row.metric.unit)
     return [

@@ -61,7 +61,8 @@ def _logs(results: Results, primary: dict[str, str]) -> dict[Key, list[tuple[flo
     for record in results.valid:
         value = _value(record, primary)
         if value is not None:
-            key = (record.trial.workload, record.trial.treatment)
+            stage = (("stage", str(record.trial.stage)),) if record.trial.stage else ()
+            key = (record.trial.workload, (*stage, *record.trial.treatment))
             found[key].append((math.log(value), record.trial.folder))
     return found
 
