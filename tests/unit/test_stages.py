@@ -242,6 +242,53 @@ then = "best"
     assert {kept.factor: kept.stands for kept in last.kept}["maker"] == "on"
 
 
+RACES = """
+[[stage]]
+vary = ["rsize"]
+workloads = ["read"]
+[[stage]]
+vary = ["pages"]
+workloads = ["write"]
+then = "knee"
+[[stage]]
+vary = ["maker"]
+kind = "full"
+"""
+
+
+def test_where_no_blocks_are_said_stages_that_ask_for_the_best_are_races() -> None:
+    study = parsed(RACES, HEAD.replace("blocks = 3", ""))
+    planned, done = executed(study, sd=0.03)
+    race, knee, full = courses(study, planned, done)
+    assert [c.study.design.kind for c in (race, knee, full)] == ["race", "full", "full"]
+    assert [c.study.design.blocks for c in (knee, full)] == [5, 5]
+    tried = {}
+    for trial in race.results.planned:
+        tried[dict(trial.treatment)["rsize"]] = trial.block
+    assert tried["20480"] < tried["86016"], "what is far behind is dropped"
+    chosen = stood(study, planned, done)
+    assert chosen["rsize"] in {"77824", "81920", "86016", "90112", "94208"}
+    assert chosen["maker"] == "off"
+
+
+def test_a_race_in_a_stage_without_differences_keeps_the_baseline() -> None:
+    study = parsed(RACES, HEAD.replace("blocks = 3", ""))
+    planned, done = executed(study, value=lambda _: 1e9)
+    assert set(stood(study, planned, done).values()) == {"unset", "off"}
+
+
+def test_a_race_may_confirm() -> None:
+    stages = RACES.replace(
+        'kind = "full"', 'kind = "full"\n[[stage]]\nthen = "confirm"\nkind = "race"'
+    )
+    study = parsed(stages, HEAD.replace("blocks = 3", ""))
+    planned, done = executed(study)
+    last = courses(study, planned, done)[-1]
+    assert last.decided
+    assert last.study.design.kind == "race"
+    assert 0 < len(last.results.planned) < 40
+
+
 def test_a_level_that_breaks_a_guardrail_does_not_win() -> None:
     stages = '\n[[stage]]\nvary = ["maker"]\nworkloads = ["read"]\n'
     head = HEAD.replace("[design]", "[design]\nseed = 3").replace(
@@ -299,6 +346,7 @@ WRONG = [
     ('[[stage]]\nvary = ["rsize"]\nworkloads = ["list"]', "stage[0].workloads[0]", "no 'list'"),
     ('[[stage]]\nvary = ["rsize"]\ntarget = "prod"', "stage[0].target", "no 'prod'"),
     ('[[stage]]\nvary = ["maker"]\nthen = "screen"', "stage[0].then", "fewer than two"),
+    ('[[stage]]\nvary = ["rsize"]\nthen = "knee"\nkind = "race"', "stage[0].kind", "too little"),
     ('[[stage]]\nvary = ["rsize"]\nthen = "narow"', "stage[0].then", "narrow"),
     ('[[stage]]\nvary = ["rsize"]\noptions = { list = { x = 1 } }', "stage[0].options.list", "no"),
 ]  # fmt: skip

@@ -39,7 +39,7 @@ class Stage:
     workloads: tuple[str, ...] = ()
     target: str = ""
     blocks: int = 0
-    kind: Literal["", "full", "fraction", "one-at-a-time"] = ""
+    kind: Literal["", "full", "fraction", "one-at-a-time", "race"] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 from iotrial.model.finding import Finding
 from iotrial.model.stage import Kept, Then
 from iotrial.model.study import Factor
+from iotrial.model.trial import Treatment
 from iotrial.plan.convert import ordered
-from iotrial.plan.design import applies
+from iotrial.plan.design import applies, cells
 from iotrial.plan.screen import kept as screened
 from iotrial.stats.judge import judge
 from iotrial.stats.pairwise import Judged, Pairs, judged, pairwise
+from iotrial.stats.raced import Raced, raced
 from iotrial.stats.winners import Case, decide
 
 if TYPE_CHECKING:
@@ -37,7 +39,56 @@ def settle(course: Course) -> tuple[Kept, ...]:
         return (*alone, *(_unknown(factor) for factor in several))
     if stage.then == "screen" and len(several) > 1:
         return (*alone, *_screened(course, several))
+    if study.design.kind == "race":
+        return (*alone, *_raced(course, several))
     return (*alone, *_decided(course, several))
+
+
+def _raced(course: Course, several: list[Factor]) -> list[Kept]:
+    """What a race kept: the baselines where they are among the best of every workload, else the
+    first treatment that is."""
+    from iotrial.plan.stages import slim  # noqa: PLC0415  it settles by this module
+
+    results = slim(course.results)
+    study, base = results.study, {f.name: course.baselines[f.name] for f in several}
+    treatments = {each.name: cells(study, each.name) for each in study.workloads}
+    races = raced(study, treatments, results.records, base)
+    good = [
+        [cell for at, cell in enumerate(each.cells) if at == each.race.kept or _tied(each, at)]
+        for each in races
+    ]
+    everywhere = [cell for cell in treatments[races[0].workload] if all(cell in g for g in good)]
+    standing = tuple(base.items())
+    open_ones = [each.workload for each in races if not each.race.decided]
+    taken, why = standing, "the workloads disagree"
+    if standing in everywhere:
+        why = "no treatment is better: no reason to change"
+    elif open_ones and not all(_lost(each, standing) for each in races):
+        why = f"cannot tell yet which is best for {', '.join(open_ones)}"
+    elif everywhere:
+        taken, why = everywhere[0], "won the race"
+        if len(everywhere) > 1:
+            why = f"the first of {len(everywhere)} that are the best within the margin"
+    found = dict(taken)
+    return [
+        Kept(
+            factor.name,
+            tuple(level.label for level in factor.levels),
+            (found.get(factor.name, factor.baseline),),
+            found.get(factor.name, factor.baseline),
+            why,
+        )
+        for factor in several
+    ]
+
+
+def _tied(each: Raced, at: int) -> bool:
+    return bool(each.race.standing(at).settled)
+
+
+def _lost(each: Raced, cell: Treatment) -> bool:
+    """Whether a treatment is out of the race, or was never in it."""
+    return cell not in each.cells or bool(each.race.standing(each.cells.index(cell)).dropped)
 
 
 def _alone(factor: Factor) -> Kept:

@@ -22,11 +22,13 @@ from pathlib import Path
 
 from iotrial.model.results import Results
 from iotrial.model.stage import Kept, Stage, Sweep
-from iotrial.model.study import Factor, Level, Study
+from iotrial.model.study import Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Treatment, Trial, TrialRecord
 from iotrial.model.workload import Workload
+from iotrial.plan.convert import BLOCKS
 from iotrial.plan.design import applies, next_trials, target_of
+from iotrial.plan.race import MOST_BLOCKS
 from iotrial.plan.screen import screening
 from iotrial.plan.subset import baseline_first
 
@@ -85,21 +87,17 @@ def begin(study: Study) -> Carried:
 def substudy(study: Study, stage: Stage, so_far: Carried) -> Study:
     """The stage as a study of its own, without stages."""
     names = stage.workloads or tuple(workload.name for workload in study.workloads)
-    design = replace(
-        study.design,
-        blocks=stage.blocks or study.design.blocks,
-        kind=stage.kind or study.design.kind,
-    )
     share = study.decide.confidence ** (1 / len(study.stages))
     primary = tuple(pair for pair in study.decide.primary if pair[0] in names)
+    factors = tuple(_at(factor, stage, so_far) for factor in study.factors)
     part = replace(
         study,
         targets=_targets(study, stage),
         workloads=tuple(
             study.workload(w.name, stage.number) for w in study.workloads if w.name in names
         ),
-        factors=tuple(_at(factor, stage, so_far) for factor in study.factors),
-        design=design,
+        factors=factors,
+        design=_design(study, stage, factors),
         decide=replace(study.decide, primary=primary, confidence=share),
         digest=f"{study.digest}.{stage.number}",
         stages=(),
@@ -109,6 +107,24 @@ def substudy(study: Study, stage: Stage, so_far: Carried) -> Study:
     if stage.then == "screen" and sum(len(factor.levels) > 1 for factor in part.factors) > 1:
         return screening(part)
     return part
+
+
+def _design(study: Study, stage: Stage, factors: Sequence[Factor]) -> Design:
+    """The stage's design.  Where the study is a race, so are the stages that ask for the best and
+    do not say how many blocks; the others need intervals for all their levels."""
+    given = study.design
+    unfit = any(factor.hard and len(factor.levels) > 1 for factor in factors)
+    by_default = given.kind == "race" and stage.then == "best" and not stage.blocks
+    racing = not unfit and (stage.kind == "race" or (not stage.kind and by_default))
+    usual = MOST_BLOCKS if racing else BLOCKS
+    if racing is (given.kind == "race"):
+        usual = given.blocks
+    blocks = stage.blocks or usual
+    if racing:
+        return replace(given, kind="race", blocks=blocks)
+    if stage.kind and stage.kind != "race":
+        return replace(given, kind=stage.kind, blocks=blocks)
+    return replace(given, kind="full" if given.kind == "race" else given.kind, blocks=blocks)
 
 
 def _targets(study: Study, stage: Stage) -> tuple[Target, ...]:
@@ -170,7 +186,7 @@ def _confirming(study: Study, stage: Stage, so_far: Carried, part: Study) -> Stu
         workloads=tuple(differing),
         factors=(factor,),
         exclude=(),
-        design=replace(part.design, kind="full"),
+        design=replace(part.design, kind="race" if part.design.kind == "race" else "full"),
         decide=replace(part.decide, primary=primary),
     )
 
@@ -227,6 +243,23 @@ def _course(
 def varies(part: Study) -> bool:
     """Whether there is anything to compare; a stage without is over before it begins."""
     return bool(part.workloads) and any(len(factor.levels) > 1 for factor in part.factors)
+
+
+def slim(results: Results) -> Results:
+    """The same without the factors that stand still, for what compares and names treatments."""
+    study = results.study
+    kept = tuple(factor for factor in study.factors if len(factor.levels) > 1)
+    names = {factor.name for factor in kept}
+
+    def less(trial: Trial) -> Trial:
+        return replace(trial, treatment=tuple(p for p in trial.treatment if p[0] in names))
+
+    return replace(
+        results,
+        study=replace(study, factors=kept),
+        planned=tuple(map(less, results.planned)),
+        records=tuple(replace(each, trial=less(each.trial)) for each in results.records),
+    )
 
 
 def _words(study: Study, stage: Stage, so_far: Carried) -> dict[Treatment, str]:

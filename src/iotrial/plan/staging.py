@@ -41,7 +41,7 @@ def _stage(spec: StudyFile, number: int, table: StageTable) -> Stage:
         tuple(table.workloads),
         table.target,
         table.blocks,
-        "" if table.kind is None or table.kind == "race" else table.kind,
+        table.kind or "",
     )
 
 
@@ -223,6 +223,9 @@ def _then(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Problem
     if table.then == "screen" and table.kind:
         message = "a screening has a design of its own, a fraction of resolution 3"
         yield Problem((*path, "kind"), message, "Leave it out.")
+    if table.kind == "race" and table.then not in ("best", "confirm"):
+        message = "a race finds the best, and says too little of the others for this"
+        yield Problem((*path, "kind"), message, 'Leave it out, or use then = "best".')
     ordered = [name for name in table.vary if name in spec.factors and _ordered(spec.factors[name])]
     if table.then == "knee" and table.vary and not ordered:
         message = "a knee is one of numbers, and no varied factor has numbers for levels"

@@ -12,7 +12,7 @@ from iotrial.model.finding import Choice, Comparison, StageFound
 from iotrial.model.results import Results
 from iotrial.model.stage import Kept
 from iotrial.model.study import Study
-from iotrial.plan.stages import Course, begin, courses, varies
+from iotrial.plan.stages import NEW, Course, begin, courses, slim, varies
 from iotrial.report.visible import visible
 from iotrial.units import format_change
 
@@ -47,6 +47,7 @@ def judge_stages(results: Results, judge: Judge) -> tuple[Comparison, tuple[Doub
         own = replace(course.results, folder=results.folder, facts=results.facts)
         comparison = Comparison(results.study.question, (), "", "")
         if varies(course.study) and own.records:
+            own = slim(own)
             judged, comparison = judge(own)
             number = course.stage.number
             doubts += [replace(d, what=f"stage {number}: {d.what}") for d in judged.doubts]
@@ -114,7 +115,7 @@ def _answer(study: Study, found: Sequence[StageFound], chosen: Sequence[Choice])
 
 
 def _confirmed(study: Study, each: StageFound) -> str:
-    own = [f for f in each.comparison.findings if f.primary]
+    own = [f for f in each.comparison.findings if f.primary and f.level == NEW]
     where = f" on {each.results.study.targets[0].name}" if study.targets else ""
     if not own:
         return (
@@ -124,6 +125,7 @@ def _confirmed(study: Study, each: StageFound) -> str:
         )
     verdicts = {f.verdict for f in own}
     broken = any(f.verdict == "worse" for f in each.comparison.findings if not f.primary)
+    broken = broken or "guardrail: new" in each.comparison.recommendation  # a race's words
     told = ", ".join(
         f"{f.workload} {_WORDS[f.verdict]} ({format_change(f.ratio)}, "
         f"{format_change(f.low or 1)} … {format_change(f.high or 1)})"
