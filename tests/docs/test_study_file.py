@@ -58,7 +58,7 @@ def test_every_example_is_a_study(example: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "executed"),
-    [("manual", True), ("stage", False), ("ssh", True), ("mount", True), ("devices", False),
+    [("manual", True), ("stage", True), ("ssh", True), ("mount", True), ("devices", False),
      ("tunable", True), ("loop", True), ("guardrails", True), ("destroy", True)],
 )  # fmt: skip
 def test_what_is_not_executed_is_said_at_its_key(key: str, executed: bool) -> None:  # noqa: FBT001
@@ -67,6 +67,8 @@ def test_what_is_not_executed_is_said_at_its_key(key: str, executed: bool) -> No
 
 
 def test_every_kind_of_design_is_executed() -> None:
-    (row,) = re.findall(r"^\| `kind` .*$", TEXT, re.MULTILINE)
-    assert '"race"' in row
-    assert "Not executed" not in row
+    rows = re.findall(r"^\| `kind` .*$", TEXT, re.MULTILINE)
+    assert len(rows) == 2, "of the design, and of a stage"
+    for row in rows:
+        assert '"race"' in row
+        assert "Not executed" not in row

@@ -3,118 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
-import random
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from staged_studies import HEAD, STAGES, executed, measured, parsed, stood
 from stats_studies import record
 
 from iotrial.errors import StudyError
-from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.design import next_trials, workload_of
 from iotrial.plan.estimate import estimate
 from iotrial.plan.load import parse_study
 from iotrial.plan.stages import at_most, courses, loads_on, trials_at_most
 from iotrial.rows import trial_in_row, trial_out
-
-HEAD = """
-question = "Which settings suit the clients?"
-[targets.test]
-directory = "/mnt/test"
-[targets.production]
-directory = "/mnt/production"
-[workloads.read]
-tool = "dd"
-options = { rw = "read", bs = "64KiB", size = "1GiB" }
-[workloads.write]
-tool = "dd"
-options = { rw = "write", bs = "64KiB", size = "1GiB" }
-[factors.rsize]
-tunable = "mount.rsize"
-range = { from = 20480, to = 98304, step = 4096 }
-baseline = "unset"
-[factors.pages]
-tunable = "mount.wsize"
-range = { from = 0, to = 32, step = 4 }
-baseline = "unset"
-[factors.maker]
-baseline = "off"
-levels = { off = {}, on = { "sysctl.vm.swappiness" = 10 } }
-[design]
-blocks = 3
-[decide]
-primary = { read = "read.bw", write = "write.bw" }
-margin = "3%"
-"""
-STAGES = """
-[[stage]]
-vary = ["rsize", "maker"]
-workloads = ["read"]
-then = "narrow"
-[[stage]]
-vary = ["rsize"]
-workloads = ["read"]
-range = { step = 1024 }
-fix = { size = "10GiB" }
-then = "best"
-[[stage]]
-vary = ["pages"]
-workloads = ["write"]
-then = "knee"
-[[stage]]
-target = "production"
-then = "confirm"
-blocks = 5
-"""
-
-
-def parsed(stages: str = STAGES, head: str = HEAD) -> Study:
-    if "production" not in stages:
-        head = head.replace('[targets.production]\ndirectory = "/mnt/production"\n', "")
-    return parse_study(head + stages, "panasas.toml", lambda name: Path(name).read_text())
-
-
-def truth(trial: Trial) -> float:
-    """Reads peak at an rsize of 86016 and writes saturate at 8 pages; the group does nothing."""
-    at = dict(trial.treatment)
-    value = 1e9
-    if trial.workload == "read":
-        rsize = 16384 if at["rsize"] == "unset" else int(at["rsize"])
-        value *= math.exp(-(((rsize - 86016) / 40000) ** 2))
-    else:
-        pages = 0 if at["pages"] == "unset" else int(at["pages"])
-        value *= 0.5 + 0.5 * min(pages, 8) / 8
-    return value
-
-
-def measured(trial: Trial, sd: float, value: Callable[[Trial], float] = truth) -> TrialRecord:
-    """A trial's number depends on the trial alone, so that a study taken up again finds it."""
-    chance = random.Random(f"{trial.stage}:{trial.block}:{trial.workload}:{trial.treatment}")
-    metric = "read.bw" if trial.workload == "read" else "write.bw"
-    return record(trial, value(trial) * math.exp(chance.gauss(0, sd)), metric)
-
-
-def executed(
-    study: Study, sd: float = 0.005, value: Callable[[Trial], float] = truth, most: int = 10_000
-) -> tuple[list[Trial], list[TrialRecord]]:
-    planned: list[Trial] = []
-    done: list[TrialRecord] = []
-    while added := next_trials(study, planned, done):
-        planned += added
-        for trial in added:
-            if len(done) == most:
-                return planned, done
-            done.append(measured(trial, sd, value))
-    return planned, done
-
-
-def stood(study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]) -> Mapping[str, str]:
-    return {kept.factor: kept.stands for c in courses(study, planned, done) for kept in c.kept}
 
 
 def test_a_stage_begins_when_the_one_before_is_decided_and_not_earlier() -> None:
@@ -391,3 +294,26 @@ def test_a_wrong_winner_is_rare_over_all_stages_together() -> None:
         planned, done = executed(study, sd=0.0, value=value)
         changed += stood(study, planned, done) != {"rsize": "unset", "maker": "off"}
     assert changed < 13
+
+
+def test_the_plan_of_the_published_study_is_one_file() -> None:
+    """Its ranges, file sizes and steps: what was swept, with what, and in which order."""
+    path = Path(__file__).parents[1] / "data" / "studies" / "good" / "panasas-in-stages.toml"
+    study = parse_study(path.read_text(), path.name, lambda _: "")
+    swept = []
+    for course in at_most(study)[:8]:
+        name = course.stage.vary[0]
+        labels = [x.label for x in course.study.factor(name).levels if x.label != "unset"]
+        sizes = {str(load.option("size")) for load in course.study.workloads}
+        swept.append((name, int(labels[0]), int(labels[-1]), len(course.stage.vary), *sizes))
+    assert swept == [
+        ("rsize", 20480, 98304, 4, "1GiB"),
+        ("rsize", 20480, 98304, 4, "10GiB"),
+        ("rsize", 20480, 98304, 1, "100GiB"),
+        ("wsize", 20480, 98304, 4, "1GiB"),
+        ("wsize", 53248, 77824, 2, "10GiB"),
+        ("wsize", 53248, 77824, 1, "100GiB"),
+        ("pages", 0, 32, 1, "10GiB"),
+        ("ahead", 0, 4, 1, ""),
+    ]
+    assert [course.study.targets[0].name for course in at_most(study)[8:]] == ["test", "production"]

@@ -114,7 +114,9 @@ def _study(table: tuple[str, ...], key: str, value: object) -> dict[str, Any]:
         if table[at + 1 : at + 2] == ("*",) and part == "stage":
             node[part] = [entry := _needed(TABLES[table[: at + 2]])]
             node = entry
-            break
+            continue
+        if part == "*" and table[at - 1] == "stage":
+            continue
         node = node.setdefault(name, _needed(TABLES.get(table[: at + 1])))
     node[key] = value
     return study
