@@ -67,7 +67,9 @@ def _narrow(case: Case) -> Kept:
         why = f"{listed(gone)} shown to be worse than the best by more than the margin"
     if disagree:
         why = f"the workloads disagree, and each keeps its own: {why}"
-    stands = case.baseline if case.baseline in left else _ranked(case, left)[0]
+    stands = (
+        case.baseline if case.baseline in left else _ties(case, _ranked(case, left)[0], left)[0]
+    )
     return Kept(case.factor, case.labels, tuple(left), stands, why)
 
 
@@ -98,19 +100,20 @@ def _best(case: Case) -> Kept:
 
 def _won(case: Case, best: str, able: Sequence[str], why: str) -> Kept:
     """``best``, or the first of those that are the same in every workload."""
-    ties = [
-        label
-        for label in able
-        if label != case.baseline
-        and (
-            label == best
-            or all(judged.verdict(label, best) == "same" for _, judged in case.workloads)
-        )
-    ]
-    first = (ties or [best])[0]
+    first = _ties(case, best, [label for label in able if label != case.baseline])[0]
     if first != best:
         why = f"same as {best} within the margin, and the first of these; {best}: {why}"
     return _kept(case, first, why)
+
+
+def _ties(case: Case, best: str, labels: Sequence[str]) -> list[str]:
+    """``best`` and the ``labels`` that are the same as it in every workload, in order."""
+    return [
+        label
+        for label in labels
+        if label == best
+        or all(judged.verdict(label, best) == "same" for _, judged in case.workloads)
+    ] or [best]
 
 
 def _gains(case: Case, label: str) -> str:
