@@ -7,8 +7,9 @@ from typing import Any
 
 from iotrial.model.study import Study
 from iotrial.plan.estimate import Estimate, estimate
+from iotrial.plan.foreseen import at_most, each_study
 from iotrial.plan.given_up import GivenUp, given_up
-from iotrial.plan.stages import Course, at_most, each_study, varies
+from iotrial.plan.stages import Course, varies
 from iotrial.units import format_wait
 
 

@@ -40,7 +40,7 @@ from iotrial.model.target import Aim, Identity, Target
 from iotrial.model.tool import Reach
 from iotrial.model.topology import Topology
 from iotrial.model.tunable import Setting
-from iotrial.plan.stages import loads_on
+from iotrial.plan.foreseen import loads_on
 from iotrial.tools import tool
 
 TRIES = 5

@@ -23,7 +23,7 @@ from iotrial.model.tunable import Setting
 from iotrial.plan.available import with_available
 from iotrial.plan.design import cells, workload_of
 from iotrial.plan.design import settings as settings_of
-from iotrial.plan.stages import trials_at_most
+from iotrial.plan.foreseen import trials_at_most
 from iotrial.tools import executed, tool
 
 

@@ -33,7 +33,7 @@ from iotrial.model.trial import Trial, treatment_text
 from iotrial.model.tunable import Setting
 from iotrial.plan.aa import detour
 from iotrial.plan.design import settings as settings_of
-from iotrial.plan.stages import each_study, trials_at_most
+from iotrial.plan.foreseen import each_study, trials_at_most
 from iotrial.tools import executed, tool
 from iotrial.tunables import tunable as find
 

@@ -19,9 +19,9 @@ from typing import Any, Self
 from iotrial.model.study import Factor, Level, Study
 from iotrial.plan.convert import UNSET, label, tunable_level
 from iotrial.plan.design import cells, open_factors
+from iotrial.plan.foreseen import each_study
 from iotrial.plan.locate import KeyPath, locate
 from iotrial.plan.problem import Problem, Source, choices, study_error
-from iotrial.plan.stages import each_study
 from iotrial.plan.subset import design_problems
 
 

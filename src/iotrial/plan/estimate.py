@@ -12,7 +12,8 @@ from iotrial.model.tool import LIKELY, Aimed, Ends
 from iotrial.model.workload import Workload
 from iotrial.plan.chores import ASSUMED_FILL_RATE, Doing, around, doings
 from iotrial.plan.design import cells, next_trials, workload_of
-from iotrial.plan.stages import each_study, varies
+from iotrial.plan.foreseen import each_study
+from iotrial.plan.stages import varies
 from iotrial.tools import tool
 from iotrial.units import format_bytes, format_seconds, parse_bytes
 

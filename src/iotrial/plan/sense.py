@@ -17,10 +17,10 @@ from iotrial.model.tool import Reach, Tool
 from iotrial.model.workload import Workload
 from iotrial.plan.convert import unfit
 from iotrial.plan.design import applies, cells, open_factors, with_option
+from iotrial.plan.foreseen import each_study
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.problem import Problem, choices
 from iotrial.plan.schema import DecideTable
-from iotrial.plan.stages import each_study
 from iotrial.plan.subset import design_problems
 from iotrial.tools import tool
 

@@ -92,7 +92,7 @@ def substudy(study: Study, stage: Stage, so_far: Carried) -> Study:
     factors = tuple(_at(factor, stage, so_far) for factor in study.factors)
     part = replace(
         study,
-        targets=_targets(study, stage),
+        targets=targets_of(study, stage),
         workloads=tuple(
             study.workload(w.name, stage.number) for w in study.workloads if w.name in names
         ),
@@ -112,7 +112,8 @@ def substudy(study: Study, stage: Stage, so_far: Carried) -> Study:
 def _design(study: Study, stage: Stage, factors: Sequence[Factor]) -> Design:
     """The stage's design.  Where the study is a race, so are the stages that ask for the best and
     do not say how many blocks; the others need intervals for all their levels."""
-    given = study.design
+    # Pairs of levels have intervals for one look; only what `judge` decides may look more often.
+    given = study.design if stage.then == "confirm" else replace(study.design, stop="blocks")
     unfit = any(factor.hard and len(factor.levels) > 1 for factor in factors)
     by_default = given.kind == "race" and stage.then == "best" and not stage.blocks
     racing = not unfit and (stage.kind == "race" or (not stage.kind and by_default))
@@ -127,7 +128,7 @@ def _design(study: Study, stage: Stage, factors: Sequence[Factor]) -> Design:
     return replace(given, kind="full" if given.kind == "race" else given.kind, blocks=blocks)
 
 
-def _targets(study: Study, stage: Stage) -> tuple[Target, ...]:
+def targets_of(study: Study, stage: Stage) -> tuple[Target, ...]:
     if any(factor.kind == "target" for factor in study.factors):
         return study.targets
     return (study.target(stage.target),) if stage.target else study.targets[:1]
@@ -208,7 +209,7 @@ def courses(
     so_far, before = begin(study), 0
     for stage in study.stages:
         own = [trial for trial in planned if trial.stage == stage.number]
-        course = _course(study, stage, so_far, (own, done, before))
+        course = course_of(study, stage, so_far, (own, done, before))
         found.append(course)
         if not course.decided:
             break
@@ -217,7 +218,7 @@ def courses(
     return tuple(found)
 
 
-def _course(
+def course_of(
     study: Study,
     stage: Stage,
     so_far: Carried,
@@ -309,10 +310,10 @@ def next_in_stages(
     course = courses(study, planned, done)[-1]
     if course.decided:
         return ()
-    return _next(study, course, max((trial.number for trial in planned), default=0))
+    return trials_of(study, course, max((trial.number for trial in planned), default=0))
 
 
-def _next(study: Study, course: Course, last: int) -> tuple[Trial, ...]:
+def trials_of(study: Study, course: Course, last: int) -> tuple[Trial, ...]:
     """What is to be done in a stage; numbers follow ``last``."""
     own = course.results
     added = next_trials(course.study, own.planned, own.records)
@@ -341,65 +342,3 @@ def stage_words(
             left = ", ".join(kept.kept)
             yield f"stage {course.stage.number}: {kept.factor} {left}: {kept.why}"
     yield f"stage {now[-1].stage.number} of {len(study.stages)}: {now[-1].words}"
-
-
-# Before anything is measured.
-
-
-def at_most(study: Study) -> tuple[Course, ...]:
-    """Every stage with as many levels as can be left for it; of a study without stages none."""
-    found: list[Course] = []
-    so_far, before = begin(study), 0
-    for stage in study.stages:
-        if stage.then == "confirm":
-            so_far = replace(so_far, stands=_others(study))
-        course = _course(study, stage, so_far, ((), (), before))
-        found.append(course)
-        before += course.study.design.blocks if varies(course.study) else 0
-        so_far = so_far.after(tuple(_most(course)))
-    return tuple(found)
-
-
-def _others(study: Study) -> dict[str, str]:
-    """For each factor a level that is not its baseline, as far as it has one."""
-    return {factor.name: baseline_first(factor)[-1] for factor in study.factors}
-
-
-def _most(course: Course) -> Iterator[Kept]:
-    """The most that a stage can leave."""
-    for factor in course.study.factors:
-        labels = course.so_far.left.get(factor.name, ())
-        if factor.name in course.stage.vary:
-            tried = tuple(level.label for level in factor.levels)
-            left = labels if course.stage.then == "screen" else tried
-            left = left if course.stage.then in ("narrow", "screen") else (factor.baseline,)
-            yield Kept(factor.name, tried, left, course.so_far.stands[factor.name], "")
-
-
-def trials_at_most(study: Study) -> tuple[Trial, ...]:
-    """All trials that the study may have, as far as is known before it begins."""
-    if not study.stages:
-        return next_trials(study, (), ())
-    found: list[Trial] = []
-    for course in at_most(study):
-        if varies(course.study):
-            found += _next(study, course, len(found))
-    return tuple(found)
-
-
-def each_study(study: Study) -> tuple[Study, ...]:
-    """The study of each stage at most; of a study without stages itself."""
-    return tuple(course.study for course in at_most(study)) if study.stages else (study,)
-
-
-def loads_on(study: Study, target: str) -> tuple[Workload, ...]:
-    """Every workload that is aimed at a target, as stages have it."""
-    if not study.stages:
-        return study.workloads
-    found = [
-        study.workload(name, stage.number)
-        for stage in study.stages
-        if target in [each.name for each in _targets(study, stage)]
-        for name in stage.workloads or [workload.name for workload in study.workloads]
-    ]
-    return tuple(dict.fromkeys(found))
