@@ -7,6 +7,7 @@ import math
 import random
 from pathlib import Path
 
+import pytest
 from stats_studies import METRIC, record
 
 from iotrial.model.finding import Comparison
@@ -218,3 +219,30 @@ def test_neighbours_of_the_leader_come_first() -> None:
         for group in (4, 5, 6)
     }
     assert len(near & {trial.treatment for trial in planned}) >= 7
+
+
+def test_the_story_is_told_against_the_one_kept_in_the_end() -> None:
+    of = study()
+    planned, done = executed(of)
+    (story,) = judged(of, planned, done).races
+    places = {racer.label: racer.place for racer in story.racers}
+    assert places == {"none": "kept", "mq-deadline": "same", "kyber": "worse", "bfq": "worse"}
+    for racer in story.racers[1:]:
+        assert racer.path[-1][0] == racer.after
+        assert racer.ratio == pytest.approx(math.exp(racer.path[-1][1]), rel=0.02)
+    assert sum(racer.trials for racer in story.racers) == story.trials == len(done)
+    assert story.seconds == len(done)
+    assert story.ahead is None
+    assert "The widest interval at the end is ±" in judged(of, planned, done).recommendation
+
+
+def test_an_open_race_is_told_with_what_going_on_would_cost() -> None:
+    of = study(blocks=3)
+    planned, done = executed(of, sd=0.2)
+    found = judged(of, planned, done)
+    (story,) = found.races
+    assert story.ahead is not None
+    assert story.ahead.allowed == 0
+    assert story.ahead.seconds == pytest.approx(story.ahead.trials)
+    assert f"about {story.ahead.blocks} more blocks" in found.recommendation
+    assert "The study allows no more" in found.recommendation

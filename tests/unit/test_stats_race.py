@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from iotrial.stats.race import PATIENCE, Race
+from iotrial.stats.race_ahead import Terms, ahead, blocks_to_decide
 
 MARGIN = 0.02
 STUDIES = 200
@@ -168,3 +169,41 @@ def test_exact_values_without_any_noise_are_decided() -> None:
 def test_one_treatment_is_no_race() -> None:
     with pytest.raises(ValueError, match="a race of 1"):
         Race(1, MARGIN, 0.95)
+
+
+def test_a_look_holds_the_differences_from_every_treatment() -> None:
+    """Told against any of them, also one that did not lead then, they are the same."""
+    race = Race(3, 1e-6, 0.95)
+    rng = np.random.default_rng(11)
+    values = []
+    for _ in range(12):
+        values.append(rng.normal((0.0, 0.01, 0.02), 0.02))
+        race.add(dict(enumerate(values[-1])))
+    for look in race.looks:
+        means = np.mean(values[: look.block], axis=0)
+        assert look.estimates == pytest.approx(means[:, None] - means[None, :])
+        assert look.estimate == tuple(look.estimates[:, look.kept])
+        assert look.halves[0, 1] == pytest.approx(look.halves[1, 0])
+
+
+@pytest.mark.parametrize(("gap", "sd"), [(0.0, 0.02), (0.03, 0.02), (0.1, 0.03)])
+def test_the_blocks_said_to_be_needed_are_those_that_races_take(gap: float, sd: float) -> None:
+    """Expected from truth and noise: within a factor of two of what races of a pair take."""
+    rng = np.random.default_rng(12)
+    took = [run(np.array([0.0, -gap]), sd, rng).blocks for _ in range(60)]
+    said = blocks_to_decide(Terms(2, math.log1p(MARGIN), 0.95), gap, sd)
+    assert 0.5 <= said / np.mean(took) <= 2
+
+
+def test_an_open_race_says_what_it_still_needs_and_a_decided_one_nothing() -> None:
+    race, terms = Race(3, MARGIN, 0.95), Terms(3, math.log1p(MARGIN), 0.95)
+    assert ahead(race, terms) == {}
+    rng = np.random.default_rng(13)
+    for _ in range(3):
+        race.add({each: -0.3 * (each == 2) + rng.normal(0, 0.01) for each in race.active})
+    first = ahead(race, terms)
+    assert set(first) == {each for each in race.active if each != race.kept}
+    assert min(first.values()) > 1
+    while not race.decided:
+        race.add({each: rng.normal(0, 0.01) for each in race.active})
+    assert ahead(race, terms) == {}

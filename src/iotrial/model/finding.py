@@ -108,27 +108,65 @@ class Share:
         return self.low is not None
 
 
+Place = Literal["kept", "same", "open", "worse", "guardrail", "lost"]
+"""How a treatment ended in a race: kept; the same as the kept one; undecided; proven not to be
+the best; out for a broken guardrail; without any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Racer:
+    """One treatment of a race, against the one that is kept in the end (itself: 1, 1, 1).
+
+    ``after`` is the block after which it was dropped or called the same (0: neither);
+    ``trials`` how many of it count.  ``ratio``, ``low`` and ``high`` are of the metric (None: no
+    number, no interval).  ``path`` tells every look at which both were measured: (block, log
+    ratio, half width of its interval).
+    """
+
+    label: str
+    place: Place
+    after: int
+    trials: int
+    ratio: float | None
+    low: float | None
+    high: float | None
+    path: tuple[tuple[int, float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What a race that is open would still take at the noise seen so far, about.
+
+    ``allowed`` is how many blocks the study has left.  ``seconds`` is wall time.
+    """
+
+    blocks: int
+    trials: int
+    seconds: float
+    allowed: int
+
+
 @dataclass(frozen=True, slots=True)
 class RaceStory:
     """How a race of one workload went.
 
-    ``labels`` are its treatments; ``dropped`` and ``settled`` the blocks after which each was (0:
-    never).  ``looks`` are the blocks after which it was looked at; for each, ``seen`` holds the
-    (log ratio to the kept one, half width of its interval) of every treatment (None: not measured
-    then), and ``leaders`` who was kept so far.  ``trials`` is what it took.
+    ``looks`` are the blocks after which it was looked at, ``leaders`` who was kept so far at each.
+    ``trials`` and ``seconds`` are what it took, ``half`` the widest half interval at the last look
+    as a relative difference (None: no interval).  ``ahead`` is None where nothing is open.
     """
 
     workload: str
     metric: str
-    labels: tuple[str, ...]
     kept: str
     decided: bool
+    blocks: int
     trials: int
-    dropped: tuple[int, ...]
-    settled: tuple[int, ...]
+    seconds: float
+    racers: tuple[Racer, ...]
     looks: tuple[int, ...]
-    seen: tuple[tuple[tuple[float, float] | None, ...], ...]
     leaders: tuple[str, ...]
+    half: float | None
+    ahead: Ahead | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,20 +72,33 @@ class Standing:
     lost: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """What was seen after a block: differences from the ``kept`` treatment of that moment.
+    """What was seen after a block: all differences (row less column), so that it can be told
+    against any treatment, whoever was ``kept`` at that moment.
 
-    ``estimate`` and ``half`` are (treatments,); ``half`` is the two-sided interval's half width
-    (infinite: none).  ``sd`` is the noise of one trial on the log scale.
+    ``estimates`` and ``halves`` are (treatments, treatments); ``halves`` are half widths of the
+    two-sided intervals against one reference (infinite: not both were measured).  ``sd`` is the
+    noise of one trial on the log scale, with ``df`` degrees of freedom.
     """
 
     block: int
     kept: int
     active: tuple[int, ...]
-    estimate: tuple[float, ...]
-    half: tuple[float, ...]
+    estimates: Floats
+    halves: Floats
     sd: float
+    df: int
+
+    @property
+    def estimate(self) -> tuple[float, ...]:
+        """Differences from the kept treatment of that moment, (treatments,)."""
+        return tuple(self.estimates[:, self.kept].tolist())
+
+    @property
+    def half(self) -> tuple[float, ...]:
+        """Half widths of their intervals, (treatments,)."""
+        return tuple(self.halves[:, self.kept].tolist())
 
 
 class Race:
@@ -224,9 +237,10 @@ class Race:
                 self.blocks,
                 self.kept,
                 self.active,
-                tuple(self._estimate[:, self.kept].tolist()),
-                tuple(shown[:, self.kept].tolist()),
+                self._estimate.copy(),
+                shown,
                 self.sd,
+                df,
             )
         )
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 
-from iotrial.model.finding import Comparison, Finding, RaceStory, Verdict
+from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.results import Results
 from iotrial.stats.boundary import LAST
 from iotrial.stats.contrasts import baselines
 from iotrial.stats.method import noise_text, percent
+from iotrial.stats.race_story import price, story, took
 from iotrial.stats.raced import Raced, raced
-from iotrial.units import format_change
+from iotrial.units import format_change, format_wait
 
 
 def judge_race(results: Results) -> Comparison:
@@ -39,26 +40,44 @@ def judge_race(results: Results) -> Comparison:
     }
     races = raced(study, ordered, results.records, base)
     findings = tuple(finding for each in races for finding in _findings(each))
-    words = " ".join(_words(each, study.decide.margin) for each in races)
+    stories = tuple(
+        story(
+            each,
+            _against_kept(each),
+            took(results.records, each.workload),
+            study.design.blocks,
+        )
+        for each in races
+    )
+    words = " ".join(
+        f"{_words(each, study.decide.margin, told.seconds)} {price(told)}".rstrip()
+        for each, told in zip(races, stories, strict=True)
+    )
     return Comparison(
         study.question,
         findings,
         words or "No race: nothing is varied.",
         _method(results, races),
-        tuple((each.workload, _resolvable(each)) for each in races if each.race.looks),
-        races=tuple(_story(each) for each in races),
+        tuple((told.workload, told.half) for told in stories if told.half is not None),
+        races=stories,
     )
 
 
 def _findings(each: Raced) -> list[Finding]:
-    race = each.race
-    if not race.looks:
+    race, found = each.race, _against_kept(each)
+    if not found:
         return []
-    found = [_finding(each, number) for number in range(len(each.cells)) if number != race.kept]
     favourite = race.favourite
     if favourite is not None and favourite != race.kept:
         found.insert(0, _turned(_finding(each, favourite)))
     return found
+
+
+def _against_kept(each: Raced) -> list[Finding]:
+    """One for every other treatment, in their order; none before the first look."""
+    race = each.race
+    others = [number for number in range(len(each.cells)) if number != race.kept]
+    return [_finding(each, number) for number in others] if race.looks else []
 
 
 def _finding(each: Raced, number: int) -> Finding:
@@ -108,8 +127,8 @@ def _turned(finding: Finding) -> Finding:
     )
 
 
-def _words(each: Raced, margin: float) -> str:
-    """What to keep, at what certainty, and what is left open."""
+def _words(each: Raced, margin: float, seconds: float) -> str:
+    """What to keep, what it took, and what is left open."""
     race = each.race
     kept = _named(each, race.kept)
     if not race.looks:
@@ -118,7 +137,7 @@ def _words(each: Raced, margin: float) -> str:
     dropped = [n for n, s in standing.items() if s.dropped and not each.broken[n]]
     same = [n for n, s in standing.items() if s.settled]
     still = [n for n in race.active if n != race.kept]
-    tried = f"after {race.blocks} blocks and {race.trials} trials"
+    tried = f"after {race.blocks} blocks, {race.trials} trials and {format_wait(seconds)}"
     if race.decided:
         lead = _decided(each, kept, same, margin)
     else:
@@ -169,15 +188,6 @@ def _change(each: Raced, number: int) -> str:
     return f"{format_change(finding.ratio)}, interval {ends}"
 
 
-def _resolvable(each: Raced) -> float:
-    """The widest half interval at the end, as a ratio: below it nothing could have been told."""
-    last = each.race.looks[-1]
-    halves = [
-        half for number, half in enumerate(last.half) if number != last.kept and math.isfinite(half)
-    ]
-    return math.expm1(max(halves)) if halves else math.inf
-
-
 def _method(results: Results, races: tuple[Raced, ...]) -> str:
     study = results.study
     sure, margin = percent(study.decide.confidence), percent(study.decide.margin)
@@ -204,27 +214,3 @@ _HOW = (
     "pooled over treatments; intervals are two-sided and simultaneous (Dunnett), and that of a "
     "dropped one ends at the kept one."
 )
-
-
-def _story(each: Raced) -> RaceStory:
-    race = each.race
-    sign = 1 if each.higher else -1
-    return RaceStory(
-        each.workload,
-        each.metric,
-        tuple(each.label(number) for number in range(len(each.cells))),
-        each.label(race.kept),
-        race.decided,
-        race.trials,
-        tuple(race.standing(number).dropped for number in range(len(each.cells))),
-        tuple(race.standing(number).settled for number in range(len(each.cells))),
-        tuple(look.block for look in race.looks),
-        tuple(
-            tuple(
-                (sign * estimate, half) if math.isfinite(half) else None
-                for estimate, half in zip(look.estimate, look.half, strict=True)
-            )
-            for look in race.looks
-        ),
-        tuple(each.label(look.kept) for look in race.looks),
-    )
