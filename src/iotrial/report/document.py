@@ -9,7 +9,7 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
-from iotrial.report import effects, staged
+from iotrial.report import effects, races
 from iotrial.report.view import VerdictRow, View
 from iotrial.stats.scaling import scaling
 
@@ -23,7 +23,8 @@ def document(view: View) -> dict[str, Any]:
     block allows no interval); ``resolvable`` maps a workload to a fraction; ``trials`` counts
     what became of them; a failed trial is a doubt with the check ``failed``.  ``value`` and
     ``baseline_value`` are geometric means in ``unit``.  ``interactions`` are ratios of ratios,
-    ``shares`` fractions of the variation on the log scale.
+    ``shares`` fractions of the variation on the log scale.  ``races`` tell all looks of a race,
+    as ratios (``path``: log ratios) to the treatment that is kept in the end.
     """
     counts = view.counts
     return {
@@ -45,6 +46,7 @@ def document(view: View) -> dict[str, Any]:
             name: [row for part in view.parts for row in effects.as_data(part)[name]]
             for name in ("interactions", "shares", "tradeoffs")
         },
+        "races": [races.as_data(part.race) for part in view.parts if part.race is not None],
         "doubts": [_doubt(doubt) for doubt in (*view.doubts, *view.failures)],
         "trials": {
             "planned": counts.planned,

@@ -18,8 +18,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import iotrial
-from iotrial.report import charts, effects, palette, staged, words
+from iotrial.report import charts, effects, palette, races, staged, words
 from iotrial.report.effect_charts import effect_figures
+from iotrial.report.race_charts import race_figures
 from iotrial.report.strip import Scale, scale
 from iotrial.report.view import Counts, Number, Part, TrialRow, VerdictRow, View
 from iotrial.units import format_change, format_seconds, format_value
@@ -45,6 +46,7 @@ def html(view: View, *, folder: str = "") -> str:
     when = None if view.started is None else datetime.fromtimestamp(view.started, UTC)
     figures = [
         (
+            *race_figures(part, view.margin, f"r{place}"),
             *charts.figures(part, view.margin, f"c{place}"),
             *effect_figures(part, view.margin, f"e{place}"),
         )
@@ -60,7 +62,7 @@ def html(view: View, *, folder: str = "") -> str:
         several_targets=_several_targets(view),
         on=scale((f for f in view.findings if f.primary), view.margin, _STRIP),
         has_findings=any(part.findings for part in view.parts),
-        has_resolvable=any(part.resolvable is not None for part in view.parts),
+        has_resolvable=any(races.could_tell(part).startswith("could") for part in view.parts),
         when=when and f"{when:%Y-%m-%d %H:%M} UTC",
         lasted=format_seconds(view.seconds),
         version=iotrial.__version__,
@@ -143,6 +145,8 @@ _WORDS = {
     "merged_words": words.MERGED,
     "level": _level,
     "number": _number,
+    "could_tell": races.could_tell,
+    "races": races,
     "plain_change": format_change,
     "share": words.share,
     "staged": staged,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from iotrial.report import effects, staged, words
+from iotrial.report import effects, races, staged, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.strip import Scale, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
@@ -62,8 +62,7 @@ def _blocks(view: View) -> Iterator[list[str]]:
 
 def _part(part: Part, view: View, on: Scale) -> Iterator[list[str]]:
     said = [escape(part.metric.title), words.direction(part.metric.higher)]
-    if part.resolvable is not None:
-        said.append(f"could tell from {words.share(part.resolvable)}")
+    said.append(races.could_tell(part))
     yield [f"## {escape(part.workload)}"]
     yield [", ".join(filter(None, said)) + "."]
     counted = view.terms.counted
@@ -73,6 +72,12 @@ def _part(part: Part, view: View, on: Scale) -> Iterator[list[str]]:
         guards = ("guardrail", "level", "tolerated", "change (interval)")
         yield _table(guards, [_guardrail(row) for row in part.guardrails])
     yield from _of_factors(part)
+    if part.race is not None and part.race.looks:
+        yield ["How the race went:"]
+        rows = [tuple(map(escape, row)) for row in races.rows(part.race)]
+        yield _table(races.HEADS, rows)
+        if changed := races.leading(part.race):
+            yield [escape(changed)]
 
 
 def _of_factors(part: Part) -> Iterator[list[str]]:

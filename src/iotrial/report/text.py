@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iotrial.model.finding import Finding, Verdict
-from iotrial.report import effects, staged, words
+from iotrial.report import effects, races, staged, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
@@ -88,6 +88,7 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
             yield from _scaling(part)
             yield from _guardrails(part)
             yield from _of_factors(part)
+            yield from _race(part)
             if part.others:
                 names = dict.fromkeys(row.finding.metric for row in part.others)
                 yield Text(f"beside it: {words.some(list(names), _NAMED)}", style="dim")
@@ -102,8 +103,7 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
 def _heading(part: Part) -> Text:
     baselines = words.baselines([row.finding for row in part.findings])
     said = [part.metric.title, words.direction(part.metric.higher), f"against {baselines}"]
-    if part.resolvable is not None:
-        said.append(f"could tell from {words.share(part.resolvable)}")
+    said.append(races.could_tell(part))
     heading = Text(part.workload, style="bold")
     return heading.append("  " + ", ".join(filter(None, said)), style="not bold")
 
@@ -169,6 +169,25 @@ def _of_stages(view: View) -> Iterator[RenderableType]:
         table.add_row(*(Text(cell, style=style) for cell in staged.cells(choice)))
     yield table
     yield Text()
+
+
+def _race(part: Part) -> Iterator[RenderableType]:
+    """Who went when, and with how many trials."""
+    if part.race is None or not part.race.looks:
+        return
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    for head in races.HEADS:
+        number = head in {"after block", "trials"}
+        table.add_column(
+            head,
+            overflow="fold",
+            no_wrap=head != "treatment",
+            justify="right" if number else "left",
+        )
+    for row in races.rows(part.race):
+        table.add_row(*map(Text, row))
+    yield Text()
+    yield table
 
 
 def _name(row: VerdictRow, view: View) -> str:

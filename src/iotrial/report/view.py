@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from iotrial.model.doubt import Doubt
-from iotrial.model.finding import Choice, Comparison, Finding, Interaction, Share, SimpleEffect
+from iotrial.model.finding import (
+    Choice,
+    Comparison,
+    Finding,
+    Interaction,
+    RaceStory,
+    Share,
+    SimpleEffect,
+)
 from iotrial.model.latency import Latency
 from iotrial.model.measurement import Metric, metric
 from iotrial.model.results import ORIGINALS, Results
@@ -91,7 +99,8 @@ class Part:
     """One workload: its primary findings and guardrails, and the numbers of its charts.
     ``others`` are findings on metrics that nobody asked about: imported results have many.
     ``interactions``, ``simple`` effects and ``shares`` are of the primary metric, where several
-    factors are varied; ``tradeoffs`` what it costs in latency and CPU."""
+    factors are varied; ``tradeoffs`` what it costs in latency and CPU; ``race`` how its decision
+    was reached, where it was a race."""
 
     workload: str
     metric: Metric
@@ -106,6 +115,7 @@ class Part:
     simple: tuple[SimpleEffect, ...] = ()
     shares: tuple[Share, ...] = ()
     tradeoffs: tuple[Tradeoff, ...] = ()
+    race: RaceStory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +259,7 @@ def _of_factors(
         simple=tuple(each for each in comparison.simple if each.workload == workload),
         shares=tuple(each for each in comparison.shares if each.workload == workload),
         tradeoffs=tuple(each for each in costs if each.workload == workload),
+        race=next((each for each in comparison.races if each.workload == workload), None),
     )
 
 

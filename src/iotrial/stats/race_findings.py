@@ -19,6 +19,9 @@ from iotrial.stats.race_story import price, story, took
 from iotrial.stats.raced import Raced, raced
 from iotrial.units import format_change, format_wait
 
+MOST = 4
+"""Treatments spelt out in a sentence."""
+
 
 def judge_race(results: Results) -> Comparison:
     """The findings of a study that is a race, in its workloads' order."""
@@ -144,14 +147,11 @@ def _words(each: Raced, margin: float, seconds: float) -> str:
         lead = f"cannot tell yet which is best; {kept} leads"
     parts = [f"{each.workload}: {lead}, {tried}."]
     if dropped:
-        told = [f"{each.label(n)} ({_change(each, n)})" for n in dropped]
-        parts.append(f"Worse: {', '.join(told)}.")
+        parts.append(f"Worse: {_listed(each, dropped)}.")
     if same:
-        told = [f"{each.label(n)} ({_change(each, n)})" for n in same]
-        parts.append(f"Same within {percent(margin)}: {', '.join(told)}.")
+        parts.append(f"Same within {percent(margin)}: {_listed(each, same)}.")
     if still:
-        told = [f"{each.label(n)} ({_change(each, n)})" for n in still]
-        parts.append(f"Open: {', '.join(told)}.")
+        parts.append(f"Open: {_listed(each, still)}.")
     for number, names in enumerate(each.broken):
         if names:
             parts.append(f"Out for a broken guardrail: {each.label(number)} ({', '.join(names)}).")
@@ -159,6 +159,14 @@ def _words(each: Raced, margin: float, seconds: float) -> str:
     if lost:
         parts.append(f"Without any valid trial: {', '.join(lost)}.")
     return " ".join(parts)
+
+
+def _listed(each: Raced, numbers: list[int]) -> str:
+    """The nearest to the kept one with their changes; the others are in the table."""
+    near = sorted(numbers, key=lambda n: abs(each.race.standing(n).estimate))[:MOST]
+    told = [f"{each.label(n)} ({_change(each, n)})" for n in near]
+    more = f" and {len(numbers) - MOST} more" if len(numbers) > MOST else ""
+    return ", ".join(told) + more
 
 
 def _decided(each: Raced, kept: str, same: list[int], margin: float) -> str:
