@@ -17,8 +17,10 @@ from iotrial.model.study import Decide, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
-from iotrial.plan.design import next_trials
-from iotrial.plan.race import told
+from iotrial.plan.ahead import at_most, most_left
+from iotrial.plan.design import cells, next_trials
+from iotrial.plan.estimate import estimate
+from iotrial.plan.race import Stand, standing
 from iotrial.stats.judge import judge
 
 LABELS = ("none", "mq-deadline", "kyber", "bfq")
@@ -163,14 +165,62 @@ def test_a_treatment_that_breaks_a_guardrail_is_not_kept() -> None:
     assert "broken guardrail: kyber" in found.recommendation
 
 
+def stands(of: Study, planned: list[Trial], done: list[TrialRecord]) -> tuple[Stand, ...]:
+    return standing(of, {"w": cells(of, "w")}, planned, done)
+
+
 def test_whoever_watches_is_told_how_it_stands() -> None:
     of = study()
-    planned = next_trials(of, (), ())
+    planned = list(next_trials(of, (), ()))
     done = [record(trial, value(trial)) for trial in planned]
-    cells = {"w": tuple(dict.fromkeys(trial.treatment for trial in planned))}
-    (line,) = told(of, cells, done)
-    assert line.startswith("w: after block 2 ")
-    assert "dropped" in line
+    (stand,) = stands(of, planned, done)
+    assert stand.told == (
+        f"w: after block 2 {stand.leader} leads; 2 dropped, 1 open (dropped now: kyber, bfq)"
+    )
+
+
+def test_the_last_line_says_what_is_kept() -> None:
+    of = study()
+    (stand,) = stands(of, *executed(of))
+    assert stand.decided
+    assert stand.told.startswith(f"w: after block {stand.blocks} decided, none is kept; 2 dropped")
+    assert stand.told.endswith("(same now: mq-deadline)")
+
+
+def test_a_block_that_is_not_complete_changes_nothing() -> None:
+    of = study()
+    first = list(next_trials(of, (), ()))
+    done = [record(trial, value(trial)) for trial in first]
+    more = list(next_trials(of, first, done))
+    begun = [*done, record(more[0], value(more[0]))]
+    assert stands(of, [*first, *more], begun) == stands(of, first, done)
+
+
+def test_what_may_still_come_never_grows_and_ends_at_nothing() -> None:
+    of = study(blocks=30)
+    planned: list[Trial] = []
+    done: list[TrialRecord] = []
+    left = [len(at_most(of))]
+    while more := next_trials(of, planned, done):
+        planned += more
+        left.append(most_left(of, planned, done, stands(of, planned, done)))
+        done += [record(trial, value(trial)) for trial in more]
+        assert most_left(of, planned, done, stands(of, planned, done)) >= 0
+    assert left[0] == left[1] == 120
+    assert left == sorted(left, reverse=True)
+    assert most_left(of, planned, done, stands(of, planned, done)) == 0
+
+
+def test_an_estimate_is_of_all_blocks_and_says_how_long_a_race_is_likely_to_take() -> None:
+    of = study(blocks=12)
+    found = estimate(of, noise=0.01)
+    assert found.trials == 48
+    (expected,) = found.races
+    planned, done = executed(of, sd=0.01)
+    (story,) = judged(of, planned, done).races
+    assert expected.worse < expected.same
+    assert story.blocks <= 3 * expected.same
+    assert estimate(dataclasses.replace(of, design=Design(blocks=12)), noise=0.01).races == ()
 
 
 def grid(sizes: int, groups: int) -> Study:

@@ -19,9 +19,10 @@ from iotrial.execute.outline import Outline, outline
 from iotrial.execute.topology import warnings, words
 from iotrial.model.study import Study
 from iotrial.model.trial import treatment_text
+from iotrial.plan.ahead import open_ended
 from iotrial.plan.chores import Doing
 from iotrial.plan.design import levels_of
-from iotrial.plan.estimate import Estimate, estimate
+from iotrial.plan.estimate import Estimate, Expected, estimate
 from iotrial.plan.given_up import GivenUp
 from iotrial.plan.load import load_study
 from iotrial.units import format_bytes, format_wait
@@ -106,6 +107,16 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> N
             "topology": {name: below.as_dict() for name, below in seen.topologies.items()},
             "seconds": costs.seconds,
             "bytes_written": costs.bytes_written if math.isfinite(costs.bytes_written) else None,
+            "at_most": open_ended(seen.study),
+            "most_trials": costs.trials,
+            "races": [
+                {
+                    "workload": each.workload,
+                    "blocks_to_drop_two_margins": each.worse,
+                    "blocks_to_call_same": each.same,
+                }
+                for each in costs.races
+            ],
             "resolvable": {k: v for k, v in costs.resolvable if math.isfinite(v)},
             "noise": noise.largest,
             "noise_from": noise.document(),
@@ -123,14 +134,12 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> N
 def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
     output.answer(f"[bold]{seen.study.question}[/]", "")
     output.answer(
-        f"{'at most ' if seen.study.design.kind == 'race' else ''}{costs.trials} trials in "
+        f"{'at most ' if open_ended(seen.study) else ''}{costs.trials} trials in "
         f"{stages.rounds(seen.study)} {format_wait(costs.seconds)};"
         f" {_written(costs)} written"
     )
-    for name, difference in costs.resolvable:
-        output.answer(_resolution(name, difference, noise.spreads[name]))
-    if costs.resolvable and noise.source:
-        output.answer(Text(f"noise: {noise.source}"))
+    for line in _seen(seen.study, costs, noise):
+        output.answer(Text(line))
     for line in (*stages.lines(seen.study), *_given_up_lines(seen.study)):
         output.text(line)
     output.answer("")
@@ -144,6 +153,8 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
         for line in _beside(seen, costs, name):
             output.text(f"    {line}")
     output.answer("", _order(seen, output))
+    if open_ended(seen.study):
+        output.answer("These are the first blocks; what is in the next is decided after each.")
     for note in (*seen.notes, *costs.notes):
         output.answer(f"note: {note}")
 
@@ -239,6 +250,29 @@ def _resolution(name: str, difference: float, noise: float) -> str:
     return (
         f"{name}: tells differences of {difference * 100:.1f} % and more, if one trial varies by"
         f" {noise * 100:.1f} %"
+    )
+
+
+def _seen(study: Study, costs: Estimate, noise: Noise) -> Iterator[str]:
+    """What the trials can tell, where the noise is known or assumed."""
+    for each in costs.races:
+        yield _raced(study, each, noise.spreads[each.workload])
+    for name, difference in () if costs.races else costs.resolvable:
+        yield _resolution(name, difference, noise.spreads[name])
+    if costs.resolvable and noise.source:
+        yield f"noise: {noise.source}"
+
+
+def _raced(study: Study, each: Expected, noise: float) -> str:
+    most = study.design.blocks
+    worse, same = (
+        f"{block}" if block <= most else f"{block} (the study has {most})"
+        for block in (each.worse, each.same)
+    )
+    return (
+        f"{each.workload}: if one trial varies by {noise * 100:.1f} %, what is "
+        f"{2 * study.decide.margin * 100:g} % worse is likely to be dropped after block {worse}, "
+        f"and equals to be called the same after block {same}"
     )
 
 

@@ -17,6 +17,7 @@ from iotrial.execute.interruption import Interruption
 from iotrial.model.measurement import metric
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord, treatment_text
+from iotrial.plan.ahead import open_ended
 from iotrial.units import format_value, format_wait
 
 _GLANCE = 0.2
@@ -33,12 +34,17 @@ class Terminal:
         self._widest = max((len(workload.name) for workload in study.workloads), default=0)
         self._left = 0
         self._done = 0
+        self._more = 0
+        """Trials that may still be planned: a study that ends as soon as it knows needs fewer."""
+        self._open_ended = open_ended(study)
+        self._budget, self._spent = study.design.budget, 0.0
         self._seconds: dict[str, float] = {}
         self._bar: Progress | None = None
         if output.notes.is_terminal and not output.quiet:
             self._bar = Progress(
                 BarColumn(bar_width=24),
-                TextColumn("{task.completed}/{task.total} {task.description}", markup=False),
+                TextColumn("{task.completed}/{task.fields[at_most]}{task.total}", markup=False),
+                TextColumn("{task.description}", markup=False),
                 console=output.notes,
                 auto_refresh=False,
                 transient=True,
@@ -51,12 +57,22 @@ class Terminal:
     def said(self, text: str) -> None:
         self._output.note(text)
 
-    def planned(self, pending: int, results: Path) -> None:
-        self._left = pending
-        self._output.note(f"{pending} trials to do; results in {results}")
-        if self._bar is not None:
+    def planned(self, pending: int, most: int, results: Path) -> None:
+        first = not self._done and not self._left
+        self._left, self._more = pending, most - pending
+        if first or not self._open_ended:
+            what = f"at most {most}" if self._open_ended else f"{pending}"
+            self._output.note(f"{what} trials to do; results in {results}")
+        if self._bar is None:
+            return
+        if not self._bar.task_ids:
             self._bar.start()
-            self._bar.add_task("", total=self._done + pending, completed=self._done)
+            self._bar.add_task("", total=self._done + most, at_most=self._mark)
+        self._bar.update(self._bar.task_ids[-1], total=self._done + most)
+
+    @property
+    def _mark(self) -> str:
+        return "≤" if self._open_ended else ""
 
     def began(self, trial: Trial, seconds: float) -> None:
         self._show(f"{self._name(trial)}  {self._eta(seconds)}")
@@ -69,9 +85,10 @@ class Terminal:
         self._left -= 1
         mean = self._seconds.get("all", record.seconds)
         self._seconds["all"] = mean + (record.seconds - mean) / self._done
-        total = self._done + self._left
+        self._spent += record.seconds + record.prepared
+        total = self._done + self._left + self._more
         self._output.note(
-            f"{self._done:>{len(str(total))}}/{total}  {self._name(record.trial):44}"
+            f"{self._done:>{len(str(total))}}/{self._mark}{total}  {self._name(record.trial):44}"
             f"  {self._value(record)}  {self._eta(0.0)}".rstrip()
         )
         if self._bar is not None:
@@ -114,9 +131,13 @@ class Terminal:
 
     def _eta(self, expected: float) -> str:
         mean = self._seconds.get("all") or expected
-        if not mean or not self._left:
+        left = self._left + self._more
+        if not mean or not left:
             return ""
-        return f"ETA {format_wait(mean * self._left)}"
+        wait = mean * left
+        if self._budget:
+            wait = min(wait, max(self._budget - self._spent, 0.0))
+        return f"ETA {'at most ' if self._open_ended else ''}{format_wait(wait)}"
 
     def _show(self, text: str) -> None:
         if self._bar is not None:

@@ -16,7 +16,9 @@ from iotrial.execute.restore import read_reports
 from iotrial.hosts.places import holder, journal_folder, unseen
 from iotrial.model.results import Results
 from iotrial.model.trial import treatment_text
+from iotrial.plan.ahead import most_left, standing
 from iotrial.plan.design import next_trials
+from iotrial.plan.race import Stand
 from iotrial.store import open_results
 
 
@@ -81,8 +83,10 @@ def _session(session: Session) -> dict[str, object]:
 def _of_results(output: Output, results: Results) -> None:
     done = {record.trial.number for record in results.records}
     missing = sum(1 for trial in results.planned if trial.number not in done)
-    more = 0 if missing else len(next_trials(results.study, results.planned, results.records))
+    added = () if missing else next_trials(results.study, results.planned, results.records)
+    more = len(added)
     states = [record.state for record in results.records]
+    stands = standing(results.study, results.planned, results.records)
     doubtful = [record for record in results.records if record.doubts or record.error]
     counts = {
         "planned": len(results.planned) + more,
@@ -91,11 +95,15 @@ def _of_results(output: Output, results: Results) -> None:
         "failed": states.count("failed"),
         "missing": missing + more,
     }
+    planned = (*results.planned, *added)
+    most = most_left(results.study, planned, results.records, stands)
     output.document(
         {
             "results": str(results.folder),
             "question": results.study.question,
             **counts,
+            "at_most": most,
+            "races": [_race(each) for each in stands],
             "doubts": [
                 {"trial": d.trial, "what": d.what, "advice": d.advice, "invalid": d.invalid}
                 for record in results.records
@@ -105,6 +113,10 @@ def _of_results(output: Output, results: Results) -> None:
     )
     output.answer(results.study.question)
     output.answer(", ".join(f"{count} {name}" for name, count in counts.items()))
+    for each in stands:
+        output.answer(Text(each.told))
+    if most > counts["missing"]:
+        output.answer(f"At most {most} trials are left; it ends as soon as it knows.")
     for record in doubtful:
         words = [record.error, *(doubt.what for doubt in record.doubts)]
         output.answer(
@@ -114,3 +126,16 @@ def _of_results(output: Output, results: Results) -> None:
         )
     if counts["missing"]:
         output.answer(f"To go on: iotrial run {results.folder}/study.toml --out {results.folder}")
+
+
+def _race(stand: Stand) -> dict[str, object]:
+    return {
+        "workload": stand.workload,
+        "blocks": stand.blocks,
+        "trials": stand.trials,
+        "leads": stand.leader,
+        "decided": stand.decided,
+        "dropped": list(stand.dropped),
+        "same": list(stand.same),
+        "open": list(stand.still),
+    }

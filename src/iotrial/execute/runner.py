@@ -38,6 +38,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.aa import at_baseline, with_levels
+from iotrial.plan.ahead import most_left, standing
 from iotrial.plan.available import with_available
 from iotrial.plan.design import baselines, next_trials
 from iotrial.plan.stages import stage_words
@@ -49,10 +50,14 @@ _ABSENT = "The rest of the level is applied. Mend the name if it is misspelt; co
 
 
 class Watcher(Protocol):
-    """Who is told how a run goes on.  Nothing here prints."""
+    """Who is told how a run goes on.  Nothing here prints.
+
+    ``planned`` is said whenever trials were planned: ``pending`` of them, and ``most`` until the
+    study ends at the latest (more than ``pending`` where it ends as soon as it knows).
+    """
 
     def said(self, text: str) -> None: ...
-    def planned(self, pending: int, results: Path) -> None: ...
+    def planned(self, pending: int, most: int, results: Path) -> None: ...
     def began(self, trial: Trial, seconds: float) -> None: ...
     def ticked(self, trial: Trial, elapsed: float) -> None: ...
     def ended(self, record: TrialRecord) -> None: ...
@@ -70,7 +75,7 @@ class Unwatched:
     """A watcher that looks away."""
 
     def said(self, text: str) -> None: ...
-    def planned(self, pending: int, results: Path) -> None: ...
+    def planned(self, pending: int, most: int, results: Path) -> None: ...
     def began(self, trial: Trial, seconds: float) -> None: ...
     def ticked(self, trial: Trial, elapsed: float) -> None: ...
     def ended(self, record: TrialRecord) -> None: ...
@@ -188,18 +193,30 @@ def _tuned(bench: Bench) -> dict[str, list[str]]:
 
 def _execute_all(bench: Bench, store: stores.Store, limits: Limits) -> str:
     """Execute what is planned and not done, then ask again; gives back why it stopped early."""
-    watcher = limits.watcher
+    watcher, told = limits.watcher, set[str]()
     while pending := _pending(bench.study, store):
         for line in stage_words(bench.study, store.planned, store.records):
             watcher.said(line)
-        watcher.planned(len(pending), store.folder)
+        left = _told(bench.study, store, watcher, told)
+        watcher.planned(len(pending), left, store.folder)
         for trial in pending:
             if _spent(bench.study, store, trial):
                 return f"the budget of {bench.study.design.budget:.0f} s is spent"
             watcher.began(trial, _typical(store, trial))
             watcher.ended(execute_trial(bench, store, trial, limits))
             limits.interruption.check()
+    _told(bench.study, store, watcher, told)
     return ""
+
+
+def _told(study: Study, store: stores.Store, watcher: Watcher, told: set[str]) -> int:
+    """Say how races stand, where that was not said yet; gives back how many trials may come."""
+    stands = standing(study, store.planned, store.records)
+    for line in (each.told for each in stands):
+        if line not in told:
+            watcher.said(line)
+    told |= {each.told for each in stands}
+    return most_left(study, store.planned, store.records, stands)
 
 
 def _pending(study: Study, store: stores.Store) -> list[Trial]:

@@ -17,7 +17,7 @@ from iotrial.model.target import Target
 from iotrial.model.tool import Aimed, Caching, LaysOut
 from iotrial.model.trial import Trial
 from iotrial.model.workload import Workload
-from iotrial.plan.design import next_trials
+from iotrial.plan.ahead import all_blocks
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.problem import Problem
 from iotrial.plan.sense import variants
@@ -48,7 +48,7 @@ class Doing:
 def doings(study: Study, aims: Mapping[str, Aimed]) -> tuple[Doing, ...]:
     """Every chore of the study, with what it will cost.  ``aims`` maps a target's name to what is
     loaded, with its size in bytes.  Raises UsageError while levels are open."""
-    trials = next_trials(study, (), ())
+    trials = all_blocks(study)
     found: list[Doing] = []
     shared: set[tuple[str, tuple[Chore, ...]]] = set()
     for workload in study.workloads:

@@ -10,8 +10,9 @@ from iotrial.model.study import Study
 from iotrial.model.target import MOUNT_POINT, Target
 from iotrial.model.tool import LIKELY, Aimed, Ends
 from iotrial.model.workload import Workload
+from iotrial.plan.ahead import all_blocks
 from iotrial.plan.chores import ASSUMED_FILL_RATE, Doing, around, doings
-from iotrial.plan.design import cells, next_trials, workload_of
+from iotrial.plan.design import cells, workload_of
 from iotrial.plan.foreseen import each_study
 from iotrial.plan.stages import varies
 from iotrial.tools import tool
@@ -24,11 +25,22 @@ ASSUMED_WRITE_RATE = 2 * 2**30
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """After how many blocks a race is likely to drop what is two margins ``worse`` than the best,
+    and to call equals the ``same``."""
+
+    workload: str
+    worse: int
+    same: int
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
-    """``seconds`` is the whole study's; ``bytes_written`` an upper bound, files laid out
-    included.  ``resolvable`` maps a workload to the smallest relative difference its trials can
-    tell with a power of 0.8 (infinite: none), empty where the noise is unknown.  ``notes`` say
-    in sentences what the numbers rest on; ``chores`` are in them already."""
+    """``trials`` and ``seconds`` are the whole study's, at most; ``bytes_written`` an upper bound,
+    files laid out included.  ``resolvable`` maps a workload to the smallest relative difference
+    its trials can tell with a power of 0.8 (infinite: none), empty where the noise is unknown.
+    ``notes`` say in sentences what the numbers rest on; ``chores`` are in them already; ``races``
+    what each race is likely to take."""
 
     trials: int
     seconds: float
@@ -36,6 +48,7 @@ class Estimate:
     resolvable: tuple[tuple[str, float], ...] = ()
     notes: tuple[str, ...] = ()
     chores: tuple[Doing, ...] = ()
+    races: tuple[Expected, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +78,7 @@ def estimate(
     places = {target.name: assumed_aim(target) for target in study.targets} | dict(aims or {})
     if study.stages:
         return _in_stages(study, places, noise)
-    trials = next_trials(study, (), ())
+    trials = all_blocks(study)
     block = [trial for trial in trials if trial.block == 1]
     costs = [_cost(workload_of(study, trial), places[trial.target]) for trial in block]
     settle = study.design.settle + SECONDS_AROUND
@@ -76,7 +89,6 @@ def estimate(
     seconds += sum(each.times * each.seconds for each in chores)
     written += sum(each.times * each.written for each in chores)
     told = _resolvable(study, noise)
-    count = len(block) * study.design.blocks if study.design.kind == "race" else len(trials)
     notes = (
         *_design_notes(study, seconds),
         *_pace_notes(study.design.blocks * sum(each.longest - each.seconds for each in costs)),
@@ -84,7 +96,7 @@ def estimate(
         *_write_notes(written, timed=any(cost.timed for cost in costs)),
         *_chore_notes(chores),
     )
-    return Estimate(count, seconds, written, told, notes, chores)
+    return Estimate(len(trials), seconds, written, told, notes, chores, _races(study, noise))
 
 
 def _in_stages(
@@ -172,7 +184,7 @@ def _resolvable(
         (
             workload.name,
             resolvable(
-                noise if isinstance(noise, float | int) else noise[workload.name],
+                _of(noise, workload.name),
                 blocks,
                 len(cells(study, workload.name)),
                 family,
@@ -181,6 +193,29 @@ def _resolvable(
         )
         for workload in study.workloads
     )
+
+
+def _races(study: Study, noise: float | Mapping[str, float] | None) -> tuple[Expected, ...]:
+    if noise is None or study.design.kind != "race":
+        return ()
+    from iotrial.stats.race_ahead import Terms, blocks_to_decide  # noqa: PLC0415  slow, as above
+    from iotrial.stats.simultaneous import workload_confidence  # noqa: PLC0415
+
+    sizes = {workload.name: len(cells(study, workload.name)) for workload in study.workloads}
+    family = sum(size - 1 for size in sizes.values() if size > 1)
+    margin = math.log1p(study.decide.margin)
+    found = []
+    for name, size in sizes.items():
+        if size > 1:
+            share = workload_confidence(study.decide.confidence, size - 1, family)
+            terms, sd = Terms(size, margin, share), _of(noise, name)
+            worse, same = (blocks_to_decide(terms, gap, sd) for gap in (2 * margin, 0.0))
+            found.append(Expected(name, worse, same))
+    return tuple(found)
+
+
+def _of(noise: float | Mapping[str, float], workload: str) -> float:
+    return noise if isinstance(noise, float | int) else noise[workload]
 
 
 def _design_notes(study: Study, seconds: float) -> Iterator[str]:

@@ -9,7 +9,7 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
-from iotrial.report import effects, races
+from iotrial.report import effects, races, staged
 from iotrial.report.view import VerdictRow, View
 from iotrial.stats.scaling import scaling
 
