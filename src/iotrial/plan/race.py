@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from iotrial.model.study import Study
 from iotrial.model.trial import Treatment, Trial, TrialRecord
-from iotrial.plan.neighbours import beginning, in_next_block
+from iotrial.plan.neighbours import MOST, beginning, in_next_block
 from iotrial.stats.looks import first_look
 
 if TYPE_CHECKING:
@@ -125,5 +125,5 @@ def _stand(each: Raced) -> Stand:
         tuple(names[number] for number in race.active if number != race.kept),
         tuple(name for name, one in seen if one.dropped == race.blocks),
         tuple(name for name, one in seen if one.settled == race.blocks),
-        len(race.active),
+        min(len(race.active), MOST),
     )

@@ -74,7 +74,7 @@ def _part(part: Part, view: View, on: Scale) -> Iterator[list[str]]:
     yield from _of_factors(part)
     if part.race is not None and part.race.looks:
         yield ["How the race went:"]
-        rows = [tuple(map(escape, row)) for row in races.rows(part.race)]
+        rows = [tuple(map(escape, row)) for row in races.rows(part.race, races.MOST)]
         yield _table(races.HEADS, rows)
         if changed := races.leading(part.race):
             yield [escape(changed)]

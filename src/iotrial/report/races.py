@@ -29,6 +29,8 @@ STYLES: dict[Place, str] = {
     "lost": "cannot-tell",
 }
 """Which verdict's colour and mark a place has."""
+MOST = 24
+"""Lines of a short table."""
 HEADS = ("treatment", "verdict", "after block", "trials", "difference (interval)")
 _ENDS: dict[Place, str] = {
     "same": "the same after block {}",
@@ -43,9 +45,13 @@ def ordered(story: RaceStory) -> tuple[Racer, ...]:
     return tuple(sorted(story.racers, key=lambda racer: (order.index(racer.place), -racer.after)))
 
 
-def rows(story: RaceStory) -> tuple[tuple[str, ...], ...]:
-    """The table under :data:`HEADS`, in the order of :func:`ordered`; none before a look."""
-    return tuple(_row(racer, story.decided) for racer in ordered(story) if story.looks)
+def rows(story: RaceStory, most: int = 0) -> tuple[tuple[str, ...], ...]:
+    """The table under :data:`HEADS`, in the order of :func:`ordered`; none before a look.
+    ``most`` of them (0: all), and how many more there are."""
+    every = tuple(_row(racer, story.decided) for racer in ordered(story) if story.looks)
+    if not most or len(every) <= most:
+        return every
+    return (*every[:most], (f"and {len(every) - most:,} more", "", "", "", ""))
 
 
 def _row(racer: Racer, decided: bool) -> tuple[str, ...]:  # noqa: FBT001

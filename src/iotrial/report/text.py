@@ -184,7 +184,7 @@ def _race(part: Part) -> Iterator[RenderableType]:
             no_wrap=head != "treatment",
             justify="right" if number else "left",
         )
-    for row in races.rows(part.race):
+    for row in races.rows(part.race, races.MOST):
         table.add_row(*map(Text, row))
     yield Text()
     yield table

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from iotrial.stats.blocks import Floats, Indices
-from iotrial.stats.boundary import FIRST, LAST, against_one, extremes, tails
+from iotrial.stats.boundary import FIRST, LAST, NEAR, against_one, extremes, tails_at
 from iotrial.stats.looks import LEAST_DF
 from iotrial.stats.race import SAME_SHARE, Race
 
@@ -42,18 +42,22 @@ def blocks_to_decide(terms: Terms, difference: float, sd: float, *, left: int = 
     """
     racing = max(left or terms.treatments, 2)
     error, away = 1 - terms.confidence, abs(difference)
-    blocks = np.arange(FIRST, LAST + 1)
-    to_drop = _half(tails(extremes(racing, error)), blocks, racing, sd)
-    share = against_one(terms.treatments - 1, error * SAME_SHARE)
-    to_settle = _half(tails(share), blocks, racing, sd)
-    enough = (to_drop < away) | (away + to_settle < terms.margin)
-    return int(blocks[np.argmax(enough)]) if enough.any() else LAST
+    drop = extremes(racing, error)
+    settle = against_one(terms.treatments - 1, error * SAME_SHARE)
+    for last in (NEAR, LAST):
+        blocks = np.arange(FIRST, last + 1)
+        to_drop, to_settle = (_half(level, blocks, racing, sd) for level in (drop, settle))
+        enough = (to_drop < away) | (away + to_settle < terms.margin)
+        if enough.any():
+            return int(blocks[np.argmax(enough)])
+    return LAST
 
 
-def _half(tail: Floats, blocks: Indices, racing: int, sd: float) -> Floats:
-    """Half widths after each of ``blocks``, infinite before the first look."""
+def _half(level: float, blocks: Indices, racing: int, sd: float) -> Floats:
+    """Half widths after each of ``blocks`` for an error of ``level``, infinite before the first
+    look."""
     df = (blocks - 1) * (racing - 1)
-    half = -stdtrit(np.maximum(df, 1), tail[blocks]) * sd * np.sqrt(2 / blocks)
+    half = -stdtrit(np.maximum(df, 1), tails_at(level, blocks)) * sd * np.sqrt(2 / blocks)
     return np.where(df >= LEAST_DF, half, math.inf)
 
 
