@@ -35,7 +35,9 @@ def _judged(results: Results) -> tuple[Results, Comparison]:
     from iotrial.report.warmup import warmup_doubts
     from iotrial.stats.interactions import interaction_doubts  # scipy is slow to import
     from iotrial.stats.judge import judge
+    from iotrial.stats.rank_check import rank_doubts
     from iotrial.stats.summary import drift_doubts
+    from iotrial.stats.unequal_noise import noise_doubts
     from iotrial.validity import of_study
 
     comparison = judge(results)
@@ -45,6 +47,8 @@ def _judged(results: Results) -> tuple[Results, Comparison]:
     doubts = (
         *results.doubts,
         *drift_doubts(results),
+        *rank_doubts(results, comparison.findings),
+        *noise_doubts(results),
         *warmup_doubts(results),
         *of_study(results),
         *hidden,
