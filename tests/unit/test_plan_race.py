@@ -296,3 +296,11 @@ def test_an_open_race_is_told_with_what_going_on_would_cost() -> None:
     assert story.ahead.seconds == pytest.approx(story.ahead.trials)
     assert f"about {story.ahead.blocks} more blocks" in found.recommendation
     assert "The study allows no more" in found.recommendation
+
+
+def test_a_spent_budget_allows_no_more_blocks() -> None:
+    of = dataclasses.replace(study(blocks=3), design=Design("race", blocks=30, budget=12.5))
+    planned, done = executed(of, sd=0.2, most=12)
+    (story,) = judged(of, planned, done).races
+    assert story.ahead is not None
+    assert story.ahead.allowed == 0

@@ -82,7 +82,7 @@ def race_spec(story: RaceStory, margin: float) -> dict[str, Any]:
     reach = _reach(told, margin)
     panels = [_panel(racer, story.blocks) for racer in told]
     first = min(racer.path[0][0] for racer in told)
-    columns = min(_COLUMNS, len(told))
+    columns = math.ceil(len(told) / math.ceil(len(told) / _COLUMNS))
     width = (WIDE - _AXIS - _GAP * (columns - 1)) / columns
     ticks = _ticks(reach, margin)
     axis = alt.Axis(title=None, labelExpr=_SIGNS, values=ticks, labelOverlap=False)

@@ -47,7 +47,7 @@ def judge_race(results: Results) -> Comparison:
         story(
             each,
             _against_kept(each),
-            took(results.records, each.workload),
+            took(results, each.workload),
             study.design.blocks,
         )
         for each in races

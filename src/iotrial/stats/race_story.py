@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iotrial.model.finding import Ahead, Finding, Place, Racer, RaceStory
-from iotrial.model.trial import TrialRecord
+from iotrial.model.results import Results
 from iotrial.stats.race_ahead import Terms, ahead
 from iotrial.stats.raced import Raced
 from iotrial.units import format_change, format_wait
@@ -20,17 +20,21 @@ from iotrial.units import format_change, format_wait
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """What the trials of one workload took: ``seconds`` of wall time, ``each`` per trial."""
+    """What the trials of one workload took: ``seconds`` of wall time, ``each`` per trial; and
+    what the study has ``left`` of its budget (infinite: it has none)."""
 
     seconds: float
     each: float
+    left: float
 
 
-def took(records: Sequence[TrialRecord], workload: str) -> Took:
+def took(results: Results, workload: str) -> Took:
     """Of all its trials, those that do not count too."""
-    own = [record for record in records if record.trial.workload == workload]
-    seconds = math.fsum(record.seconds + record.prepared for record in own)
-    return Took(seconds, seconds / max(len(own), 1))
+    spent = [(r.trial.workload, r.seconds + r.prepared) for r in results.records]
+    own = [seconds for name, seconds in spent if name == workload]
+    budget = results.study.design.budget or math.inf
+    left = budget - math.fsum(seconds for _, seconds in spent)
+    return Took(math.fsum(own), math.fsum(own) / max(len(own), 1), left)
 
 
 def story(each: Raced, findings: Sequence[Finding], cost: Took, most_blocks: int) -> RaceStory:
@@ -114,7 +118,11 @@ def _ahead(each: Raced, cost: Took, most_blocks: int) -> Ahead | None:
         return None
     blocks = max(need.values())
     trials = sum(need.values()) + blocks
-    return Ahead(blocks, trials, trials * cost.each, max(most_blocks - race.blocks, 0))
+    allowed = most_blocks - race.blocks
+    if math.isfinite(cost.left):
+        a_block = max(cost.each * len(race.active), 1e-9)
+        allowed = min(allowed, int(cost.left / a_block))
+    return Ahead(blocks, trials, trials * cost.each, max(allowed, 0))
 
 
 def price(told: RaceStory) -> str:
