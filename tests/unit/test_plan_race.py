@@ -17,10 +17,10 @@ from iotrial.model.study import Decide, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
-from iotrial.plan.ahead import at_most, most_left
-from iotrial.plan.design import cells, next_trials
+from iotrial.plan.ahead import all_blocks, most_left, standing
+from iotrial.plan.design import next_trials
 from iotrial.plan.estimate import estimate
-from iotrial.plan.race import Stand, standing
+from iotrial.plan.race import Stand
 from iotrial.stats.judge import judge
 
 LABELS = ("none", "mq-deadline", "kyber", "bfq")
@@ -166,7 +166,7 @@ def test_a_treatment_that_breaks_a_guardrail_is_not_kept() -> None:
 
 
 def stands(of: Study, planned: list[Trial], done: list[TrialRecord]) -> tuple[Stand, ...]:
-    return standing(of, {"w": cells(of, "w")}, planned, done)
+    return standing(of, planned, done)
 
 
 def test_whoever_watches_is_told_how_it_stands() -> None:
@@ -200,7 +200,7 @@ def test_what_may_still_come_never_grows_and_ends_at_nothing() -> None:
     of = study(blocks=30)
     planned: list[Trial] = []
     done: list[TrialRecord] = []
-    left = [len(at_most(of))]
+    left = [len(all_blocks(of))]
     while more := next_trials(of, planned, done):
         planned += more
         left.append(most_left(of, planned, done, stands(of, planned, done)))

@@ -24,10 +24,11 @@ from iotrial.model.finding import (
 )
 from iotrial.model.latency import Latency
 from iotrial.model.measurement import Metric, metric
-from iotrial.model.results import ORIGINALS, Results
+from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord, treatment_text
 from iotrial.model.workload import Workload
 from iotrial.report import evidence, staged, words
+from iotrial.report.links import original, raw, source
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
 from iotrial.stats.tradeoffs import Tradeoff, tradeoffs
@@ -357,7 +358,7 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
     folder = quote(os.fsencode(trial.folder), safe="")
     latency = response.name.partition(".")[0] + ".clat.p99"
     checks = [visible(doubt.check) for doubt in record.doubts]
-    source, line = _source(record.source)
+    origin, line = source(record.source)
     return TrialRow(
         number=trial.number,
         workload=visible(trial.workload),
@@ -372,7 +373,7 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
         name=visible(trial.folder),
         folder=folder,
         doubts=tuple([*checks, visible(record.error)] if record.error else checks),
-        source=_quoted(source),
+        source=original(origin),
         line=visible(line),
     )
 
@@ -380,28 +381,6 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
 def _number(record: TrialRecord, name: str, unit: str, folder: str) -> Number:
     for found in record.measurements:
         if found.metric == name and found.job == "all" and not found.censored:
-            source, _ = _source(record.source)
-            return Number(found.value, unit, _quoted(source) or _href(folder, found.raw))
+            origin, _ = source(record.source)
+            return Number(found.value, unit, original(origin) or raw(folder, found.raw))
     return Number(None, unit)
-
-
-def _source(text: str) -> tuple[str, str]:
-    """``originals/a.csv:12`` → the file and the line."""
-    file, colon, line = text.rpartition(":")
-    return (file, line) if colon and line.isdecimal() else (text, "")
-
-
-def _quoted(file: str) -> str:
-    """A link to an original; empty where it would lead out of the folder."""
-    parts = file.split("/")
-    if parts[0] != ORIGINALS or {"", ".", ".."} & set(parts):
-        return ""
-    return "/".join(quote(os.fsencode(part), safe="") for part in parts)
-
-
-def _href(folder: str, raw: str) -> str:
-    """``trials/0007-3fa9c1/fio.json``; empty where ``raw`` would lead out of the folder."""
-    parts = raw.split("/")
-    if not raw or {"", ".", ".."} & set(parts):
-        return ""
-    return "/".join(["trials", folder, *(quote(os.fsencode(part), safe="") for part in parts)])
