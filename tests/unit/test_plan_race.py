@@ -304,3 +304,16 @@ def test_a_spent_budget_allows_no_more_blocks() -> None:
     (story,) = judged(of, planned, done).races
     assert story.ahead is not None
     assert story.ahead.allowed == 0
+
+
+def test_what_was_never_measured_is_open_and_nobody_is_best_before_it_was() -> None:
+    of = dataclasses.replace(grid(20, 8), design=Design("race", blocks=3))
+    planned: list[Trial] = []
+    done: list[TrialRecord] = []
+    while more := next_trials(of, planned, done):
+        planned += more
+        done += [record(trial, on_the_grid(trial)) for trial in more]
+    found = judged(of, planned, done)
+    assert len({trial.treatment for trial in planned}) < 160
+    assert not found.races[0].decided
+    assert "cannot tell yet" in found.recommendation

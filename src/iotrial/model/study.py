@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -144,6 +145,20 @@ class Study:
             return found
         own = dict(self.stages[stage - 1].options).get(name, ())
         return replace(found, options=tuple({**dict(found.options), **dict(own)}.items()))
+
+    def treatments(self, workload: str) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """All combinations of the levels of the factors that apply to a workload, in the study's
+        order, but for the excluded ones: tuples of (factor, label) pairs."""
+        axes = [
+            [(factor.name, level.label) for level in factor.levels]
+            for factor in self.factors
+            if factor.workload in ("", workload)
+        ]
+        return tuple(
+            cell
+            for cell in itertools.product(*axes)
+            if not any(set(pairs) <= set(cell) for pairs in self.exclude)
+        )
 
     def factor(self, name: str) -> Factor:
         return next(factor for factor in self.factors if factor.name == name)

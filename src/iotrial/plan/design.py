@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -71,8 +70,7 @@ def cells(study: Study, workload: str) -> tuple[Treatment, ...]:
         return one_at_a_time(factors, excluded)
     if study.design.kind == "fraction":
         return fraction(study, factors, excluded)
-    axes = [[(factor.name, level.label) for level in factor.levels] for factor in factors]
-    return tuple(cell for cell in itertools.product(*axes) if not excluded(cell))
+    return study.treatments(workload)
 
 
 def _excluded(study: Study, treatment: Treatment) -> bool:

@@ -27,21 +27,9 @@ def judge_race(results: Results) -> Comparison:
     """The findings of a study that is a race, in its workloads' order."""
     study = results.study
     base = baselines(results)
-    cells: dict[str, list[tuple[tuple[str, str], ...]]] = {}
-    for trial in results.planned or tuple(record.trial for record in results.records):
-        known = cells.setdefault(trial.workload, [])
-        if trial.treatment not in known:
-            known.append(trial.treatment)
-    places = {
-        (factor.name, level.label): (at, place)
-        for at, factor in enumerate(study.factors)
-        for place, level in enumerate(factor.levels)
-    }
-    ordered = {
-        name: sorted(found, key=lambda cell: [places.get(each, (0, 0)) for each in cell])
-        for name, found in cells.items()
-    }
-    races = raced(study, ordered, results.records, base)
+    # Also what was not planned yet: of a large grid, most of it, and none of it may go unsaid.
+    cells = {workload.name: study.treatments(workload.name) for workload in study.workloads}
+    races = raced(study, cells, results.records, base)
     findings = tuple(finding for each in races for finding in _findings(each))
     stories = tuple(
         story(
@@ -70,6 +58,7 @@ def _findings(each: Raced) -> list[Finding]:
     race, found = each.race, _against_kept(each)
     if not found:
         return []
+    found = [finding for finding in found if finding.n]
     favourite = race.favourite
     if favourite is not None and favourite != race.kept:
         found.insert(0, _turned(_finding(each, favourite)))
@@ -139,7 +128,8 @@ def _words(each: Raced, margin: float, seconds: float) -> str:
     standing = {n: race.standing(n) for n in range(len(each.cells))}
     dropped = [n for n, s in standing.items() if s.dropped and not each.broken[n]]
     same = [n for n, s in standing.items() if s.settled]
-    still = [n for n in race.active if n != race.kept]
+    still = [n for n in race.active if n != race.kept and standing[n].blocks]
+    untried = [n for n in race.active if not standing[n].blocks]
     tried = f"after {race.blocks} blocks, {race.trials} trials and {format_wait(seconds)}"
     if race.decided:
         lead = _decided(each, kept, same, margin)
@@ -152,6 +142,8 @@ def _words(each: Raced, margin: float, seconds: float) -> str:
         parts.append(f"Same within {percent(margin)}: {_listed(each, same)}.")
     if still:
         parts.append(f"Open: {_listed(each, still)}.")
+    if untried:
+        parts.append(f"Not measured yet: {len(untried)} of {len(each.cells)} treatments.")
     for number, names in enumerate(each.broken):
         if names:
             parts.append(f"Out for a broken guardrail: {each.label(number)} ({', '.join(names)}).")
