@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from iotrial.errors import UsageError
-from iotrial.stats.power import blocks_needed, excludes, resolvable
+from iotrial.stats.power import blocks_needed, excludes, resolvable, within
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,16 @@ def test_power_is_the_integral_over_the_estimated_sd(
 
     oracle = quad(beyond, -10, 10, points=(-shift,) if shift < 10 else None, limit=500)[0]
     assert excludes(shift, critical, df) == pytest.approx(oracle, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("room", "critical", "df"), [(4.5, 2.4, 30), (3.0, 2.9, 12), (2.0, 4.0, 6)]
+)
+def test_power_of_same_is_that_of_simulation(room: float, critical: float, df: int) -> None:
+    rng, count = np.random.default_rng(1), 200_000
+    half = critical * np.sqrt(rng.chisquare(df, count) / df)
+    inside = (np.abs(rng.normal(size=count)) + half < room).mean()
+    assert within(room, critical, df) == pytest.approx(inside, abs=0.005)
 
 
 def test_a_textbook_case() -> None:

@@ -145,6 +145,37 @@ def test_larger_differences_take_fewer_trials() -> None:
     assert means[0] > 2 * means[1] > 3 * means[2] / 2
 
 
+def test_power_rises_with_the_gap_and_the_blocks() -> None:
+    """How many of 60 races know the best of four after so many blocks."""
+    rng, seen = np.random.default_rng(10), {}
+    for gap in (0.0, 0.04, 0.08):
+        for blocks in (3, 12):
+            truth = np.array([0.0, -gap, -gap, -gap])
+            races = [run(truth, 0.03, rng, most=blocks) for _ in range(60)]
+            seen[gap, blocks] = sum(each.decided and each.kept == 0 for each in races)
+    assert seen[0.0, 12] <= 3
+    assert seen[0.08, 3] < seen[0.08, 12]
+    assert seen[0.04, 3] < seen[0.04, 12] < seen[0.08, 12]
+    assert seen[0.08, 12] >= 57
+
+
+@pytest.mark.parametrize("kind", ["heavy", "drift"])
+def test_intervals_cover_where_tails_are_heavy_and_where_a_trend_runs(kind: str) -> None:
+    """Student's t with 3 degrees of freedom scaled to the noise; half a noise a block."""
+    truth, rng, missed = np.array([0.0, 0.03, -0.01, 0.0]), np.random.default_rng(len(kind)), 0
+    for _ in range(STUDIES):
+        race = Race(4, MARGIN, 0.95)
+        for block in range(30):
+            noise = rng.standard_t(3, 4) * 0.02 / math.sqrt(3)
+            if kind == "drift":
+                noise = rng.normal(0, 0.02, 4) + 0.0025 * (4 * block + rng.permutation(4))
+            race.add({each: truth[each] + noise[each] for each in race.active})
+            if race.decided:
+                break
+        missed += claims(race, truth)[2]
+    assert missed / STUDIES <= 0.05 + 3 * 0.0154
+
+
 def test_a_treatment_that_never_gives_a_number_is_lost_and_the_race_goes_on() -> None:
     race = Race(3, MARGIN, 0.95)
     rng = np.random.default_rng(5)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from scipy.optimize import brentq
 from scipy.special import gammainc, gammainccinv, nctdtr, ndtr
 
@@ -96,6 +97,14 @@ def excludes(shift: float, critical: float, df: int) -> float:
     s, weights = average_over_sd(df)
     wrong_way = float(weights @ ndtr(-critical * s - shift))  # nctdtr gives nan this far out
     return 1 - float(nctdtr(df, shift, critical)) + wrong_way
+
+
+def within(room: float, critical: float, df: int) -> float:
+    """The power of *same*: the probability that the whole interval of two equals (estimate ±
+    ``critical`` estimated standard errors) lies within ± ``room``, which is in true standard
+    errors."""
+    s, weights = average_over_sd(df)
+    return float(weights @ np.clip(2 * ndtr(room - critical * s) - 1, 0.0, None))
 
 
 def _reach(critical: float, df: int) -> float:

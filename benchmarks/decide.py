@@ -1,0 +1,266 @@
+"""How many trials a race takes to decide, and how often it is wrong, on replays with known truth.
+
+    ./dev bench decide [--quick] [--studies 2000] [--seed 1] [--cores 2]
+
+Replays races over the means of every group of four I/O schedulers of Redhawk's study (2007), and
+over 8 and 16 treatments put together from two and four groups, each centred on its mean (60, 20,
+20 %).  Noise of 0.5, 2 and 5 %; margins of 1, 2, 3 and 5 %; plain noise with levels of blocks,
+drift between and within blocks, heavy tails.  A study is *clear* when the best is more than two
+margins above the next, a *tie* when all lie within half a margin, else *near*.
+
+Beside each class: a fixed grid with the same family-wise error and 95 % power, the bound of
+theory (_decide_bound.py), and, for information, what other rules would have named
+(_decide_peers.py).  Prints each figure beside its limit; exits 1 when one is not kept.  The same
+seed gives the same figures, on any number of cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from _decide_bound import CONFIDENCE, fixed_blocks, least_trials
+from _decide_peers import Named, Optuna, halving, until_steady
+from _decide_truths import CLASSES, Case, Floats, Machine, draw, groups
+
+from iotrial.stats.boundary import LAST
+from iotrial.stats.race import Race
+
+CAP = 20
+"""A race gives up after so many times the blocks of the grid, or the last look."""
+CHUNK = 50
+FOR_OPTUNA, MOST_TRIALS = 200, 200
+"""Optuna is slow: it is asked for so many studies a class, those of few enough trials."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """One race: what it got wrong (empty: nothing), what it took, and the yardsticks, in trials."""
+
+    case: Case
+    wrong: str
+    decided: bool
+    trials: int
+    grid: int
+    bound: float
+    unknown: float
+    peers: dict[str, Named]
+
+
+def replayed(name: str, number: int, seed: int) -> Replay:
+    """The study with this number of a class: everything drawn comes from these three."""
+    words = (seed, CLASSES.index(name), number)
+    case = draw(name, number, _groups(), np.random.default_rng((*words, 0)))
+    size = len(case.truth)
+    grid = fixed_blocks(size, case.noise, case.room)
+    race = raced(case, np.random.default_rng((*words, 1)), min(CAP * grid, LAST))
+    bound, unknown = least_trials(case)
+    peers = {
+        "successive halving": halving(case, race.trials, np.random.default_rng((*words, 2))),
+        "until sd < 3.5 %": until_steady(case, np.random.default_rng((*words, 3))),
+    }
+    return Replay(
+        case,
+        mistake(race, case),
+        race.decided,
+        race.trials,
+        grid * size,
+        bound,
+        unknown,
+        peers,
+    )
+
+
+def raced(case: Case, rng: np.random.Generator, most: int) -> Race:
+    race, machine = Race(len(case.truth), case.margin, CONFIDENCE), Machine(case, rng)
+    while race.active and race.blocks < most:
+        treatments = race.active
+        race.add(dict(zip(treatments, machine.block(treatments).tolist(), strict=True)))
+    return race
+
+
+def mistake(race: Race, case: Case) -> str:
+    """``worse``: one was called so that is at least as good as the kept one; ``same``: one beyond
+    the margin; ``kept``: one more than the margin below the best was kept for good."""
+    truth, kept = case.truth, race.kept
+    for each, value in enumerate(truth):
+        standing = race.standing(each)
+        if standing.dropped and value >= truth[kept]:
+            return "worse"
+        if standing.settled and abs(value - truth[kept]) > case.room:
+            return "same"
+    return "kept" if race.decided and max(truth) - truth[kept] > case.room else ""
+
+
+@lru_cache
+def _groups() -> list[Floats]:
+    return groups()
+
+
+def chunk(asked: tuple[str, int, int, int]) -> list[Replay]:
+    name, first, last, seed = asked
+    return [replayed(name, number, seed) for number in range(first, last)]
+
+
+class Figures:
+    """Prints figures beside their limits, and knows whether all were kept."""
+
+    def __init__(self) -> None:
+        self.kept = True
+
+    def show(self, name: str, value: float, limit: float | None = None, form: str = ".3f") -> None:
+        beside = "" if limit is None else f"<= {limit:g}"
+        kept = limit is None or value <= limit
+        self.kept &= kept
+        line = f"{name:60} {value:>9{form}}  {beside:8} {'' if kept else 'NOT KEPT'}"
+        print(line.rstrip(), flush=True)
+
+
+LIMITS = {"clear": (0.25, 2.5), "near": (None, None), "tie": (1.5, None)}
+"""Trials against the grid and against the bound, in both ways of averaging."""
+
+
+def report(figures: Figures, name: str, found: Sequence[Replay]) -> None:
+    grid, bound = LIMITS[name]
+    sizes = Counter(len(each.case.truth) for each in found)
+    print(f"\n{name}: {len(found)} studies, of " + ", ".join(
+        f"{count} with {size} treatments" for size, count in sorted(sizes.items())
+    ))  # fmt: skip
+    wrong = Counter(each.wrong for each in found if each.wrong)
+    figures.show("  studies with a wrong verdict (%)", share(wrong.total(), found), 6.0)
+    for word in ("worse", "same", "kept"):
+        figures.show(f"    {WRONG[word]}", share(wrong[word], found))
+    figures.show("  undecided at the cap (%)", share(sum(not e.decided for e in found), found))
+    against(figures, "the fixed grid", found, lambda each: each.grid, grid)
+    against(figures, "the bound", found, lambda each: each.bound, bound)
+    against(figures, "the bound of unknown noise", found, lambda each: each.unknown, None)
+    for size in sorted(sizes):
+        part = [each for each in found if len(each.case.truth) == size]
+        ratio = float(np.mean([each.trials / each.bound for each in part]))
+        figures.show(f"    of {size} treatments: trials / the bound, mean of ratios", ratio)
+    figures.show("  trials, median", float(np.median([each.trials for each in found])), form=".0f")
+
+
+WRONG = {
+    "worse": "called worse, and at least as good as the kept one (%)",
+    "same": "called the same, and beyond the margin (%)",
+    "kept": "kept, and more than the margin below the best (%)",
+}
+
+
+def share(count: int, found: Sequence[Replay]) -> float:
+    return 100 * count / len(found)
+
+
+def against(
+    figures: Figures,
+    name: str,
+    found: Sequence[Replay],
+    yardstick: Callable[[Replay], float],
+    limit: float | None,
+) -> None:
+    """The ratio of the sums, which the long studies decide, and the mean of the ratios."""
+    trials = np.array([each.trials for each in found])
+    other = np.array([yardstick(each) for each in found])
+    figures.show(f"  trials / {name}, of the sums", trials.sum() / other.sum(), limit)
+    figures.show(f"  trials / {name}, mean of ratios", float((trials / other).mean()), limit)
+
+
+def beside(name: str, found: Sequence[tuple[Replay, Named]]) -> None:
+    """How often another rule names one that is more than the margin below the best, or not the
+    best; and its trials against the race's of the same studies."""
+    below, other, trials, ours = 0, 0, 0, 0
+    for each, (winner, took) in found:
+        away = max(each.case.truth) - each.case.truth[winner]
+        below += away > each.case.room
+        other += away > 0
+        trials, ours = trials + took, ours + each.trials
+    count = len(found)
+    print(
+        f"  {name:24} more than the margin below the best {100 * below / count:5.1f} %, "
+        f"not the best {100 * other / count:5.1f} %, "
+        f"{trials / count:6.1f} trials a study (the race: {ours / count:.1f})",
+        flush=True,
+    )
+
+
+def compare(found: dict[str, list[Replay]], seed: int) -> None:
+    """The peers.  Optuna gets as many trials as the race took."""
+    print("\nFor information: rules that name a winner, even of a tie, and no uncertainty.")
+    version, named = "", {}
+    few = {
+        name: [each for each in replays if each.trials <= MOST_TRIALS][:FOR_OPTUNA]
+        for name, replays in found.items()
+    }
+    try:
+        optuna = Optuna()
+        try:
+            for name, replays in few.items():
+                asked = [(e.case, e.trials, seed + n) for n, e in enumerate(replays)]
+                version, named[name] = optuna.named(asked)
+        finally:
+            optuna.close()
+    except (subprocess.SubprocessError, OSError) as error:
+        why = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
+        print(f"Optuna cannot be installed or run here: {why}")
+    for name, replays in found.items():
+        print(f"{name}:")
+        for peer in replays[0].peers:
+            beside(peer, [(each, each.peers[peer]) for each in replays])
+        if name in named:
+            pairs = list(zip(few[name], named[name], strict=True))
+            beside(f"Optuna {version} ({len(pairs)} of them)", pairs)
+
+
+def replay_all(studies: int, seed: int, cores: int) -> dict[str, list[Replay]]:
+    # A matrix of 16 treatments is no work for threads: each core replays studies of its own.
+    os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    asked = [
+        (name, first, min(first + CHUNK, studies), seed)
+        for name in CLASSES
+        for first in range(0, studies, CHUNK)
+    ]
+    found: dict[str, list[Replay]] = {name: [] for name in CLASSES}
+    with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
+        for (name, *_), replays in zip(asked, pool.map(chunk, asked), strict=True):
+            found[name] += replays
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="200 studies a class")
+    parser.add_argument("--studies", type=int, default=2000, help="of each class")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--no-peers", action="store_true", help="leave the other rules out")
+    asked = parser.parse_args()
+    began, figures = time.monotonic(), Figures()
+    found = replay_all(200 if asked.quick else asked.studies, asked.seed, asked.cores)
+    print(
+        f"{len(_groups())} groups of four schedulers; seed {asked.seed}; a race ends undecided "
+        f"after {LAST} blocks or {CAP} times those of the grid; {asked.cores} cores"
+    )
+    for name in CLASSES:
+        report(figures, name, found[name])
+    everything = [each for replays in found.values() for each in replays]
+    print(f"\nall together: {len(everything)} studies")
+    against(figures, "the fixed grid", everything, lambda each: each.grid, 0.9)
+    if not asked.no_peers:
+        compare(found, asked.seed)
+    print(f"\ntook {time.monotonic() - began:.0f} s")
+    return 0 if figures.kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
