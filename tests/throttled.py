@@ -13,11 +13,11 @@ A draw depends on seed, block and arm alone, not on the order of trials: two run
 have the same noise, also when one of them was killed in between.
 
 What is left to chance then is how near fio comes to its limit.  Trials of one second at 1000 reads
-were 0.3 % below it, all arms alike, with a standard deviation of 0.3 to 0.4 % on two cores with a load of
-ten (6.18, fio 3.33).  Three things make it so: few reads, so that each slice of the throttle
-(0.1 s) has time to spare and a pause in it is made good; fio before other programs, by its
-scheduling class; and no ``ramp_time``, for what the throttle held back when the ramp ended would
-count as measured (one trial in ten was 8 % above its limit).
+were 0.1 to 0.3 % below it, all arms alike, with a standard deviation of 0.3 to 0.4 % on two cores
+with a load of five to ten (6.18, fio 3.33).  Three things make it so: few reads, so that each
+slice of the throttle (0.1 s) has time to spare and a pause in it is made good; fio before other
+programs, by its scheduling class; and no ``ramp_time``, for what the throttle held back when the
+ramp ended would count as measured (one trial in ten was 8 % above its limit).
 """
 
 from __future__ import annotations

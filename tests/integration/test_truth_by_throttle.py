@@ -5,9 +5,10 @@ A verdict may be wrong in 5 % of studies.  These tests do not roll that dice ane
 is drawn from a fixed seed, its block and its arm, so that every run of a test judges the same
 numbers, but for how near fio comes to its limits.  Replayed on paper with an error of 0.5 % there
 (0.3 to 0.4 % was measured on a busy machine), the long race ended as asserted 5,000 times of
-5,000 and the short one 1,500 of 1,500.  Where the machine keeps fio further from its limits than
-that, the 2 % may stay open; nothing else may.  With full blocks, what is asserted lies fifteen
-standard deviations of that error away from being otherwise.
+5,000 and the short one 1,500 of 1,500; with full blocks, what is asserted lies fifteen standard
+deviations of that error away from being otherwise.  Where other work keeps fio further from its
+limits than that (one trial of hundreds stood still for a third of its second), less is seen than
+there is: then it is asserted that no verdict is wrong, and the rest is skipped, with the reason.
 How often verdicts are wrong over many seeds: ``./dev bench truth``.
 """
 
@@ -69,6 +70,16 @@ def missed(out: Path) -> list[float]:
     ]
 
 
+def needs_calm(out: Path) -> None:
+    """Nothing can be seen where fio was kept from its limits."""
+    found = missed(out)
+    if (spread := statistics.stdev(found)) > CALM:
+        worst = math.expm1(min(found))
+        pytest.skip(
+            f"other work kept fio from its limits: by {worst:.1%} at worst, sd {spread:.2%}"
+        )
+
+
 def nothing_is_left(folder: Path) -> bool:
     """No load, no limit, no loop device, no debt."""
     return not (
@@ -90,16 +101,15 @@ def test_a_race_sees_two_five_and_twenty_per_cent_and_nothing_in_an_aa_pair(
     kept = next(base for level, base in found if level == "twenty")
     assert kept in {"truth", "copy"}
     assert found["copy" if kept == "truth" else "truth", kept] in {"same", "cannot-tell"}
-    assert found["twenty", kept] == found["five", kept] == "worse"
-    calm = statistics.stdev(missed(out)) < CALM
-    assert found["two", kept] == "worse" or not calm
+    assert nothing_is_left(tmp_path)
+    needs_calm(out)
+    assert [found[arm, kept] for arm in ("two", "five", "twenty")] == ["worse"] * 3
     blocks = {each["level"]: each["n"] for each in answer["findings"]}
     assert blocks["twenty"] < blocks["copy" if kept == "truth" else "truth"], "it was dropped"
     assert answer["trials"] == {"done": len(missed(out)), "valid": len(missed(out))} | {
         "invalid": 0,
         "failed": 0,
     }
-    assert nothing_is_left(tmp_path)
 
 
 def test_the_limit_of_an_arm_is_held_while_trials_vary_around_it(
@@ -110,7 +120,6 @@ def test_the_limit_of_an_arm_is_held_while_trials_vary_around_it(
     study.write_text(throttled.study(tmp_path, noise=NOISE, design='kind = "full"\nblocks = 5'))
     found = verdicts(run(study, out))
     assert not [pair for pair, verdict in found.items() if throttled.wrong(*pair, verdict)], found
-    assert found["twenty", "truth"] == "worse"
     records = open_results(out).records
     assert len(records) == 25
     for record in records:
@@ -124,6 +133,8 @@ def test_the_limit_of_an_arm_is_held_while_trials_vary_around_it(
         assert math.log(drawn / limit) == pytest.approx(asked, abs=0.001)
     assert statistics.median(missed(out)) == pytest.approx(0, abs=0.02)
     assert nothing_is_left(tmp_path)
+    needs_calm(out)
+    assert found["twenty", "truth"] == "worse"
 
 
 def begin(study: Path, out: Path, block: int) -> subprocess.Popen[bytes]:
@@ -168,8 +179,6 @@ def test_a_race_that_is_killed_twice_ends_as_any_other_and_nothing_stays_throttl
     assert nothing_is_left(tmp_path)
     assert not guards_of(state)
 
-    assert verdicts(answer) == {("five", "truth"): "worse", ("twenty", "truth"): "worse"}
-    assert [race["decided"] for race in answer["races"]] == [True]
     results = open_results(out)
     numbers = [record.trial.number for record in results.records]
     assert sorted(numbers) == sorted(trial.number for trial in results.planned)
@@ -180,3 +189,6 @@ def test_a_race_that_is_killed_twice_ends_as_any_other_and_nothing_stays_throttl
         done = tuple(r for r in results.records if r.trial.number <= len(planned))
     assert planned == results.planned, "what a run would have planned that nobody killed"
     assert (out / "report.html").exists()
+    needs_calm(out)
+    assert verdicts(answer) == {("five", "truth"): "worse", ("twenty", "truth"): "worse"}
+    assert [race["decided"] for race in answer["races"]] == [True]
