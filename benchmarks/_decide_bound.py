@@ -41,8 +41,8 @@ from iotrial.stats.simultaneous import critical_value
 
 CONFIDENCE = 0.95
 POWER = 0.95
-ROUNDS, CUTS = 2, 8
-CLOSE = 1.015
+ROUNDS, CUTS = 6, 16
+CLOSE = 1.003
 """A certificate this near the best design that was found is good enough."""
 
 
@@ -135,7 +135,7 @@ def free(distances: tuple[float, ...]) -> float:
 @lru_cache(maxsize=4096)
 def blocked(distances: tuple[float, ...]) -> float:
     """T* of trials in blocks of unknown level, each treatment once a block at most, at a noise of
-    1; never above the truth, and within a few per cent of it.
+    1; never above the truth, and mostly within a few parts of a thousand of it.
 
     A design w says which share of the trials goes to blocks of each subset S.  Its information
     matrix is M(w) = Σ w_S M_S; v_i(w) = 2 c_i' M⁻ c_i / d_i² trials show comparison i with one

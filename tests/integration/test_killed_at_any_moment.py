@@ -75,7 +75,11 @@ def iotrial(*arguments: str) -> list[str]:
 
 
 def loads_of(folder: Path) -> list[str]:
-    """Command lines of processes whose files lie in ``folder``."""
+    """Command lines of loads whose files lie in ``folder``.
+
+    A probe (``fio --version``) of a run that was killed before it owed anything is no load: nobody
+    is told of it, and it ends by itself within milliseconds.
+    """
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -83,7 +87,8 @@ def loads_of(folder: Path) -> list[str]:
             where = (process / "cwd").readlink()
         except OSError:
             continue
-        if words[0].endswith(b"fio") and where.is_relative_to(folder):
+        probes = words[1:2] == [b"--version"]
+        if words[0].endswith(b"fio") and not probes and where.is_relative_to(folder):
             found.append(" ".join(word.decode() for word in words))
     return found
 

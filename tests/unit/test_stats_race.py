@@ -189,6 +189,76 @@ def test_a_treatment_that_never_gives_a_number_is_lost_and_the_race_goes_on() ->
     assert race.blocks >= PATIENCE
 
 
+def test_a_treatment_that_falls_silent_for_good_does_not_keep_the_race_open() -> None:
+    """It gave numbers at first, so that nothing is claimed of it but that it is out."""
+    race = Race(3, MARGIN, 0.95)
+    rng = np.random.default_rng(5)
+    while race.active and race.blocks < 200:
+        silent = 2 if race.blocks >= 3 else None
+        level = (0.0, -0.3, 0.001)
+        race.add(
+            {each: level[each] + rng.normal(0, 0.03) for each in race.active if each != silent}
+        )
+    assert race.decided
+    assert race.blocks <= 3 + PATIENCE
+    assert race.standing(2).lost
+    assert not race.standing(2).dropped
+    assert not race.standing(2).settled
+    assert race.standing(1).dropped
+
+
+def test_a_silence_that_ends_is_forgiven() -> None:
+    race = Race(2, MARGIN, 0.95)
+    for number in range(4 * PATIENCE):
+        here = (0,) if number % PATIENCE else (0, 1)
+        race.add({each: 0.001 * number * each for each in here}, (0, 1))
+    assert not race.standing(1).lost
+
+
+def settled_pair() -> Race:
+    """1 is the same as 0; 2 waits for its first trial."""
+    race, rng = Race(3, MARGIN, 0.95, favourite=0), np.random.default_rng(14)
+    while not race.standing(1).settled:
+        race.add({each: rng.normal(0, 0.001) for each in (0, 1)}, (0, 1))
+    assert race.kept == 0
+    assert not race.decided
+    return race
+
+
+def test_what_is_dropped_is_no_longer_the_same() -> None:
+    race = settled_pair()
+    race.drop(1)
+    assert race.standing(1).dropped
+    assert not race.standing(1).settled
+
+
+def test_a_settled_one_that_is_proven_worse_is_not_called_the_same_too() -> None:
+    """Within the margin and truly worse: after long enough both are known, and one is said."""
+    race, both = Race(2, 0.05, 0.95, favourite=0), False
+    rng = np.random.default_rng(15)
+    for _ in range(60):
+        race.add({0: rng.normal(0, 0.005), 1: -0.02 + rng.normal(0, 0.005)}, (0, 1))
+        both |= bool(race.standing(1).dropped and race.standing(1).settled)
+    assert race.standing(1).dropped
+    assert not both
+
+
+def test_without_anybody_who_may_be_kept_the_favourite_is_the_reference() -> None:
+    race = settled_pair()
+    race.waiting = {1, 2}
+    race.drop(0)
+    assert race.kept == 0
+    assert not any(race.standing(each).settled for each in range(3))
+    other = Race(2, MARGIN, 0.95, favourite=0)
+    rng = np.random.default_rng(16)
+    for _ in range(4):
+        other.add({0: rng.normal(0, 0.01), 1: 1 + rng.normal(0, 0.01)})
+    assert other.kept == 1
+    other.waiting = {0}
+    other.drop(1)
+    assert other.kept == 0
+
+
 def test_exact_values_without_any_noise_are_decided() -> None:
     race = Race(2, MARGIN, 0.95)
     for _ in range(4):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from iotrial.stats.raced import Raced
 
 MOST_BLOCKS = 100
-"""Blocks of a race that names neither ``blocks`` nor a budget."""
+"""Blocks of a race that does not say how many; a budget may end it sooner."""
 Wanted = dict[int, list[tuple[str, tuple[Treatment, ...]]]]
 """Block → (workload, treatments to be measured in it)."""
 

@@ -46,11 +46,13 @@ from iotrial.stats.looks import LEAST_DF
 
 SAME_SHARE = 0.2
 """Of the error probability, what calling something *same* may take: it is asked at the end, where
-nearly all would be spent on it, while dropping is what saves trials."""
+nearly all would be spent on it, while dropping is what saves trials.  Dropping may take the whole
+of it: both can go wrong only where some treatments are equal and another lies at the margin, and
+1.2 times the level bounds the sum.  Simulated races stay within the level there (tests)."""
 RATHER = 1.1
 """So much longer a tie may take if the favourite is the reference: it is what people would keep."""
 PATIENCE = 3
-"""A treatment that gave no number in so many blocks, and never any, is out of the race."""
+"""A treatment that gave no number in so many blocks running is out of the race."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,8 @@ class Standing:
 
     ``estimate``, ``low`` and ``high`` are differences of logs; an end is infinite where there is
     none yet.  ``dropped`` is the block after which it was dropped, ``settled`` that after which
-    it was the same as the kept one within the margin (0: neither); ``lost`` where it never gave a
-    number.  ``blocks`` is in how many blocks it was measured.
+    it was the same as the kept one within the margin (0: neither); ``lost`` where it gave no
+    number time after time.  ``blocks`` is in how many blocks it was measured.
     """
 
     estimate: float
@@ -124,7 +126,7 @@ class Race:
         self._adjusted = np.zeros(size)
         self._squares, self._differences = 0.0, 0
         self._blocks = np.zeros(size, dtype=np.intp)
-        self._asked = np.zeros(size, dtype=np.intp)
+        self._silent = np.zeros(size, dtype=np.intp)
         self._low, self._high = _unbounded(size), -_unbounded(size)
         self._shown_low, self._shown_high = _unbounded(size), -_unbounded(size)
         self._estimate = np.zeros((size, size))
@@ -168,6 +170,7 @@ class Race:
         """Take a treatment out for another reason than its responses (a broken guardrail)."""
         self._alive[treatment] = False
         self._dropped[treatment] = self._dropped[treatment] or self.blocks
+        self._settled[treatment] = 0
         if self.looks:
             self._choose()
         self.active = tuple(each for each in self.active if each != treatment)
@@ -176,17 +179,19 @@ class Race:
         """One more block: treatment → log response, of those that gave one.
 
         ``asked`` are the treatments that were tried in it (left out: the active ones).  Those
-        that gave no number are tried again, unless they never gave any in :data:`PATIENCE` blocks.
+        that gave no number are tried again, unless they gave none :data:`PATIENCE` times running.
         """
         self.blocks += 1
-        self._asked[list(self.active if asked is None else asked)] += 1
         here = sorted(responses)
+        self._silent[list(self.active if asked is None else asked)] += 1
+        self._silent[here] = 0
         self.trials += len(here)
         if len(here) > 1:
             self._count(here, np.array([responses[each] for each in here]))
         for each in range(self.size):
             if self._is_lost(each):
                 self._alive[each] = False
+                self._settled[each] = 0
         present = np.flatnonzero(self._blocks > 0)
         df = self._differences - (len(present) - 1)
         if len(present) > 1 and df >= LEAST_DF and self.blocks <= LAST:
@@ -195,7 +200,7 @@ class Race:
             self.active = ()
 
     def _is_lost(self, treatment: int) -> bool:
-        return bool(self._blocks[treatment] == 0 and self._asked[treatment] >= PATIENCE)
+        return bool(self._silent[treatment] >= PATIENCE)
 
     def _count(self, here: list[int], values: Floats) -> None:
         away = values - values.mean()
@@ -259,6 +264,7 @@ class Race:
                 return
             self._alive[each] = False
             self._dropped[each] = self.blocks
+            self._settled[each] = 0
             left -= 1
 
     def _choose(self) -> None:
@@ -270,6 +276,9 @@ class Race:
             waiting.add(self.favourite)
         eligible = [each for each in racing.tolist() if each not in self.waiting]
         if not eligible:
+            # Who was kept may have been dropped since; the rest is told against the favourite.
+            self.kept = self.kept if self.favourite is None else self.favourite
+            self._settled = [0] * self.size
             self.active = tuple(sorted(waiting)) if len(waiting) > 1 else ()
             return
         leader = max(eligible, key=lambda each: float(self._estimate[each, racing[0]]))

@@ -130,11 +130,9 @@ def _words(each: Raced, margin: float, seconds: float) -> str:
     same = [n for n, s in standing.items() if s.settled]
     still = [n for n in race.active if n != race.kept and standing[n].blocks]
     untried = [n for n in race.active if not standing[n].blocks]
+    lost = [n for n, s in standing.items() if s.lost]
     tried = f"after {race.blocks} blocks, {race.trials} trials and {format_wait(seconds)}"
-    if race.decided:
-        lead = _decided(each, kept, same, margin)
-    else:
-        lead = f"cannot tell yet which is best; {kept} leads"
+    lead = _lead(each, kept, same, lost, margin)
     parts = [f"{each.workload}: {lead}, {tried}."]
     if dropped:
         parts.append(f"Worse: {_listed(each, dropped)}.")
@@ -147,9 +145,9 @@ def _words(each: Raced, margin: float, seconds: float) -> str:
     for number, names in enumerate(each.broken):
         if names:
             parts.append(f"Out for a broken guardrail: {each.label(number)} ({', '.join(names)}).")
-    lost = [each.label(n) for n, s in standing.items() if s.lost]
     if lost:
-        parts.append(f"Without any valid trial: {', '.join(lost)}.")
+        silent = ", ".join(map(each.label, lost))
+        parts.append(f"Out, without a valid trial time after time: {silent}.")
     return " ".join(parts)
 
 
@@ -159,6 +157,15 @@ def _listed(each: Raced, numbers: list[int]) -> str:
     told = [f"{each.label(n)} ({_change(each, n)})" for n in near]
     more = f" and {len(numbers) - MOST} more" if len(numbers) > MOST else ""
     return ", ".join(told) + more
+
+
+def _lead(each: Raced, kept: str, same: list[int], lost: list[int], margin: float) -> str:
+    race = each.race
+    if not race.decided:
+        return f"cannot tell yet which is best; {kept} leads"
+    if race.kept in lost:
+        return "cannot tell which is best: none of those left could be measured any more"
+    return _decided(each, kept, same, margin) + (", of what could be measured" if lost else "")
 
 
 def _decided(each: Raced, kept: str, same: list[int], margin: float) -> str:
