@@ -65,7 +65,7 @@ def seen(host: FakeHost) -> tuple[str, object]:
 
 def live(host: FakeHost, levels: tuple[str, ...]) -> None:
     bench = opened(host)
-    bench.own_group([KNOB], "")
+    bench.own_groups({"": [KNOB]})
     hold_each_and_pay(bench, ([Setting("", KNOB, level)] for level in levels))
 
 
@@ -88,8 +88,8 @@ def test_what_outlives_a_reboot_is_given_back_after_one(former: tuple[bytes, int
     before = seen(host)
     journal = open_journal(host, journal_folder(host), {"boot_id": boot_id(host), "token": "t"})
     bench = Bench(host, STUDY, journal)
-    bench.own_group([KNOB], "")
-    bench.own_group(["sysctl.vm.swappiness"], "")
+    bench.own_groups({"": [KNOB]})
+    bench.own_groups({"": ["sysctl.vm.swappiness"]})
     bench.hold([Setting("", KNOB, "8192"), Setting("", "sysctl.vm.swappiness", "1")])
     host.reboot()
     swappiness = host.read("/proc/sys/vm/swappiness")

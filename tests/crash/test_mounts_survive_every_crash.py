@@ -91,7 +91,7 @@ def mounts(host: FakeHost) -> Mounts:
 def live(host: FakeHost, point: str, treatments: Sequence[Treatment]) -> None:
     """One life, to its end unless the host says otherwise."""
     bench = opened(host)
-    bench.own_group([name for treatment in treatments for name in treatment], point)
+    bench.own_groups({point: [name for treatment in treatments for name in treatment]})
     hold_each_and_pay(
         bench,
         ([Setting(point, name, value) for name, value in each.items()] for each in treatments),

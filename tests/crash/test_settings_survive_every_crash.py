@@ -100,7 +100,7 @@ def live(host: FakeHost, treatments: Sequence[dict[str, str]]) -> None:
     bench = opened(host)
     names = [name for treatment in treatments for name in treatment]
     for device in sorted({device_of(name) for name in names}):
-        bench.own_group([name for name in names if device_of(name) == device], device)
+        bench.own_groups({device: [name for name in names if device_of(name) == device]})
     hold_each_and_pay(
         bench, ([Setting(device_of(n), n, v) for n, v in each.items()] for each in treatments)
     )

@@ -67,7 +67,7 @@ def owning(names: list[str], point: str) -> Bench:
     host = LocalHost()
     header = {"boot_id": boot_id(host), "token": "mounts", "study": "mounts"}
     bench = Bench(host, STUDY, open_journal(host, journal_folder(host), header))
-    bench.own_group(names, point)
+    bench.own_groups({point: names})
     return bench
 
 

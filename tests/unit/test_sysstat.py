@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.mutants import mutants
 
 from iotrial.errors import FormatError
 from iotrial.formats.sysstat.iostat import FORMAT as IOSTAT
@@ -142,32 +143,13 @@ def test_columns_of_the_cpus_that_change_are_an_error() -> None:
 
 
 @st.composite
-def mutated(draw: st.DrawFn) -> tuple[Format, bytes]:
+def spoilt(draw: st.DrawFn) -> tuple[Format, bytes]:
     form, path = draw(st.sampled_from(RECORDED))
-    data = path.read_bytes()
-    for _ in range(draw(st.integers(1, 3))):
-        lines = data.split(b"\n")
-        at = draw(st.integers(0, max(0, len(lines) - 1)))
-        match draw(st.sampled_from(["bytes", "cut", "drop", "double", "swap", "again"])):
-            case "bytes":
-                place = draw(st.integers(0, len(data)))
-                new = draw(st.binary(max_size=5) | st.sampled_from([b",", b"9", b".", b"-", b'"']))
-                data = data[:place] + new + data[place + draw(st.integers(0, 4)) :]
-            case "cut":
-                data = data[: draw(st.integers(0, len(data)))]
-            case "drop":
-                data = b"\n".join(lines[:at] + lines[at + 1 :])
-            case "double":
-                data = b"\n".join(lines[: at + 1] + lines[at:])
-            case "swap":
-                data = b"\n".join([*lines[at:], *lines[:at]])
-            case "again":
-                data += draw(st.sampled_from(RECORDED))[1].read_bytes()
-    return form, data
+    return form, draw(mutants([path.read_bytes()]))[1]
 
 
 @settings(max_examples=300, deadline=None)
-@given(mutated())
+@given(spoilt())
 def test_a_mutated_report_gives_sound_numbers_or_a_format_error(
     given_: tuple[Format, bytes],
 ) -> None:

@@ -11,6 +11,7 @@ import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.mutants import mutants
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.table.columns import columns_from, guess, to_toml
@@ -386,33 +387,11 @@ def sound(found: tuple[Recording, ...]) -> None:
             assert m.unit == metric(m.metric).unit
 
 
-@st.composite
-def mutated(draw: st.DrawFn) -> bytes:
-    texts = [OPS.encode(), LONG.encode(), *(path.read_bytes() for path in RECORDED)]
-    data = draw(st.sampled_from(texts))
-    for _ in range(draw(st.integers(1, 3))):
-        lines = data.split(b"\n")
-        at = draw(st.integers(0, max(0, len(lines) - 1)))
-        match draw(st.sampled_from(["bytes", "cut", "drop", "double", "swap", "again"])):
-            case "bytes":
-                place = draw(st.integers(0, len(data)))
-                new = draw(st.binary(max_size=5) | st.sampled_from([b",", b"9", b".", b"|", b'"']))
-                data = data[:place] + new + data[place + draw(st.integers(0, 4)) :]
-            case "cut":
-                data = data[: draw(st.integers(0, len(data)))]
-            case "drop":
-                data = b"\n".join(lines[:at] + lines[at + 1 :])
-            case "double":
-                data = b"\n".join(lines[: at + 1] + lines[at:])
-            case "swap":
-                data = b"\n".join([*lines[at:], *lines[:at]])
-            case "again":
-                data += draw(st.sampled_from(texts))
-    return data
+TEXTS = [OPS.encode(), LONG.encode(), *(path.read_bytes() for path in RECORDED)]
 
 
 @settings(max_examples=250, deadline=None)
-@given(mutated())
+@given(mutants(TEXTS).map(lambda pair: pair[1]))
 def test_a_mutated_table_gives_sound_numbers_or_a_format_error(data: bytes) -> None:
     FORMAT.recognises(data[:65536], "x.csv")
     try:

@@ -90,10 +90,6 @@ class Bench:
         )
         self.groups |= {group.device: group for group in groups}
 
-    def own_group(self, names: Sequence[str], device: str) -> None:
-        """The same for one device."""
-        self.own_groups({device: names})
-
     def _identity(self, group: Group) -> Identity | None:
         """Who the device of a group is; None where the group is not a block device's."""
         if scope_of(group) not in BLOCK:

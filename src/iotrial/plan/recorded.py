@@ -89,14 +89,6 @@ def text(
     return "\n".join(lines)
 
 
-def is_recorded(content: str) -> bool:
-    """Whether a study file is one of imported results."""
-    try:
-        return tomllib.loads(content).get("recorded") is True
-    except tomllib.TOMLDecodeError:
-        return False
-
-
 def parse(content: str, file: str) -> Study:
     """The study of imported results.  Raises StudyError with the key."""
     try:

@@ -29,7 +29,6 @@ from iotrial.errors import UsageError
 
 MOST_FACTORS = 15
 MOST_RUNS = 128
-RESOLUTIONS = (3, 4, 5)
 
 _GENERATORS: dict[int, dict[int, tuple[int, ...]]] = {
     4: {3: (3,)},

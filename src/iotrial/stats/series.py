@@ -75,10 +75,6 @@ class Warmup:
     p: float
 
 
-LEVELLED = Warmup(0, 1.0, settled=True, p=1.0)
-"""That of a series that is level, or too short to tell."""
-
-
 def averaged(series: Sequence[Floats]) -> Floats:
     """The mean of several series point by point, each divided by its own mean, as long as the
     shortest of them; empty where there is none."""

@@ -66,11 +66,6 @@ class Md:
     def cluster(self) -> None:
         self._files[f"{ARRAY}/bitmap/metadata"].value = "clustered"
 
-    def unmap(self) -> None:
-        """As an administrator leaves an array without a bitmap."""
-        self._location("none")
-        self._files[f"{ARRAY}/bitmap/location"].value = "none"
-
     def _speed(self, name: str) -> Control:
         def take(text: str) -> str:
             if text.startswith("system"):
