@@ -1,6 +1,6 @@
 """How many trials a race takes to decide, and how often it is wrong, on replays with known truth.
 
-    ./dev bench decide [--quick] [--studies 2000] [--seed 1] [--cores 2]
+    ./dev bench decide [--quick] [--studies 2000] [--seed 1] [--cores 2] [--only clear]
 
 Replays races over the means of every group of four I/O schedulers of Redhawk's study (2007), and
 over 8 and 16 treatments put together from two and four groups, each centred on its mean (60, 20,
@@ -222,15 +222,17 @@ def compare(found: dict[str, list[Replay]], seed: int) -> None:
             beside(f"Optuna {version} ({len(pairs)} of them)", pairs)
 
 
-def replay_all(studies: int, seed: int, cores: int) -> dict[str, list[Replay]]:
+def replay_all(
+    names: Sequence[str], studies: int, seed: int, cores: int
+) -> dict[str, list[Replay]]:
     # A matrix of 16 treatments is no work for threads: each core replays studies of its own.
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
     asked = [
         (name, first, min(first + CHUNK, studies), seed)
-        for name in CLASSES
+        for name in names
         for first in range(0, studies, CHUNK)
     ]
-    found: dict[str, list[Replay]] = {name: [] for name in CLASSES}
+    found: dict[str, list[Replay]] = {name: [] for name in names}
     with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
         for (name, *_), replays in zip(asked, pool.map(chunk, asked), strict=True):
             found[name] += replays
@@ -243,19 +245,22 @@ def main() -> int:
     parser.add_argument("--studies", type=int, default=2000, help="of each class")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--only", choices=CLASSES, help="one class")
     parser.add_argument("--no-peers", action="store_true", help="leave the other rules out")
     asked = parser.parse_args()
     began, figures = time.monotonic(), Figures()
-    found = replay_all(200 if asked.quick else asked.studies, asked.seed, asked.cores)
+    names = [asked.only] if asked.only else CLASSES
+    found = replay_all(names, 200 if asked.quick else asked.studies, asked.seed, asked.cores)
     print(
         f"{len(_groups())} groups of four schedulers; seed {asked.seed}; a race ends undecided "
         f"after {LAST} blocks or {CAP} times those of the grid; {asked.cores} cores"
     )
-    for name in CLASSES:
+    for name in names:
         report(figures, name, found[name])
-    everything = [each for replays in found.values() for each in replays]
-    print(f"\nall together: {len(everything)} studies")
-    against(figures, "the fixed grid", everything, lambda each: each.grid, 0.9)
+    if not asked.only:
+        everything = [each for replays in found.values() for each in replays]
+        print(f"\nall together: {len(everything)} studies")
+        against(figures, "the fixed grid", everything, lambda each: each.grid, 0.9)
     if not asked.no_peers:
         compare(found, asked.seed)
     print(f"\ntook {time.monotonic() - began:.0f} s")
