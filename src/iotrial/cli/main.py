@@ -24,6 +24,7 @@ VERBS = (
     "report",
     "import",
     "restore",
+    "keep",
     "knobs",
     "completion",
 )

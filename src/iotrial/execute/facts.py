@@ -13,6 +13,7 @@ from typing import Any
 
 from iotrial.errors import IotrialError
 from iotrial.execute import look, machine
+from iotrial.execute.identity import identify
 from iotrial.execute.mounts import mount_of, parse_mountinfo, parse_swaps
 from iotrial.model.host import Host
 from iotrial.model.target import Aim, Identity
@@ -50,6 +51,7 @@ def gather(host: Host, aims: Sequence[Aim], programs: Sequence[str]) -> dict[str
         "io_uring": takes_io_uring(host) if "fio" in programs else False,
         "targets": {aim.target.name: _target(aim, mounts) for aim in aims},
         "devices": _devices(host, [aim.device for aim in aims if aim.device]),
+        "interfaces": _interfaces(host),
         "mounts": [mount.describe() for mount in mounts if mount.on_block_device],
     }
 
@@ -142,18 +144,35 @@ def _devices(host: Host, names: Sequence[str]) -> dict[str, Any]:
     return found
 
 
+def _interfaces(host: Host) -> dict[str, Any]:
+    """The hardware address of every interface: by it a setting is found again after a boot."""
+    paths = {name: f"/sys/class/net/{name}/address" for name in look.names(host, "/sys/class/net")}
+    said = look.texts(host, list(paths.values()))
+    return {name: {"address": said[at]} for name, at in paths.items() if said.get(at)}
+
+
 def _device(host: Host, name: str) -> dict[str, Any]:
     # A leg may be a partition, which is not in /sys/block, and has its parent's queue.
     folder = look.resolve(host, f"/sys/class/block/{name}") or f"/sys/block/{name}"
     about = {at.replace("/", "_"): look.text(host, f"{folder}/{at}") for at in _ABOUT}
     about |= {at: look.text(host, f"{folder}/device/{at}") for at in _MODEL}
     legs = look.names(host, f"{folder}/slaves")
+    ids = dict(_ids(host, name))
     return {at: value for at, value in about.items() if value} | {
+        **({"ids": ids} if ids else {}),
         "size": int(look.text(host, f"{folder}/size") or 0) * 512,
         "queue": _values(host, f"{folder}/queue"),
         "iosched": _values(host, f"{folder}/queue/iosched"),
         "legs": legs,
     }
+
+
+def _ids(host: Host, name: str) -> tuple[tuple[str, str], ...]:
+    """By what a disk is known again: a leg may have another name after a boot."""
+    try:
+        return identify(host, f"/dev/{name.replace('!', '/')}").ids
+    except IotrialError:
+        return ()
 
 
 def _values(host: Host, folder: str) -> dict[str, str]:

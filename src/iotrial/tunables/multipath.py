@@ -304,3 +304,9 @@ TUNABLES: tuple[Tunable, ...] = (
         moot=_NO_ERRORS,
     ),
 )
+
+
+def section_of(key: str) -> str:
+    """The section of a multipath.conf in which ``key`` counts ('': none of these rows)."""
+    rows = (row for row in TUNABLES if row.scope == "host")
+    return next((row.read[-2] for row in rows if row.read[-1] == key), "")

@@ -294,6 +294,16 @@ def _fio(_machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
     return _fail(f"fio: engine {asked[0]} not loadable" if asked else "No job(s) defined")
 
 
+def _mv(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    """``mv -fT -- FROM TO``: a rename, whole or not at all."""
+    former, latter = (machine.real(path) for path in _plain(arguments))
+    file = machine.files.pop(former, None)
+    if file is None:
+        return _fail(f"mv: cannot stat '{former}': No such file or directory")
+    machine.files[latter] = file
+    return Said()
+
+
 COMMANDS: dict[str, Program] = {
     "blkid": Program(_blkid, changes=False),
     "chmod": Program(lambda _m, _a, _s: Said(), changes=True),
@@ -307,6 +317,7 @@ COMMANDS: dict[str, Program] = {
     "kill": Program(_kill, changes=True),
     "losetup": Program(_losetup, changes=True),
     "mkdir": Program(_mkdir, changes=True),
+    "mv": Program(_mv, changes=True),
     "nproc": Program(_nproc, changes=False),
     "perl": Program(_perl, changes=True),
     "readlink": Program(_readlink, changes=False),

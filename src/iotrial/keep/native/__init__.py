@@ -1,0 +1,107 @@
+"""Native files: settings as an administrator would have written them.  PLUGINS: one format a file.
+
+A module of this package with a ``FORMAT`` (:class:`Format`) is a plugin.  Each says which
+settings it can hold (``takes``) and writes the files for them.  A setting goes to the first format
+by ``order`` that takes it, unless formats are chosen; some are never chosen by themselves
+(``order`` 0): they hold again what others hold.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from iotrial.errors import UsageError
+from iotrial.keep.profile import Entry, Profile, plain
+
+
+@dataclass(frozen=True, slots=True)
+class NativeFile:
+    """One file.  ``path`` is its place on the host; ``entries`` what it holds.
+
+    ``reload`` are commands after which the host's programs know the file (also when it is gone),
+    ``load`` those that put it in force at once, ``unload`` those to be run before it is removed;
+    ``notes`` are what a person must know or do (an initramfs, a reboot); ``program``: it is
+    executed.  ``people``: it is a note for people, and is put on no host.
+    """
+
+    path: str
+    text: str
+    entries: tuple[Entry, ...]
+    reload: tuple[tuple[str, ...], ...] = ()
+    load: tuple[tuple[str, ...], ...] = ()
+    unload: tuple[tuple[str, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+    program: bool = False
+    people: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """``about`` in a line; ``source`` where its rules stand."""
+
+    name: str
+    about: str
+    source: str
+    order: int
+    takes: Callable[[Entry], bool]
+    write: Callable[[Profile], tuple[NativeFile, ...]]
+
+
+@cache
+def formats() -> Mapping[str, Format]:
+    """Every format by its name, in the order in which settings are offered to them."""
+    found = [
+        plugin
+        for module in pkgutil.iter_modules(__path__)
+        if (plugin := getattr(importlib.import_module(f"{__name__}.{module.name}"), "FORMAT", None))
+    ]
+    ordered = sorted(found, key=lambda each: (each.order == 0, each.order, each.name))
+    return MappingProxyType({each.name: each for each in ordered})
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """``files`` of a profile; ``left`` the settings that no chosen format holds."""
+
+    files: tuple[NativeFile, ...]
+    left: tuple[Entry, ...]
+
+
+def export(profile: Profile, names: Sequence[str] = ()) -> Export:
+    """The native files for a profile, by the formats chosen (none: those that fit).
+
+    Raises UsageError for a format that does not exist.
+    """
+    known = formats()
+    for name in names:
+        if name not in known:
+            raise UsageError(f"there is no format {name!r}", advice=f"Known: {', '.join(known)}")
+    chosen = [known[name] for name in names] or [each for each in known.values() if each.order]
+    files: list[NativeFile] = []
+    left = list(profile.entries)
+    for each in chosen:
+        # Where formats are named, each writes all that it can: somebody wants to choose later.
+        mine = [entry for entry in (profile.entries if names else left) if each.takes(entry)]
+        if mine:
+            files += each.write(profile.only(mine))
+            left = [entry for entry in left if entry not in mine]
+    return Export(tuple(files), tuple(left))
+
+
+def header(profile: Profile, entries: Iterable[Entry], undo: str, mark: str = "#") -> str:
+    """Lines of comment: the study, each effect with its interval, and how to undo this."""
+    lines = [f"iotrial keep: {profile.name}"]
+    lines += [f"asked: {profile.question}"] if profile.question else []
+    lines += [f"from: {profile.source}"] if profile.source else []
+    for entry in entries:
+        former = f" (was {entry.former})" if entry.former else ""
+        because = f": {entry.because}" if entry.because else ""
+        lines.append(f"{entry}{former}{because}")
+    lines.append(f"undo: iotrial keep {profile.name} undo; or by hand: {undo}")
+    # A backslash at the end of a line would take the next one into the comment (udev, systemd).
+    return "".join(f"{mark} {plain(line)}".rstrip("\\ ") + "\n" for line in lines)

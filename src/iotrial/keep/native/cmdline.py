@@ -1,0 +1,48 @@
+"""Parameters of built-in modules: words for the kernel's command line.
+
+Where the command line lives differs (GRUB, systemd-boot, zipl): the file is a note, and is never
+put anywhere by itself.
+"""
+
+from __future__ import annotations
+
+from iotrial.keep.native import Format, NativeFile, header
+from iotrial.keep.native.modprobe import parameter
+from iotrial.keep.profile import Entry, Profile
+
+_ALSO = {
+    "mm.thp": "transparent_hugepage={}",
+    "module.nvme_core.multipath": "nvme_core.multipath={}",
+}
+
+
+def _word(entry: Entry) -> str:
+    if entry.tunable in _ALSO:
+        return _ALSO[entry.tunable].format(entry.value)
+    found = parameter(entry)
+    return f"{found[0]}.{found[1]}={entry.value}" if found else ""
+
+
+def _takes(entry: Entry) -> bool:
+    return bool(_word(entry)) and not set(entry.value) & set(" \t\"'\\")
+
+
+def _write(profile: Profile) -> tuple[NativeFile, ...]:
+    words = " ".join(dict.fromkeys(_word(entry) for entry in profile.entries))
+    path = f"/etc/iotrial/{profile.name}.cmdline"
+    text = header(profile, profile.entries, "take the words out, reboot") + f"{words}\n"
+    note = (
+        "grubby --update-kernel=ALL --args=… (RHEL, SUSE), GRUB_CMDLINE_LINUX in /etc/default/grub"
+        " and update-grub (Debian), /etc/kernel/cmdline (systemd-boot); then reboot"
+    )
+    return (NativeFile(path, text, profile.entries, notes=(note,), people=True),)
+
+
+FORMAT = Format(
+    "cmdline",
+    "words for the kernel's command line, as a note",
+    "Documentation/admin-guide/kernel-parameters.rst",
+    order=0,
+    takes=_takes,
+    write=_write,
+)

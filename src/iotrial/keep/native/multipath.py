@@ -1,0 +1,45 @@
+"""dm-multipath's configuration, as a file of ``/etc/multipath/conf.d``.
+
+``overrides`` win over the built-in table of devices, which wins over ``defaults``; the section
+``multipaths`` of an administrator wins over both (multipath.conf(5)).
+"""
+
+from __future__ import annotations
+
+from iotrial.keep.native import Format, NativeFile, header
+from iotrial.keep.profile import Entry, Profile
+from iotrial.tunables.multipath import FOLDER, section_of
+
+
+def _takes(entry: Entry) -> bool:
+    return section_of(_key(entry)) != "" and '"' not in entry.value
+
+
+def _key(entry: Entry) -> str:
+    family, _, key = entry.tunable.partition(".")
+    return key if family == "multipath" else ""
+
+
+def _write(profile: Profile) -> tuple[NativeFile, ...]:
+    path = f"{FOLDER}/iotrial-kept-{profile.name}.conf"
+    undo = f"rm {path}, then: multipathd reconfigure"
+    sections: dict[str, list[Entry]] = {}
+    for entry in profile.entries:
+        sections.setdefault(section_of(_key(entry)), []).append(entry)
+    text = header(profile, profile.entries, undo)
+    for section, entries in sections.items():
+        lines = "".join(f'\t{_key(entry)} "{entry.value}"\n' for entry in entries)
+        text += f"{section} {{\n{lines}}}\n"
+    notes = ("where the initramfs holds multipath: update-initramfs -u, or dracut --force",)
+    reload = (("multipathd", "reconfigure"),)
+    return (NativeFile(path, text, profile.entries, reload, notes=notes),)
+
+
+FORMAT = Format(
+    "multipath",
+    "dm-multipath, /etc/multipath/conf.d",
+    "multipath.conf(5)",
+    order=25,
+    takes=_takes,
+    write=_write,
+)

@@ -1,0 +1,152 @@
+"""Settings of devices as udev rules.
+
+A rule finds its device by what outlives a boot: its WWN, serial, DM or array UUID, hardware
+address; by vendor and model where the profile says so; by the kernel's name only where there is
+nothing else, and then it says that names move.  Values are written one rule a value, in the order
+of their ranks, since a new scheduler resets what comes after it.
+
+Sources: udev(7).  A match is a shell pattern, alternatives stand between ``|``: what a value has of
+these is taken literally here.  In an assigned value ``$`` and ``%`` are doubled.  Blanks at the end
+of an attribute are ignored where the pattern has none.
+"""
+
+from __future__ import annotations
+
+import re
+
+from iotrial.keep.native import Format, NativeFile, header
+from iotrial.keep.profile import Entry, Profile
+from iotrial.model.tunable import Scope
+from iotrial.tunables import tunable
+
+_SUBSYSTEMS: dict[Scope, str] = {
+    "device": "block",
+    "disk": "block",
+    "array": "block",
+    "scsi-host": "scsi_host",
+    "nvme": "nvme",
+    "remote-port": "fc_remote_ports",
+    "iscsi-session": "iscsi_session",
+    "nic": "net",
+    "rx": "net",
+    "tx": "net",
+    "bdi": "bdi",
+}
+_FOLDERS = (
+    "/sys/block/{device}/",
+    "/sys/class/scsi_host/{device}/",
+    "/sys/class/nvme/{device}/",
+    "/sys/class/fc_remote_ports/{device}/",
+    "/sys/class/iscsi_session/{device}/",
+    "/sys/class/net/{device}/",
+)
+_MATCHES = {
+    "wwid": ("ATTRS{{wwid}}",),
+    "dm_uuid": ("ENV{{DM_UUID}}",),
+    "md_uuid": ("ATTR{{md/uuid}}",),
+    "serial": ("ATTRS{{serial}}",),
+    "address": ("ATTR{{address}}",),
+    "port_name": ("ATTR{{port_name}}",),
+}
+"""Kinds of identity, the surest first."""
+_SPECIAL = re.compile(r"[*?\[\]]")
+
+
+def _takes(entry: Entry) -> bool:
+    knob = tunable(entry.tunable)
+    return (
+        knob.scope in _SUBSYSTEMS
+        and not knob.reload
+        and not knob.durable
+        and not knob.change
+        and not entry.device.startswith("loop")
+        and _attribute(entry) != ""
+    )
+
+
+def _attribute(entry: Entry) -> str:
+    """Where it stands below its device ('': udev cannot write it)."""
+    path = tunable(entry.tunable).path
+    for folder in _FOLDERS:
+        if path.startswith(folder):
+            inside = entry.device.partition("/")[2]  # rps: eth0/queues/rx-0
+            return f"{inside}/{path.removeprefix(folder)}" if inside else path.removeprefix(folder)
+    return ""
+
+
+def _write(profile: Profile) -> tuple[NativeFile, ...]:
+    path = f"/etc/udev/rules.d/99-iotrial-{profile.name}.rules"
+    undo = f"rm {path}, then: udevadm control --reload"
+    label = f"iotrial_{profile.name.replace('-', '_')}_end"
+    ordered = sorted(profile.entries, key=lambda each: (each.device, tunable(each.tunable).rank))
+    rules = "".join(f"{_rule(entry)}\n" for entry in ordered)
+    text = (
+        f"{header(profile, ordered, undo)}"
+        f'ACTION!="add|change", GOTO="{label}"\n{rules}LABEL="{label}"\n'
+    )
+    subsystems = sorted({_SUBSYSTEMS[tunable(entry.tunable).scope] for entry in ordered})
+    triggers = [("udevadm", "trigger", f"--subsystem-match={each}") for each in subsystems]
+    return (
+        NativeFile(
+            path,
+            text,
+            tuple(ordered),
+            reload=(("udevadm", "control", "--reload"),),
+            load=tuple(triggers),
+            notes=tuple(note for entry in ordered if (note := _note(entry))),
+        ),
+    )
+
+
+def _rule(entry: Entry) -> str:
+    scope = tunable(entry.tunable).scope
+    parts = [f'SUBSYSTEM=="{_SUBSYSTEMS[scope]}"']
+    if _SUBSYSTEMS[scope] == "block":
+        parts.append('ENV{DEVTYPE}=="disk"')
+    parts += _match(entry)
+    parts.append(f'ATTR{{{_attribute(entry)}}}="{assigned(entry.value)}"')
+    return ", ".join(parts)
+
+
+def _match(entry: Entry) -> list[str]:
+    ids = dict(entry.ids)
+    for kind, places in _MATCHES.items():
+        if ids.get(kind):
+            return [f'{place.format()}=="{pattern(ids[kind])}"' for place in places]
+    if ids.get("vendor") and ids.get("model"):
+        return [f'ATTRS{{{each}}}=="{pattern(ids[each])}"' for each in ("vendor", "model")]
+    if ids.get("model"):
+        return [f'ATTRS{{model}}=="{pattern(ids["model"])}"']
+    return [f'KERNEL=="{pattern(entry.device.partition("/")[0].replace("!", "/"))}"']
+
+
+def _note(entry: Entry) -> str:
+    if _match(entry)[0].startswith("KERNEL"):
+        return (
+            f"{entry.device} has no WWN, serial or UUID: its rule goes by a name that another"
+            " device may have after a boot"
+        )
+    return ""
+
+
+def pattern(text: str) -> str:
+    """A pattern that matches ``text``.  A quote or a ``|`` cannot be written: ``?`` matches it."""
+    literal = _SPECIAL.sub(
+        lambda found: "?" if found.group() == "]" else f"[{found.group()}]", text
+    )
+    return re.sub(r'["|\\]', "?", literal).strip()
+
+
+def assigned(text: str) -> str:
+    """A value to assign: substitutions are written out."""
+    return text.replace("$", "$$").replace("%", "%%").replace('"', "")
+
+
+FORMAT = Format(
+    "udev",
+    "settings of devices, /etc/udev/rules.d",
+    "udev(7)",
+    order=20,
+    takes=_takes,
+    write=_write,
+)

@@ -1,0 +1,189 @@
+"""Which settings a study came to, as a profile.
+
+What is kept of a factor is the level that its findings carry: better than the baseline for some
+workload, worse for none, within every guardrail; of a race what it kept, once that is decided; of
+stages what they chose.  A person may name other levels, and is then told what was found of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from iotrial.errors import RefusedError, UsageError
+from iotrial.keep.profile import Entry, Profile, named
+from iotrial.model.finding import Comparison, Finding
+from iotrial.model.results import Results
+from iotrial.model.study import Factor
+from iotrial.tunables import tunable
+from iotrial.units import format_change
+
+SETTINGS = ("tunable", "group")
+
+
+def profile(
+    results: Results,
+    comparison: Comparison,
+    chosen: Mapping[str, str] | None = None,
+    name: str = "",
+) -> Profile:
+    """The settings to be kept.  ``chosen`` (factor → level) takes the place of the findings.
+
+    Raises UsageError for a factor or level that is not there, and RefusedError where there is
+    nothing to keep.
+    """
+    levels = dict(chosen or {}) or winners(results, comparison)
+    for varied, label in levels.items():
+        _known(results, varied, label)
+    entries: dict[tuple[str, str], Entry] = {}
+    for factor in results.study.factors:
+        if factor.name in levels and factor.kind in SETTINGS:
+            for entry in _entries(results, comparison, factor, levels[factor.name]):
+                entries[entry.tunable, entry.device] = entry
+    if not entries:
+        raise RefusedError(
+            f"{results.folder}: there is nothing to keep: {comparison.recommendation}",
+            advice="A level is kept all the same with --finding FACTOR=LEVEL.",
+        )
+    return Profile(
+        named(name or results.study.name),
+        tuple(entries.values()),
+        results.study.question,
+        results.folder.name,
+    )
+
+
+def winners(results: Results, comparison: Comparison) -> dict[str, str]:
+    """Factor → the level to change to; nothing where the baseline stays."""
+    if comparison.choices:
+        found = {choice.factor: choice.new for choice in comparison.choices if choice.stage}
+    elif comparison.races:
+        found = _raced(results, comparison)
+    else:
+        found = {
+            factor.name: level
+            for factor in results.study.factors
+            if (level := _best(comparison, factor.name))
+        }
+    return {f: level for f, level in found.items() if level != results.baselines.get(f)}
+
+
+def _raced(results: Results, comparison: Comparison) -> dict[str, str]:
+    """What every workload's race kept, where that is one and the same, and decided."""
+    kept = {story.kept for story in comparison.races}
+    if len(kept) != 1 or not all(story.decided for story in comparison.races):
+        return {}
+    (label,) = kept
+    factors = [factor for factor in results.study.factors if _varied(results, factor)]
+    if len(factors) == 1:
+        return {factors[0].name: label.removeprefix(f"{factors[0].name}=")}
+    for record in results.records:
+        words = " ".join(f"{factor}={level}" for factor, level in record.trial.treatment)
+        if words == label:
+            return dict(record.trial.treatment)
+    return {}
+
+
+def _varied(results: Results, factor: Factor) -> bool:
+    labels = {dict(record.trial.treatment).get(factor.name) for record in results.records}
+    return len(labels - {None}) > 1
+
+
+def _best(comparison: Comparison, factor: str) -> str:
+    own = [finding for finding in comparison.findings if finding.factor == factor]
+    bad = {f.level for f in own if f.verdict == "worse"}
+    gain: dict[str, float] = {}
+    for finding in own:
+        if finding.primary and finding.verdict == "better" and finding.level not in bad:
+            size = abs(math.log(finding.ratio))
+            gain[finding.level] = gain.get(finding.level, 0.0) + size
+    return max(gain, key=lambda level: gain[level]) if gain else ""
+
+
+def _known(results: Results, factor: str, label: str) -> None:
+    names = {each.name: each for each in results.study.factors}
+    if factor not in names:
+        raise UsageError(
+            f"the study has no factor {factor!r}", advice=f"It has: {', '.join(names) or 'none'}"
+        )
+    labels = [level.label for level in names[factor].levels]
+    if label not in labels:
+        raise UsageError(f"{factor} has no level {label!r}", advice=f"It has: {', '.join(labels)}")
+
+
+def _entries(
+    results: Results, comparison: Comparison, factor: Factor, label: str
+) -> Iterable[Entry]:
+    because = _because(comparison, factor.name, label)
+    base = results.baselines.get(factor.name, "")
+    wanted = dict(factor.level(label).settings)
+    held = _held(results, factor.name, label)
+    former = _held(results, factor.name, base)
+    for name, value in wanted.items():
+        devices = [device for device, knob in held if knob == name]
+        if not devices and tunable(name).scope == "host":
+            devices = [""]
+        for device in devices:
+            yield Entry(
+                name,
+                held.get((device, name), value),
+                device,
+                ids_of(results.facts, tunable(name).scope, device),
+                former.get((device, name), ""),
+                because,
+            )
+
+
+def _held(results: Results, factor: str, label: str) -> dict[tuple[str, str], str]:
+    """(device, tunable) → what was read back in trials at this level."""
+    return {
+        (device, name): value
+        for record in results.valid
+        if dict(record.trial.treatment).get(factor) == label
+        for device, name, value in record.before
+    }
+
+
+def _because(comparison: Comparison, factor: str, label: str) -> str:
+    told = [
+        _claim(finding)
+        for finding in comparison.findings
+        if finding.primary and finding.factor == factor and finding.level == label
+    ]
+    return "; ".join(told) or "chosen by a person, or by what a race or stages came to"
+
+
+def _claim(finding: Finding) -> str:
+    if finding.low is None or finding.high is None:
+        size = f"{format_change(finding.ratio)}, no interval"
+    else:
+        ends = f"{format_change(finding.low)} … {format_change(finding.high)}"
+        size = f"{format_change(finding.ratio)} (interval {ends})"
+    against = f"against {finding.baseline}, {finding.verdict}"
+    return f"{finding.workload}: {finding.metric} {size} {against}"
+
+
+def ids_of(
+    facts: Mapping[str, Mapping[str, Any]], scope: str, device: str
+) -> tuple[tuple[str, str], ...]:
+    """What a device is known by after a boot, from the facts of the study's hosts."""
+    found: dict[str, str] = {}
+    for host in facts.values():
+        for target in host.get("targets", {}).values():
+            identity = target.get("identity") or {}
+            if identity.get("kernel_name") == device:
+                found |= {kind: str(value) for kind, value in identity.get("ids", {}).items()}
+            mount = target.get("mount") or {}
+            if scope == "mount" and mount.get("point") == device:
+                found["options"] = ",".join(map(str, mount.get("options", ())))
+        about = host.get("devices", {}).get(device, {})
+        found |= {kind: str(about[kind]) for kind in ("vendor", "model") if about.get(kind)}
+        found |= {kind: str(value) for kind, value in about.get("ids", {}).items()}
+        nic = host.get("interfaces", {}).get(device.partition("/")[0], {})
+        if scope in ("nic", "rx", "tx") and nic.get("address"):
+            found["address"] = str(nic["address"])
+        asked = host.get("interrupts", {}).get(device) if scope == "irq" else None
+        if asked:
+            found["of"] = str(asked)
+    return tuple(sorted(found.items()))

@@ -1,0 +1,116 @@
+"""``iotrial keep … apply`` ended at every operation, in every way: what was begun is undone by
+whoever comes next, so that all of it is there or none.
+
+The moments are those of :mod:`deaths`; what comes next is ``keep NAME undo`` of what is pending,
+as the guard and the unit of the next boot do it.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from deaths import HOWS, killed, lived
+from iotrial.execute.keeping import apply, undo
+from iotrial.execute.kept import find, kept
+from iotrial.hosts.fake import FakeHost, HostCrashed
+from iotrial.keep.native import export
+from iotrial.keep.profile import Entry, Profile
+
+DISK = "fake0"
+FORMER = b"vm.swappiness = 33\n"
+SYSCTL = "/etc/sysctl.d/99-iotrial-crash.conf"
+PROFILE = Profile(
+    "crash",
+    (
+        Entry("sysctl.vm.swappiness", "7"),
+        Entry("sysctl.vm.dirty_bytes", "1048576"),
+        Entry("mm.thp", "never"),
+        Entry("queue.scheduler", "bfq", DISK, (("serial", "S1"),)),
+        Entry("queue.nr_requests", "64", DISK, (("serial", "S1"),)),
+        Entry("module.loop.max_loop", "16"),
+    ),
+)
+FILES = export(PROFILE).files
+
+
+def prepared() -> FakeHost:
+    """Somebody's own file is where one of ours will be."""
+    host = FakeHost()
+    host.machine.put(SYSCTL, FORMER, mode=0o640)
+    return host
+
+
+def seen(host: FakeHost) -> object:
+    paths = [each.path for each in FILES]
+    files = {path: host.machine.files.get(path) for path in paths}
+    return host.settings(), {path: file and (file.data, file.mode) for path, file in files.items()}
+
+
+def live(host: FakeHost) -> None:
+    apply(host, PROFILE, FILES)
+
+
+def finish(host: FakeHost) -> None:
+    """What a guard or a boot does: undo what is pending."""
+    for each in kept(host):
+        if each.pending:
+            undo(host, each.profile.name)
+
+
+def test_files_of_four_kinds_are_written_and_values_are_in_force() -> None:
+    host = lived(prepared, live)
+    assert {each.path for each in FILES} >= {
+        SYSCTL,
+        "/etc/tmpfiles.d/iotrial-crash.conf",
+        "/etc/udev/rules.d/99-iotrial-crash.rules",
+        "/etc/modprobe.d/iotrial-crash.conf",
+    }
+    for each in FILES:
+        assert host.read(each.path).decode() == each.text
+    assert host.read("/proc/sys/vm/swappiness") == b"7\n"
+    assert b"[bfq]" in host.read(f"/sys/block/{DISK}/queue/scheduler")
+
+
+def test_after_any_death_all_of_it_is_kept_or_nothing() -> None:
+    before, after = seen(prepared()), seen(lived(prepared, live))
+    assert before != after
+    came_to = {"nothing": 0, "all": 0}
+    for at, how in itertools.product(range(1, lived(prepared, live).operations + 1), HOWS):
+        host = killed(prepared, live, at, how)
+        finish(host)
+        there = find(host, "crash")
+        assert seen(host) == (after if there else before), (at, how, host.log[-3:])
+        came_to["all" if there else "nothing"] += 1
+        if there:
+            undo(host, "crash")
+            assert seen(host) == before, (at, how)
+    assert came_to["nothing"] > 20
+    assert came_to["all"] >= 1
+
+
+def test_an_undo_that_dies_is_done_again_to_the_end() -> None:
+    before = seen(prepared())
+    whole = lived(prepared, live)
+    whole.log.clear()
+    undo(whole, "crash")
+    for at, how in itertools.product(range(1, whole.operations + 1), HOWS):
+        host = lived(prepared, live)
+        host.log.clear()
+        host.crash_after, host.crash_how = at, how
+        with pytest.raises(HostCrashed):
+            undo(host, "crash")
+        host.reconnect()
+        if find(host, "crash"):
+            undo(host, "crash")
+        assert seen(host) == before, (at, how)
+
+
+def test_without_the_journal_some_deaths_would_leave_half_of_it() -> None:
+    """That the enumeration can fail: nobody undoes what was begun."""
+    before, after = seen(prepared()), seen(lived(prepared, live))
+    halves = 0
+    for at in range(1, lived(prepared, live).operations + 1):
+        halves += seen(killed(prepared, live, at, "after")) not in (before, after)
+    assert halves > 3
