@@ -90,7 +90,7 @@ def said(*argv: str | Path, executable: Path | None = None, level: str = "info")
         text=True,
         timeout=60,
         check=False,
-        env={**os.environ, "LC_ALL": "C", "SYSTEMD_LOG_LEVEL": level},
+        env={**os.environ, "LC_ALL": "C.UTF-8", "SYSTEMD_LOG_LEVEL": level},
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -226,8 +226,9 @@ def test_ansible_takes_the_role(placed: Path) -> None:
     if not playbook.exists():
         pytest.skip("ansible-core is not among the installed development tools")
     place = ("--inventory", "localhost,", "--connection", "local")
+    variables = f"ansible_become=false ansible_python_interpreter={sys.executable}"
     play = placed / "fleet" / "ansible" / "site.yml"
-    command = (playbook, *place, "--check", "--extra-vars", "ansible_become=false", play)
+    command = (playbook, *place, "--check", "--extra-vars", variables, play)
     code, words = said(*command)
     assert code == 0, words
     assert "failed=0" in words

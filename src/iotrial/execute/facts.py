@@ -145,10 +145,16 @@ def _devices(host: Host, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _interfaces(host: Host) -> dict[str, Any]:
-    """The hardware address of every interface: by it a setting is found again after a boot."""
-    paths = {name: f"/sys/class/net/{name}/address" for name in look.names(host, "/sys/class/net")}
-    said = look.texts(host, list(paths.values()))
-    return {name: {"address": said[at]} for name, at in paths.items() if said.get(at)}
+    """The hardware address of every interface with hardware (a container's are legion): by it a
+    setting is found again after a boot."""
+    folders = {name: f"/sys/class/net/{name}" for name in look.names(host, "/sys/class/net")}
+    asked = [f"{at}/{file}" for at in folders.values() for file in ("address", "device/uevent")]
+    said = look.texts(host, asked)
+    return {
+        name: {"address": said[f"{at}/address"]}
+        for name, at in folders.items()
+        if said.get(f"{at}/device/uevent") and said.get(f"{at}/address")
+    }
 
 
 def _device(host: Host, name: str) -> dict[str, Any]:

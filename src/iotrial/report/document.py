@@ -9,7 +9,7 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
-from iotrial.report import effects, races, staged
+from iotrial.report import effects, keepsake, races, staged
 from iotrial.report.view import VerdictRow, View
 from iotrial.stats.scaling import scaling
 
@@ -24,7 +24,8 @@ def document(view: View) -> dict[str, Any]:
     what became of them; a failed trial is a doubt with the check ``failed``.  ``value`` and
     ``baseline_value`` are geometric means in ``unit``.  ``interactions`` are ratios of ratios,
     ``shares`` fractions of the variation on the log scale.  ``races`` tell all looks of a race,
-    as ratios (``path``: log ratios) to the treatment that is kept in the end.
+    as ratios (``path``: log ratios) to the treatment that is kept in the end.  ``keep`` (not
+    there: nothing to keep) holds the native files for what is recommended.
     """
     counts = view.counts
     return {
@@ -56,6 +57,7 @@ def document(view: View) -> dict[str, Any]:
             "missing": counts.missing,
         },
         "tools": list(view.tools),
+        **({"keep": keepsake.document(view.kept)} if view.kept else {}),
         **staged.as_data(view.stages, view.choices),
     }
 

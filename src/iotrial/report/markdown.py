@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from iotrial.report import effects, races, staged, words
 from iotrial.report.evidence import DoubtGroup
+from iotrial.report.keepsake import Keepsake
 from iotrial.report.strip import Scale, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
 from iotrial.units import format_value
@@ -58,6 +59,8 @@ def _blocks(view: View) -> Iterator[list[str]]:
         yield ["## Doubts"]
         yield [_doubt(group) for group in view.doubt_groups]
     yield from _evidence(view)
+    if view.kept is not None:
+        yield from _kept(view.kept)
 
 
 def _part(part: Part, view: View, on: Scale) -> Iterator[list[str]]:
@@ -174,6 +177,16 @@ def _evidence(view: View) -> Iterator[list[str]]:
             f"- {code(command.line)} ({words.count(len(command.trials), 'trial')})"
             for command in view.commands
         ]
+
+
+def _kept(kept: Keepsake) -> Iterator[list[str]]:
+    yield ["## To keep it"]
+    yield [f"{escape('; '.join(kept.settings))}. On probation first: {code(kept.command)}"]
+    for each in kept.files:
+        yield [f"{code(each.path)}{''.join(f' – {escape(note)}' for note in each.notes)}"]
+        yield [f"    {line}" for line in each.text.splitlines()]
+    if kept.left:
+        yield [f"No native file holds: {escape('; '.join(kept.left))}."]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

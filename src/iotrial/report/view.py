@@ -28,6 +28,7 @@ from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord, treatment_text
 from iotrial.model.workload import Workload
 from iotrial.report import evidence, staged, words
+from iotrial.report.keepsake import Keepsake, keepsake
 from iotrial.report.links import original, raw, source
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
@@ -151,6 +152,7 @@ class View:
     latencies: tuple[Latency, ...] = ()
     stages: tuple[staged.StageRow, ...] = ()
     choices: tuple[Choice, ...] = ()
+    kept: Keepsake | None = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -194,6 +196,7 @@ def view(results: Results, comparison: Comparison) -> View:
         latencies=results.latencies,
         stages=tuple(map(staged.row, comparison.stages)),
         choices=tuple(map(staged.shown, comparison.choices)),
+        kept=keepsake(results, comparison),
     )
 
 

@@ -60,7 +60,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
 
 
 FORMAT = Format(
-    "networkmanager",
+    "nmcli",
     "interfaces under NetworkManager, as nmcli commands",
     "nm-settings-nmcli(5)",
     order=0,

@@ -1,0 +1,63 @@
+"""The appendix: the native files that keep the recommended treatment, ready to be copied.
+
+Made by :mod:`iotrial.keep`; nothing where the study recommends what was in force already.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from iotrial.errors import RefusedError, UsageError
+from iotrial.keep.native import export
+from iotrial.keep.winner import profile
+from iotrial.model.finding import Comparison
+from iotrial.model.results import Results
+from iotrial.report.visible import visible, visible_lines
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """One native file: its place on the host, its text, what must be known."""
+
+    path: str
+    text: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Keepsake:
+    """``settings`` in words, ``files`` that hold them, ``left`` what no file holds, and the
+    ``command`` that puts it all on probation."""
+
+    settings: tuple[str, ...]
+    files: tuple[KeptFile, ...]
+    left: tuple[str, ...]
+    command: str
+
+
+def keepsake(results: Results, comparison: Comparison) -> Keepsake | None:
+    """The appendix of a study; None where there is nothing to keep."""
+    if results.study.design.kind == "recorded":
+        return None
+    try:
+        found = profile(results, comparison)
+    except (RefusedError, UsageError):
+        return None
+    exported = export(found)
+    return Keepsake(
+        tuple(visible(str(entry)) for entry in found.entries),
+        tuple(
+            KeptFile(visible(each.path), visible_lines(each.text), tuple(map(visible, each.notes)))
+            for each in exported.files
+        ),
+        tuple(visible(str(entry)) for entry in exported.left),
+        visible(f"iotrial keep {shlex.quote(str(results.folder))} try"),
+    )
+
+
+def document(kept: Keepsake) -> dict[str, Any]:
+    """For JSON."""
+    files = [{"path": f.path, "text": f.text, "notes": list(f.notes)} for f in kept.files]
+    return {"settings": list(kept.settings), "files": files, "left": list(kept.left)}
