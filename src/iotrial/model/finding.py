@@ -170,6 +170,44 @@ class RaceStory:
 
 
 @dataclass(frozen=True, slots=True)
+class KneeLevel:
+    """One level on the way to a knee, against the level that was best on average (itself: 1).
+
+    ``ratio``, ``low`` and ``high`` are of the metric, the interval simultaneous over all pairs of
+    levels (None: no interval).  ``tested`` is the bound of the test for the knee: at worst the
+    level's share of whichever other is best, in goodness (1: none is better; None: not tested).
+    ``broken``: it broke a guardrail, and cannot be the knee.
+    """
+
+    label: str
+    ratio: float
+    low: float | None
+    high: float | None
+    tested: float | None
+    as_good: bool
+    broken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """The smallest ``level`` of an ordered factor that is as good as the best ('': none was shown
+    to be).  ``levels`` are in order, those that are no number first; ``best`` is the one that was
+    best on average (of a race: the kept one), ``value`` its geometric mean in the metric's unit.
+    ``confidence`` is that of the test; ``open`` are levels without any number.
+    """
+
+    workload: str
+    metric: str
+    factor: str
+    level: str
+    best: str
+    value: float
+    levels: tuple[KneeLevel, ...]
+    confidence: float
+    open: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """All findings of a study, and what they amount to.
 
@@ -177,8 +215,9 @@ class Comparison:
     made (design, n, confidence, family), so that no number stands without its terms.
     ``resolvable`` maps a workload to the smallest relative difference the data could have told.
     Of a study with several factors, ``interactions``, the ``simple`` effects beside them, and the
-    ``shares`` of the variation.  ``races`` tell how the decision of a race was reached.  Of a study
-    in stages, the ``stages`` so far, and the ``choices`` they came to.
+    ``shares`` of the variation.  ``races`` tell how the decision of a race was reached; ``knees``
+    where more of an ordered factor gives no more.  Of a study in stages, the ``stages`` so far, and
+    the ``choices`` they came to.
     """
 
     question: str
@@ -192,6 +231,7 @@ class Comparison:
     races: tuple[RaceStory, ...] = ()
     stages: tuple[StageFound, ...] = ()
     choices: tuple[Choice, ...] = ()
+    knees: tuple[Knee, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

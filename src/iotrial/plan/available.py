@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from iotrial.model.order import UNSET
 from iotrial.model.study import Factor, Level, Study
-from iotrial.plan.convert import UNSET, label, tunable_level
+from iotrial.plan.convert import label, tunable_level
 from iotrial.plan.design import cells, open_factors
 from iotrial.plan.foreseen import each_study
 from iotrial.plan.locate import KeyPath, locate

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from iotrial.model.measurement import higher_is_better
+from iotrial.model.order import UNSET
 from iotrial.model.study import Decide, Design, Factor, FactorKind, Level, Place
 from iotrial.model.target import Mounting, Target, TargetKind
 from iotrial.model.tunable import Tunable
@@ -24,12 +25,9 @@ from iotrial.plan.schema import (
 )
 from iotrial.plan.target_table import TargetTable
 from iotrial.tunables.file import rows
-from iotrial.units import parse_bytes
 
 OneOf = OptionValue | list[OptionValue]
 """A value, or several of which the first that is available counts."""
-UNSET = "unset"
-"""The level of a tunable factor that leaves the tunable as it was at the start."""
 BLOCKS = 5
 """Of a design that does not say how many."""
 MOST_LEVELS = 1000
@@ -133,20 +131,6 @@ def needs_unset(table: FactorTable) -> bool:
         and table.baseline == UNSET
         and UNSET not in [level.label for level in written_levels(table)]
     )
-
-
-def ordered(labels: Sequence[str]) -> tuple[str, ...]:
-    """The labels that are numbers or sizes, ascending; none where any other but ``unset`` is
-    neither.
-
-    >>> ordered(["unset", "1MiB", "64k"])
-    ('64k', '1MiB')
-    """
-    try:
-        sizes = {label: parse_bytes(label) for label in labels if label != UNSET}
-    except ValueError:
-        return ()
-    return tuple(sorted(sizes, key=sizes.__getitem__)) if len(sizes) > 1 else ()
 
 
 def factor(name: str, table: FactorTable) -> Factor:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from iotrial.model.finding import Finding
+from iotrial.model.order import ordered
 from iotrial.model.stage import Kept, Then
 from iotrial.model.study import Factor
 from iotrial.model.trial import Treatment
-from iotrial.plan.convert import ordered
 from iotrial.plan.design import applies, cells
 from iotrial.plan.screen import kept as screened
 from iotrial.stats.judge import judge

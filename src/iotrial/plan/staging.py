@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from iotrial.model.order import UNSET, ordered
 from iotrial.model.stage import Options, Stage, Sweep
 from iotrial.model.study import Factor, Level
 from iotrial.model.workload import Workload
@@ -97,7 +98,7 @@ def _finer(spec: StudyFile, factor: Factor) -> Factor:
         return factor
     levels = sorted(
         [*factor.levels, *(_level(table, number) for number in more)],
-        key=lambda level: int(level.label) if level.label != convert.UNSET else -1,
+        key=lambda level: int(level.label) if level.label != UNSET else -1,
     )
     coarse = tuple(level.label for level in factor.levels)
     return replace(factor, levels=tuple(levels), coarse=coarse)
@@ -226,14 +227,14 @@ def _then(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Problem
     if table.kind == "race" and table.then not in ("best", "confirm"):
         message = "a race finds the best, and says too little of the others for this"
         yield Problem((*path, "kind"), message, 'Leave it out, or use then = "best".')
-    ordered = [name for name in table.vary if name in spec.factors and _ordered(spec.factors[name])]
-    if table.then == "knee" and table.vary and not ordered:
+    numeric = [name for name in table.vary if name in spec.factors and _ordered(spec.factors[name])]
+    if table.then == "knee" and table.vary and not numeric:
         message = "a knee is one of numbers, and no varied factor has numbers for levels"
         yield Problem((*path, "then"), message, 'Use then = "best".')
 
 
 def _ordered(table: FactorTable) -> bool:
-    return bool(convert.ordered([level.label for level in convert.levels(table)]))
+    return bool(ordered([level.label for level in convert.levels(table)]))
 
 
 def _factors(spec: StudyFile) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
-from iotrial.report import effects, keepsake, races, staged
+from iotrial.report import effects, keepsake, knees, races, staged
 from iotrial.report.view import VerdictRow, View
 from iotrial.stats.scaling import scaling
 
@@ -25,7 +25,8 @@ def document(view: View) -> dict[str, Any]:
     ``baseline_value`` are geometric means in ``unit``.  ``interactions`` are ratios of ratios,
     ``shares`` fractions of the variation on the log scale.  ``races`` tell all looks of a race,
     as ratios (``path``: log ratios) to the treatment that is kept in the end.  ``keep`` (not
-    there: nothing to keep) holds the native files for what is recommended.
+    there: nothing to keep) holds the native files for what is recommended.  ``knees`` are of
+    ordered factors, each level as a ratio to the best.
     """
     counts = view.counts
     return {
@@ -48,6 +49,7 @@ def document(view: View) -> dict[str, Any]:
             for name in ("interactions", "shares", "tradeoffs")
         },
         "races": [races.as_data(part.race) for part in view.parts if part.race is not None],
+        "knees": [row for part in view.parts for row in knees.as_data(part, view.margin)],
         "doubts": [_doubt(doubt) for doubt in (*view.doubts, *view.failures)],
         "trials": {
             "planned": counts.planned,

@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 import iotrial
 from iotrial.report import charts, effects, palette, races, staged, words
 from iotrial.report.effect_charts import effect_figures
+from iotrial.report.knee_charts import knee_figures
 from iotrial.report.race_charts import race_figures
 from iotrial.report.strip import Scale, scale
 from iotrial.report.view import Counts, Number, Part, TrialRow, VerdictRow, View
@@ -47,6 +48,7 @@ def html(view: View, *, folder: str = "") -> str:
     figures = [
         (
             *race_figures(part, view.margin, f"r{place}"),
+            *knee_figures(part, view.margin, f"k{place}"),
             *charts.figures(part, view.margin, f"c{place}"),
             *effect_figures(part, view.margin, f"e{place}"),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from iotrial.report import effects, races, staged, words
+from iotrial.report import effects, knees, races, staged, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.keepsake import Keepsake
 from iotrial.report.strip import Scale, scale, strip
@@ -74,6 +74,8 @@ def _part(part: Part, view: View, on: Scale) -> Iterator[list[str]]:
     if part.guardrails:
         guards = ("guardrail", "level", "tolerated", "change (interval)")
         yield _table(guards, [_guardrail(row) for row in part.guardrails])
+    for line in knees.lines(part, view.margin):
+        yield [f"{escape(line[:1].upper() + line[1:])}."]
     yield from _of_factors(part)
     if part.race is not None and part.race.looks:
         yield ["How the race went:"]

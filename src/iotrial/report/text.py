@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iotrial.model.finding import Finding, Verdict
-from iotrial.report import effects, races, staged, words
+from iotrial.report import effects, knees, races, staged, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
@@ -87,6 +87,7 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
             yield _table(part, view, on, room)
             yield from _scaling(part)
             yield from _guardrails(part)
+            yield from map(Text, knees.lines(part, view.margin))
             yield from _of_factors(part)
             yield from _race(part)
             if part.others:

@@ -18,6 +18,7 @@ from iotrial.model.finding import (
     Comparison,
     Finding,
     Interaction,
+    Knee,
     RaceStory,
     Share,
     SimpleEffect,
@@ -102,7 +103,7 @@ class Part:
     ``others`` are findings on metrics that nobody asked about: imported results have many.
     ``interactions``, ``simple`` effects and ``shares`` are of the primary metric, where several
     factors are varied; ``tradeoffs`` what it costs in latency and CPU; ``race`` how its decision
-    was reached, where it was a race."""
+    was reached, where it was a race; ``knees`` where more of an ordered factor gives no more."""
 
     workload: str
     metric: Metric
@@ -118,6 +119,7 @@ class Part:
     shares: tuple[Share, ...] = ()
     tradeoffs: tuple[Tradeoff, ...] = ()
     race: RaceStory | None = None
+    knees: tuple[Knee, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +266,7 @@ def _of_factors(
         shares=tuple(each for each in comparison.shares if each.workload == workload),
         tradeoffs=tuple(each for each in costs if each.workload == workload),
         race=next((each for each in comparison.races if each.workload == workload), None),
+        knees=tuple(each for each in comparison.knees if each.workload == workload),
     )
 
 

@@ -15,7 +15,7 @@ from scipy.special import ndtr, stdtrit
 
 from iotrial.stats.blocks import Floats
 from iotrial.stats.boundary import FIRST, LAST, NEAR, tails
-from iotrial.stats.simultaneous import Critical, critical_value, single
+from iotrial.stats.simultaneous import Critical, bound, critical_value, single
 
 MANY = 1_000_000
 """Degrees of freedom of a noise that is as good as known."""
@@ -36,8 +36,22 @@ def single_at(look: int, df: int, confidence: float) -> float:
     return _spread(single(MANY, confidence), look, df) if look else single(df, confidence)
 
 
-def _spread(once: float, look: int, df: int) -> float:
-    tail = float(ndtr(-once))
+def bound_at(comparisons: int, look: int, df: int, confidence: float) -> float:
+    """:func:`iotrial.stats.simultaneous.bound` for comparisons that are looked at after every
+    block."""
+    if not look:
+        return bound(comparisons, df, confidence)
+    return _spread(bound(comparisons, MANY, confidence), look, df)
+
+
+def quantile_at(tail: float, look: int, df: int) -> float:
+    """The critical value of one one-sided test at the level ``tail``."""
+    if not look:
+        return float(stdtrit(df, 1 - tail))
     return -float(
         stdtrit(df, tails(tail, NEAR if look <= NEAR else LAST)[min(max(look, FIRST), LAST)])
     )
+
+
+def _spread(once: float, look: int, df: int) -> float:
+    return quantile_at(float(ndtr(-once)), look, df)

@@ -31,6 +31,7 @@ from iotrial.stats.blocks import Fit, Floats, ratio
 from iotrial.stats.contrasts import Contrast
 from iotrial.stats.effects import comparisons
 from iotrial.stats.interactions import interactions
+from iotrial.stats.knees import knees
 from iotrial.stats.method import Terms, method
 from iotrial.stats.power import detectable
 from iotrial.stats.race_findings import judge_race
@@ -107,7 +108,15 @@ def judge(results: Results) -> Comparison:
     how = method(results, terms, sum(map(len, planned(results).values())))
     crossed, simple = interactions(results)
     return Comparison(
-        study.question, findings, words, how, resolvable, crossed, simple, shares(results)
+        study.question,
+        findings,
+        words,
+        how,
+        resolvable,
+        crossed,
+        simple,
+        shares(results),
+        knees=knees(results, findings),
     )
 
 

@@ -24,6 +24,9 @@ References:
     B. L. Wiens and A. Dmitrienko (2005), The fallback procedure for evaluating a single family of
     hypotheses, Journal of Biopharmaceutical Statistics 15, 929-942.
     D. J. Schuirmann (1987), Journal of Pharmacokinetics and Biopharmaceutics 15, 657-680 (margins).
+    W. Maurer and F. Bretz (2013), Multiple testing in group sequential trials using graphical
+    approaches, Statistics in Biopharmaceutical Research 5, 311-320 (a share that is handed on is
+    spent over the looks as if it had been there from the first).
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
+from iotrial.stats.anytime import quantile_at
 from iotrial.stats.pairwise import Pairs
 
 TOP = 0.5
@@ -52,11 +55,14 @@ class Step:
     as_good: bool
 
 
-def steps(pairs: Pairs, order: Sequence[str], margin: float, confidence: float) -> tuple[Step, ...]:
+def steps(
+    pairs: Pairs, order: Sequence[str], margin: float, confidence: float, *, look: int = 0
+) -> tuple[Step, ...]:
     """The tests from the last of ``order`` (the largest level) to the first.
 
     ``margin`` is a fraction.  Every level with data counts as possibly the best, also one that is
-    not in ``order``; levels of ``order`` without data are left out.
+    not in ``order``; levels of ``order`` without data are left out.  ``look`` is the block after
+    which the study was looked at, 0 where that is done once.
     """
     tested = [label for label in reversed(order) if label in pairs.labels]
     alpha, handed = 1 - confidence, 0.0
@@ -66,7 +72,7 @@ def steps(pairs: Pairs, order: Sequence[str], margin: float, confidence: float) 
         if len(tested) == 1:
             own = alpha
         share = own + handed
-        low = _low(pairs, label, share)
+        low = _low(pairs, label, share, look)
         as_good = low >= -math.log1p(margin)
         handed = share if as_good else 0.0
         found.append(Step(label, math.exp(low), share, as_good))
@@ -78,7 +84,7 @@ def knee(found: Sequence[Step]) -> str:
     return next((step.level for step in reversed(found) if step.as_good), "")
 
 
-def _low(pairs: Pairs, label: str, alpha: float) -> float:
+def _low(pairs: Pairs, label: str, alpha: float, look: int) -> float:
     """The lower bound of the level's gain over whichever other level is best, on the log scale."""
     at = pairs.labels.index(label)
     others = np.delete(np.arange(len(pairs.labels)), at)
@@ -86,5 +92,5 @@ def _low(pairs: Pairs, label: str, alpha: float) -> float:
         return 0.0
     if not pairs.df:
         return math.nan
-    critical = float(stdtrit(pairs.df, 1 - alpha))
+    critical = quantile_at(alpha, look, pairs.df)
     return float(np.min(pairs.gain[at, others] - critical * pairs.error[at, others]))

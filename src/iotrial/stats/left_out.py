@@ -13,12 +13,15 @@ from iotrial.model.trial import Treatment
 from iotrial.stats import anova, interactions
 from iotrial.stats.alias import estimable
 from iotrial.stats.effects import coordinates, varied
+from iotrial.stats.knees import crowded
 from iotrial.stats.optimal import parameters
 from iotrial.stats.responses import counted, responses
 
 
 def left_out(results: Results) -> Iterator[str]:
-    """A sentence for each workload and each of: interactions, shares of the variation."""
+    """A sentence for each workload and each of: interactions, shares of the variation; and for
+    each factor whose knee is not looked for."""
+    yield from crowded(results)
     study, by_workload = results.study, counted(results)
     for workload, metric in study.decide.primary:
         cells = responses(by_workload.get(workload, ()), metric, study).cells

@@ -27,11 +27,11 @@ from iotrial.model.finding import Verdict
 from iotrial.model.measurement import higher_is_better
 from iotrial.model.results import Results
 from iotrial.stats import contrasts as compared
+from iotrial.stats.anytime import bound_at
 from iotrial.stats.blocks import Floats
 from iotrial.stats.contrasts import Contrast
 from iotrial.stats.effects import comparisons
 from iotrial.stats.responses import counted, responses
-from iotrial.stats.simultaneous import bound
 from iotrial.stats.strata import Stratum, fit_in, stratum, whole_plots
 
 
@@ -96,11 +96,12 @@ class Judged:
         return ratio, low, high
 
 
-def judged(pairs: Pairs, margin: float, confidence: float) -> Judged:
-    """``margin`` is a fraction; ``confidence`` is that of all pairs together."""
+def judged(pairs: Pairs, margin: float, confidence: float, *, look: int = 0) -> Judged:
+    """``margin`` is a fraction; ``confidence`` is that of all pairs together, at all looks where
+    ``look`` is the block after which the study was looked at (0: once)."""
     half = np.full_like(pairs.error, np.nan)
     if pairs.df and pairs.count:
-        half = bound(pairs.count, pairs.df, confidence) * pairs.error
+        half = bound_at(pairs.count, look, pairs.df, confidence) * pairs.error
     return Judged(pairs, half, math.log1p(margin))
 
 

@@ -14,6 +14,7 @@ from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.results import Results
 from iotrial.stats.boundary import LAST
 from iotrial.stats.contrasts import baselines
+from iotrial.stats.knees import race_knees
 from iotrial.stats.method import noise_text, percent
 from iotrial.stats.race_story import price, story, took
 from iotrial.stats.raced import Raced, raced
@@ -51,6 +52,7 @@ def judge_race(results: Results) -> Comparison:
         _method(results, races),
         tuple((told.workload, told.half) for told in stories if told.half is not None),
         races=stories,
+        knees=race_knees(results, races),
     )
 
 
