@@ -170,6 +170,29 @@ def test_a_small_working_set_read_through_the_cache_is_seen(tmp_path: Path) -> N
     assert not invalid
 
 
+def test_a_second_working_set_shows_the_cache_that_answers_the_small_one(tmp_path: Path) -> None:
+    """The small one is in the page cache after 16 reads; of the large one the load reads a
+    small part within its time, each block for the first time."""
+    load = 'rw = "randread", bs = "4k", direct = 0, ioengine = "psync", runtime = "1s"'
+    study, own = tmp_path / "study.toml", tmp_path / "results"
+    text = STUDY.format(
+        target=f'loop = {{ size = "1GiB", directory = "{tmp_path}" }}',
+        load=f'options = {{ {load}, size = "64k" }}',
+        blocks=2,
+    )
+    text += f'[workloads.large]\ntool = "fio"\noptions = {{ {load}, size = "1g" }}\n'
+    study.write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "iotrial.cli.main", "run", study, "--out", own, "--json"],
+        check=False, timeout=300, capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = [d["what"] for d in json.loads(done.stdout)["doubts"] if d["check"] == "working-set"]
+    assert len(found) == 1
+    assert found[0].startswith("load moves ")
+    assert "times as much over 64.0 KiB as large, the same load, over 1.00 GiB" in found[0]
+
+
 @pytest.fixture
 def mounted(tmp_path: Path, loop_device: str) -> Iterator[Path]:
     """An empty ext4 on a loop device of the test's own."""

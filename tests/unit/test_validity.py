@@ -20,7 +20,7 @@ from iotrial.errors import FormatError
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
-from iotrial.model.study import Factor, Level
+from iotrial.model.study import Decide, Factor, Level
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.validity import Case, Moved, Reading, Sample, Scene, Snapshot
 from iotrial.model.workload import OptionValue, Workload
@@ -501,6 +501,46 @@ def test_a_small_size_that_is_much_faster_lay_in_a_cache() -> None:
     assert doubt.check == "working-set"
     assert "1g" in doubt.what
     assert of_study(sizes(1.1)) == ()
+
+
+TWO_SIZES: dict[str, dict[str, OptionValue]] = {
+    "small": {"rw": "randread", "bs": "4k", "size": "1g"},
+    "large": {"rw": "randread", "bs": "4k", "size": "64g"},
+}
+
+
+def two_sizes(
+    small: float,
+    large: float,
+    options: dict[str, dict[str, OptionValue]] | None = None,
+    tools: dict[str, str] | None = None,
+) -> Results:
+    """A study of two workloads, by what they read per second."""
+    rates = {"small": small, "large": large}
+    of = study_of(rates, options=options or TWO_SIZES, tools=tools)
+    rule = Decide(tuple((name, "read.bw") for name in rates))
+    return dataclasses.replace(of, study=dataclasses.replace(of.study, decide=rule))
+
+
+def test_a_second_working_set_that_is_much_slower_names_the_cache() -> None:
+    jump = two_sizes(5e8, 1e8)
+    (doubt,) = of_study(jump)
+    assert doubt.check == "working-set"
+    assert "small moves 5.0 times as much over 1.00 GiB as large" in doubt.what
+    assert "the array's or the drive's" in doubt.what
+    known = dataclasses.replace(jump, facts={"local": {"memory": 16 * 2**30}})
+    assert "fits into the memory (16.0 GiB), the large one does not" in of_study(known)[0].what
+
+
+def test_two_working_sets_as_fast_as_each_other_are_no_doubt() -> None:
+    assert named(two_sizes(1.1e8, 1e8)) == []
+    assert named(two_sizes(1e8, 5e8)) == []
+
+
+def test_only_workloads_that_differ_in_nothing_else_are_held_against_each_other() -> None:
+    other = {**TWO_SIZES, "small": {**TWO_SIZES["small"], "bs": "64k"}}
+    assert named(two_sizes(5e8, 1e8, other)) == []
+    assert named(two_sizes(5e8, 1e8, tools={"small": "dd"})) == []
 
 
 # On disk.
