@@ -385,3 +385,49 @@ evidence = [["ls", "/run/there"]]
     assert "67108864 bytes" in said
     assert not [check for check in checks(trial) if check.startswith("cache-")]
     assert box.run("ls", "/run").split().count("there") == 0
+
+
+def writing(value: int, place: Path) -> str:
+    """A chore that sets the read-ahead of every loop device over a file in ``place``."""
+    own = f"grep -qs {place} $d/loop/backing_file"
+    script = f"for d in /sys/block/loop*; do {own} && echo {value} >$d/queue/read_ahead_kb; done"
+    return f'{{ command = ["sh", "-c", "{script}; true"] }}'
+
+
+def test_a_prepare_that_changes_what_the_treatment_set_fails_the_trial_by_name(
+    tmp_path: Path,
+) -> None:
+    """A trial under a label that is not true would be worse than none."""
+    load = f"""
+prepare = [{{ command = ["true"] }}, {writing(512, tmp_path)}]
+[factors.ahead]
+tunable = "queue.read_ahead_kb"
+levels = [128, 512]
+"""
+    trials = run(tmp_path, 5, load=load)
+    by_level = {trial["trial"]["treatment"]["ahead"]: trial for trial in trials}
+    assert by_level["512"]["state"] == "valid", "it asks for what the chore sets"
+    failed = by_level["128"]
+    assert failed["state"] == "failed"
+    assert failed["error"].startswith("prepare-2 (command `sh -c")
+    assert "queue.read_ahead_kb" in failed["error"]
+    assert "went from 128 to 512" in failed["error"]
+    assert not (failed["folder"] / "stdout").exists(), "no load was begun"
+
+
+def test_a_chore_of_the_study_may_set_what_it_likes_for_the_treatment_comes_after_it(
+    tmp_path: Path,
+) -> None:
+    chore = writing(512, tmp_path).replace(" }", ', each = "study" }')
+    load = f"""
+prepare = [{chore}]
+[factors.ahead]
+tunable = "queue.read_ahead_kb"
+levels = [128, 256]
+"""
+    for trial in run(tmp_path, load=load):
+        assert trial["state"] == "valid"
+        level = trial["trial"]["treatment"]["ahead"]
+        before = (trial["folder"] / "before.json").read_text()
+        assert f'"{level}"' in before
+        assert "512" not in before

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import RefusedError, StudyError, TargetRefused
+from iotrial.execute.bench import Bench
 from iotrial.execute.chores import WRITE, Site, deed
 from iotrial.execute.evidence import LIMITED
 from iotrial.execute.interruption import Interruption
@@ -21,10 +22,11 @@ from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.upkeep import Upkeep
 from iotrial.hosts.local import LocalHost
 from iotrial.model.chore import Chore
+from iotrial.model.doubt import Doubt
 from iotrial.model.study import Study
 from iotrial.model.target import Aim, Target
 from iotrial.model.tool import Aimed
-from iotrial.model.trial import TrialRecord
+from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.estimate import estimate
 from iotrial.plan.load import parse_study
@@ -327,3 +329,43 @@ def test_a_record_without_chores_reads_and_writes_as_before(tmp_path: Path) -> N
     row |= {"before": "[]", "after": "[]", "values": {}}
     assert record_in(row, {}).prepared == 0.0
     assert record_in(row | {"prepared": 2.5}, {}).prepared == 2.5
+
+
+# What a treatment set.
+
+
+VARIED = """
+question = "?"
+[targets.data]
+loop = { size = "16MiB" }
+[workloads.load]
+tool = "fio"
+options = { rw = "randread", bs = "4k", iodepth = 4, runtime = "1s" }
+[factors.ahead]
+tunable = "queue.read_ahead_kb"
+levels = [128, 512]
+[design]
+blocks = 1
+"""
+
+
+def test_a_setting_that_something_else_changes_before_the_load_makes_the_trial_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a remount may, that meets the cache.  Before and after the load it is the same."""
+
+    def meets(bench: Bench, _: Trial) -> tuple[Doubt, ...]:
+        device = bench.aims["data"].device
+        bench.host.write(f"/sys/block/{device}/queue/read_ahead_kb", b"512")
+        return ()
+
+    monkeypatch.setattr("iotrial.execute.trial.meet_cache", meets)
+    records = run(FakeHost(), tmp_path / "results", parse_study(VARIED, "varied.toml", str))
+    by_level: dict[str, set[str]] = {}
+    for record in records:
+        by_level.setdefault(dict(record.trial.treatment)["ahead"], set()).add(record.state)
+    assert by_level == {"512": {"valid"}, "128": {"invalid"}}
+    (doubt,) = next(r for r in records if r.state == "invalid").doubts
+    assert doubt.check == "drift"
+    assert "before the load began: queue.read_ahead_kb on" in doubt.what
+    assert "went from 128 to 512" in doubt.what

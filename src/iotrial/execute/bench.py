@@ -31,7 +31,15 @@ from iotrial.execute.making import Site, make, on_filesystem
 from iotrial.execute.restore import Payment, boot_id, pay
 from iotrial.execute.targets import doubts, lay_out, ready
 from iotrial.execute.topology import topology
-from iotrial.execute.tuning import Group, hold, read_back, release, scope_of, snapshots
+from iotrial.execute.tuning import (
+    Group,
+    changes,
+    hold,
+    read_back,
+    release,
+    scope_of,
+    snapshots,
+)
 from iotrial.hosts.places import journal_folder, lock_path
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
@@ -42,6 +50,7 @@ from iotrial.model.topology import Topology
 from iotrial.model.tunable import Setting
 from iotrial.plan.foreseen import loads_on
 from iotrial.tools import tool
+from iotrial.tunables import tunable
 
 TRIES = 5
 """How many numbers are tried for a loop device."""
@@ -116,6 +125,19 @@ class Bench:
     def observed(self) -> tuple[Setting, ...]:
         """Every value of every group, read now."""
         return read_back(self.host, self.groups.values())
+
+    def displaced(self, now: Sequence[Setting]) -> tuple[str, ...]:
+        """What the study varies and is not in ``now`` as the last :meth:`hold` read it, in words:
+        ``queue.read_ahead_kb on sdb went from 128 to 512``.  Of the rest of a group a chore may
+        set what it likes, alike for all treatments."""
+        varied = {
+            tunable(name).name
+            for factor in self.study.factors
+            for level in factor.levels
+            for name, _ in level.settings
+        }
+        held = tuple(each for each in self._observed_held if each.tunable in varied)
+        return tuple(changes(held, now))
 
     def release(self) -> None:
         """Back to the former state.  Raises OwedError when a value does not go back."""

@@ -22,6 +22,7 @@ from iotrial.execute.preflight import aside
 from iotrial.execute.rules import rules
 from iotrial.execute.sampler import Sampler
 from iotrial.execute.targets import same
+from iotrial.execute.tuning import changes
 from iotrial.execute.upkeep import Upkeep
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
@@ -138,7 +139,8 @@ def _measured(bench: Bench, trial: Trial, partial: Path, limits: Limits) -> _Cam
     )
     clear(bench, leaves)
     state, error, parsed = _read(driver, partial, ended)
-    doubts = (*parsed.doubts, *cached, *_drift(bench, before, after, writers), *evidence)
+    drifted = (*_early(bench, before), *_drift(bench, before, after, writers))
+    doubts = (*parsed.doubts, *cached, *drifted, *evidence)
     doubts = (*doubts, *validity.decide(partial, scene, seen, (ended.seconds, parsed)))
     if state == "valid" and any(doubt.invalid for doubt in doubts):
         state = "invalid"
@@ -204,6 +206,23 @@ def _read(driver: Tool, folder: Path, ended: Ended) -> tuple[TrialState, str, Pa
         return "failed", error.message, nothing
 
 
+def _early(bench: Bench, before: tuple[Setting, ...]) -> tuple[Doubt, ...]:
+    """What a treatment set must be in force when its load begins; what a chore changes has failed
+    the trial already (:meth:`iotrial.execute.upkeep.Upkeep.prepare`)."""
+    changed = bench.displaced(before)
+    if not changed:
+        return ()
+    return (
+        Doubt(
+            "drift",
+            "a setting of the treatment changed before the load began: " + "; ".join(changed),
+            "Find what else sets it: what meets the cache (a remount), tuned, a udev rule, another"
+            " administrator.",
+            invalid=True,
+        ),
+    )
+
+
 def _drift(
     bench: Bench,
     before: tuple[Setting, ...],
@@ -224,13 +243,7 @@ def drift(
 ) -> tuple[Doubt, ...]:
     """A setting that changed under the load makes the trial INVALID.  ``seen`` are other writers
     at work meanwhile."""
-    now = {(setting.device, setting.tunable): setting.value for setting in after}
-    changed = [
-        f"{s.tunable} on {s.device or 'the host'} went from {s.value} to "
-        f"{now.get((s.device, s.tunable), 'absent')}"
-        for s in before
-        if now.get((s.device, s.tunable)) != s.value
-    ]
+    changed = list(changes(before, after))
     if not changed:
         return ()
     suspects = f"; at work then: {', '.join(seen)}" if seen else ""

@@ -11,7 +11,7 @@ Each function is one round trip, however many settings there are, unless somethi
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iotrial.errors import FileRefused, OwedError, SettingLost, SettingRefused
@@ -128,6 +128,16 @@ def _observed(
         for (device, name, probe), answer in zip(asked, answers, strict=True)
     ]
     return tuple(Setting(device, name, value) for device, name, value in seen if value is not None)
+
+
+def changes(before: Iterable[Setting], after: Iterable[Setting]) -> Iterator[str]:
+    """In words, each of ``before`` that has another value in ``after``, or none."""
+    now = {(setting.device, setting.tunable): setting.value for setting in after}
+    for each in before:
+        value = now.get((each.device, each.tunable), "absent")
+        if value != each.value:
+            where = each.device or "the host"
+            yield f"{each.tunable} on {where} went from {each.value} to {value}"
 
 
 def in_order(settings: Iterable[Setting]) -> list[Setting]:

@@ -1,8 +1,9 @@
 """Upkeep: which chores are due before and after a trial, and that none is forgotten.
 
 Chores of the study and of a block are done with the settings that the machine had at the start,
-before the first trial that needs them; chores of a trial under that trial's settings.  Both are
-kept in that trial's folder.  After the last trial of a block, and of the run, come their clean-ups.
+before the first trial that needs them; chores of a trial under that trial's settings, which they
+must leave as they are: what a treatment set is read again after each.  Both are kept in that
+trial's folder.  After the last trial of a block, and of the run, come their clean-ups.
 
 A clean-up that is a *command* is owed: before anything is prepared, a file beside the journal says
 that it is due, and the journal says what to run as long as that file is there.  So it runs after a
@@ -140,12 +141,26 @@ class Upkeep:
             self.said(f"{occasion.workload} on {occasion.target}, once a {occasion.each}: {what}")
         problem, workload = "", workload_of(self.bench.study, trial)
         for chore in chores:
-            problem = problem or self._do(chore, workload, occasion, _next(folder, "prepare"))
+            place = _next(folder, "prepare")
+            problem = problem or self._do(chore, workload, occasion, place)
+            if occasion.each == "trial":
+                problem = problem or self._displaced(chore, place)
         if not problem:
             self._shared.add(shared)
         elif occasion.each != "trial":
             self.open.pop(occasion)  # the next trial tries again; its clean-up stays due
         return problem
+
+    def _displaced(self, chore: Chore, folder: Path) -> str:
+        """Why a chore has spoilt the treatment that it was done under, or ''.  It would do so each
+        time, so that the trial fails, and no load is executed under a label that is not true."""
+        changed = self.bench.displaced(self.bench.observed())
+        if not changed:
+            return ""
+        return (
+            f"{folder.name} ({chore.words}) changed what the treatment had set: "
+            f"{'; '.join(changed)}. Leave it to the factor, or to a chore of the study"
+        )
 
     def _end(self, occasion: Occasion, folder: Path) -> str:
         """All of them, also after one that failed; gives back why the first failed, or ''."""
