@@ -32,7 +32,7 @@ from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
-from iotrial.plan import recorded
+from iotrial.plan import prior, recorded
 from iotrial.plan.aa import noted, restored
 from iotrial.plan.available import Offer
 from iotrial.plan.design import next_trials, with_baselines
@@ -175,7 +175,7 @@ def create(folder: Path, study: Study, offer: Offer) -> Store:
             path.parent.mkdir(exist_ok=True)
             path.write_text(workload.jobfile, encoding="utf-8")
     head: dict[str, Any] = {"format": FORMAT, "study": study.name, "digest": study.digest}
-    head |= offer.as_dict() | noted(study)
+    head |= offer.as_dict() | noted(study) | prior.noted(study)
     files.append(folder / "plan.jsonl", files.line(head))
     return Store(folder, restored(study, offer, head.get("aa")))
 
@@ -199,6 +199,7 @@ def open_results(folder: Path) -> Results:
     if head.get("recorded"):
         return _recorded(folder, head, trials)
     study = restored(_study(folder), Offer.from_dict(head), head.get("aa"))
+    study = prior.restored(study, head.get("prior"))
     study = replace(study, name=str(head.get("study", study.name)))
     return load(folder, study, trials, list(_records(folder)))
 

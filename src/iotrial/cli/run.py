@@ -17,6 +17,7 @@ from iotrial.execute.runner import Outcome, count, execute_study
 from iotrial.model.study import Study
 from iotrial.plan.aa import as_aa
 from iotrial.plan.load import load_study
+from iotrial.plan.prior import with_prior
 from iotrial.store import check, is_finished, open_results, studies_in
 
 FAILED = 5
@@ -40,6 +41,12 @@ ARMS = 2
     "--arms", type=int, default=ARMS, show_default=True, help="Identical arms, with --aa."
 )
 @click.option("--blocks", type=int, help="Blocks, with --aa.  [default: the study's own]")
+@click.option(
+    "--prior",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Earlier results of the same target: a race of many treatments measures first what did "
+    "best there. They decide nothing.",
+)
 @pretend
 @common
 def command(  # noqa: PLR0913 (click hands over every option)
@@ -49,6 +56,7 @@ def command(  # noqa: PLR0913 (click hands over every option)
     arms: int,
     blocks: int | None,
     *,
+    prior: Path | None,
     noise: bool,
     pretend: bool,
 ) -> int:
@@ -64,6 +72,7 @@ def command(  # noqa: PLR0913 (click hands over every option)
     Example:
       sudo iotrial run study.toml
       sudo iotrial run study.toml --aa --blocks 10
+      sudo iotrial run study.toml --prior results/2026-11-20-scheduler
       iotrial run study.toml --pretend
     """
     loaded = load_study(study)
@@ -72,12 +81,27 @@ def command(  # noqa: PLR0913 (click hands over every option)
     elif blocks is not None or arms != ARMS:
         raise click.UsageError("--arms and --blocks are those of an A/A study: add --aa")
     folder = out or _folder(Path("results"), loaded)
+    if prior is not None:
+        loaded = _ordered(output, loaded, prior, folder)
     if (folder / "plan.jsonl").exists() and is_finished(folder):
         output.note(f"nothing is left to do in {folder}; for a new execution name another --out")
         check(folder, loaded)
         results = open_results(folder)
         return _conclude(output, Outcome(results, Payment(), counts=count(results.records)))
     return _conclude(output, _execute(output, loaded, folder, pretend=pretend))
+
+
+def _ordered(output: Output, study: Study, prior: Path, folder: Path) -> Study:
+    """The study with what the earlier results say of it; a study that has begun keeps its own."""
+    if (folder / "plan.jsonl").exists():
+        output.note(f"{folder} has begun, and goes on in its own order: --prior is left aside")
+        return study
+    from iotrial.plan.neighbours import MOST
+
+    ordered = with_prior(study, open_results(prior))
+    if all(len(study.treatments(each.name)) <= MOST for each in study.workloads):
+        output.note(f"--prior changes nothing: a block holds all of up to {MOST} treatments")
+    return ordered
 
 
 def _execute(output: Output, study: Study, folder: Path, *, pretend: bool) -> Outcome:

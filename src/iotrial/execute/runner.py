@@ -41,6 +41,7 @@ from iotrial.plan.aa import at_baseline, with_levels
 from iotrial.plan.ahead import most_left, standing
 from iotrial.plan.available import with_available
 from iotrial.plan.design import baselines, next_trials
+from iotrial.plan.prior import target_doubts
 from iotrial.plan.stages import stage_words
 from iotrial.tools import executed
 from iotrial.tunables import group, tunable
@@ -152,6 +153,7 @@ def _prepare(bench: Bench, folder: Path) -> tuple[stores.Store, dict[str, float]
     facts: dict[str, Any] = gather(bench.host, tuple(bench.aims.values()), programs)
     check_options(bench.study, numbers(facts))
     check_resume(folder, bench, facts)
+    bench.doubts += target_doubts(bench.study.design.prior, facts)
     standing = baselines(bench.study, bench.in_force(), bench.topologies)
     bench.study = at_baseline(bench.study, standing)
     rehearse(bench)

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from iotrial.model.prior import Prior
 from iotrial.model.stage import Stage
 from iotrial.model.target import Target
 from iotrial.model.workload import OptionValue, Workload
@@ -71,7 +72,7 @@ class Design:
     ``recorded``: somebody else ran them; nothing is left to run.  A ``fraction`` has the least
     number of treatments of its ``resolution``, or as many as ``runs`` says (0: not said).  Of a
     ``race`` ``blocks`` is the most: it ends as soon as nothing is open; any other design does so
-    with ``stop`` "decided"."""
+    with ``stop`` "decided".  ``prior``: earlier results say what it measures first."""
 
     kind: Literal["full", "fraction", "one-at-a-time", "race", "recorded"] = "full"
     blocks: int = 5
@@ -81,6 +82,7 @@ class Design:
     resolution: int = 5
     runs: int = 0
     stop: Literal["blocks", "decided"] = "blocks"
+    prior: Prior | None = None
 
 
 @dataclass(frozen=True, slots=True)

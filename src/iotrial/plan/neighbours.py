@@ -3,8 +3,11 @@
 A block of hundreds of trials would be an afternoon, in which the machine drifts.  Where more
 treatments are open than :data:`MOST`, a block takes the leader, some that are near it in what was
 measured, and others that were not measured yet: first a coarse grid over the levels, then those
-whose levels are next to the leader's.  Neighbours only say what comes first; every treatment is
-measured, and what is said of it rests on its own trials.
+whose levels are next to the leader's.  Earlier results of the same target
+(:mod:`iotrial.plan.prior`) may say better what comes first: then half of the first blocks is what
+did best there, the rest still the coarse grid, and what is new follows in their order.  All this
+only says what comes first; every treatment is measured, and what is said of it rests on its own
+trials.
 
 References:
     J. A. John and E. R. Williams (1995), *Cyclic and Computer Generated Designs*, chapter 1
@@ -30,15 +33,30 @@ RIVALS = 5
 """Of a block, those that were measured before; two of them would do to tell the noise."""
 
 
-def beginning(study: Study, treatments: Sequence[Treatment]) -> tuple[Treatment, ...]:
-    """What the first blocks hold: everything, or a coarse grid with the baseline in it."""
+KNOWN = MOST // 2
+"""Of the first blocks, those that did best before: a prior may be wrong."""
+
+
+def beginning(
+    study: Study, workload: str, treatments: Sequence[Treatment]
+) -> tuple[Treatment, ...]:
+    """What the first blocks hold: everything, or a coarse grid with the baseline in it, and what
+    did best before."""
     if len(treatments) <= MOST:
         return tuple(treatments)
     wanted = {factor.name: factor.baseline for factor in study.factors}
     base = [c for c in treatments if all(wanted.get(f) == label for f, label in c)]
-    others = _coarse([cell for cell in treatments if cell not in base])
-    chosen = {*base[:1], *others[: MOST - len(base[:1])]}
+    ranks = _ranks(study, workload)
+    known = sorted((c for c in treatments if c in ranks and c not in base), key=ranks.__getitem__)
+    chosen = [*base[:1], *known[:KNOWN]]
+    others = _coarse([cell for cell in treatments if cell not in chosen and cell not in base])
+    chosen += others[: MOST - len(chosen)]
     return tuple(cell for cell in treatments if cell in chosen)
+
+
+def _ranks(study: Study, workload: str) -> dict[Treatment, int]:
+    prior = study.design.prior
+    return prior.ranks(workload) if prior else {}
 
 
 def _coarse(treatments: Sequence[Treatment]) -> list[Treatment]:
@@ -68,7 +86,14 @@ def in_next_block(study: Study, raced: Raced) -> tuple[Treatment, ...]:
         for factor in study.factors
         for place, level in enumerate(factor.levels)
     }
-    new.sort(key=lambda n: (_steps(raced.cells[n], raced.cells[leader], places), n))
+    ranks, last = _ranks(study, raced.workload), len(raced.cells)
+    new.sort(
+        key=lambda n: (
+            ranks.get(raced.cells[n], last),
+            _steps(raced.cells[n], raced.cells[leader], places),
+            n,
+        )
+    )
     rivals = measured[: max(RIVALS - 1, MOST - 1 - len(new))]
     chosen = sorted({leader, *rivals, *new[: MOST - 1 - len(rivals)]})
     return tuple(raced.cells[number] for number in chosen)

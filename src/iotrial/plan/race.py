@@ -36,7 +36,7 @@ def wanted(
     for name, treatments in cells.items():
         if len(treatments) < 2:  # noqa: PLR2004
             continue
-        first = beginning(study, treatments)
+        first = beginning(study, name, treatments)
         for block in range(1, min(first_look(len(first)), study.design.blocks) + 1):
             left = tuple(cell for cell in first if (block, name, cell) not in seen)
             if left:

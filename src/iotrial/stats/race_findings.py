@@ -206,6 +206,10 @@ def _method(results: Results, races: tuple[Raced, ...]) -> str:
         f"At {sure} confidence no claim is wrong, at any look up to block {LAST}.",
         f"The margin is ±{margin}.",
     ]
+    if prior := study.design.prior:
+        parts.append(
+            f"Earlier results ({prior.folder}) said what was measured first; they enter no number."
+        )
     parts += [
         f"{each.workload}: {each.race.blocks} blocks, {each.race.trials} trials of "
         f"{each.race.blocks * len(each.cells)} that a fixed design takes, "
