@@ -120,6 +120,14 @@ def test_noise_that_hides_the_knee_is_told() -> None:
     assert "none was shown" in words or "may be as good" in words
 
 
+def test_what_is_no_number_is_no_knee_and_said_to_be_as_good() -> None:
+    effects = {("reads", label): share for label, share in PLATEAU.items()}
+    of = results({"depth": ("unset", *DEPTHS)}, ["reads"], 6, noisy(0.004, 5, effects))
+    found = only(of)
+    assert found.level == "8"
+    assert "; unset is as good" in told.said(found, 0.02)
+
+
 # -- races and looks --------------------------------------------------------------------------
 
 
@@ -132,6 +140,22 @@ def test_a_race_finds_the_knee_and_says_what_it_could_not_tell() -> None:
         of, records=tuple(record for record in of.records if record.trial.block < 2)
     )
     assert judge(early).knees == (), "before the first look nothing is known"
+
+
+def test_what_can_no_longer_be_measured_is_no_knee() -> None:
+    """Depth 8 is as good as the best, and fails while others are open that are a little worse."""
+    truth = {"1": -1.0, "2": -0.9, "4": -0.8, "8": 0.0, "16": -0.01, "32": -0.012}
+    of = raced(truth, gauss(0.02), baseline="8", blocks=60)
+    records = tuple(
+        dataclasses.replace(each, state="failed", measurements=())
+        if each.trial.block > 20 and each.trial.treatment[0][1] == "8"
+        else each
+        for each in of.records
+    )
+    assert only(of).level == "8"
+    found = only(dataclasses.replace(of, records=records))
+    assert found.level != "8"
+    assert not next(each for each in found.levels if each.label == "8").as_good
 
 
 def test_a_race_seldom_calls_a_level_a_knee_that_is_a_margin_worse() -> None:

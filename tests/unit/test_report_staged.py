@@ -73,6 +73,21 @@ def test_the_document_has_stages_choices_and_the_stage_of_each_finding() -> None
     assert "stages" not in document(replace(seen(), stages=()))
 
 
+def test_the_knee_that_is_drawn_is_the_one_that_the_stage_kept() -> None:
+    of = seen()
+    told = {(row["workload"], row["factor"]): row["knee"] for row in document(of)["knees"]}
+    assert told["stage 3: write", "pages"] == "8"
+
+
+def test_where_intervals_are_for_one_look_it_is_said_beside_them() -> None:
+    whole, half = seen(), seen(most=70)
+    assert "Intervals of stages 1, 2, 3, 4 are for one look" in whole.method
+    assert "too sure" not in " ".join(row.done for row in whole.stages)
+    assert "intervals before its end are too sure" in half.stages[-1].done
+    for text in (on_terminal(half), markdown(half), html(half)):
+        assert "intervals before its end are too sure" in " ".join(text.split())
+
+
 def test_what_is_not_finished_says_so_and_changes_nothing_yet() -> None:
     first = seen(most=50)
     assert first.answer.startswith("Not finished: stage 1 of 4 is to be done.")

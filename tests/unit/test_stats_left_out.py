@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from stats_studies import results
 
 from iotrial.model.results import Results
+from iotrial.model.study import Design
 from iotrial.stats.judge import judge
 
 
@@ -44,3 +47,13 @@ def test_too_many_interactions_are_said() -> None:
 @pytest.mark.parametrize(("levels", "others"), [(21, 21)])
 def test_the_limit_itself_is_not_too_many(levels: int, others: int) -> None:
     assert "interactions" not in judge(study(levels, others)).method
+
+
+def test_a_race_of_several_factors_says_what_it_does_not_estimate() -> None:
+    def race(of: Results) -> str:
+        design = Design("race", blocks=2)
+        return judge(replace(of, study=replace(of.study, design=design))).method
+
+    assert "A race compares whole treatments: main effects, interactions" in race(study(3, 2))
+    one = results({"depth": ("1", "2", "4")}, ["reads"], 2, lambda trial: 100.0 + trial.number % 7)
+    assert "whole treatments" not in race(one)

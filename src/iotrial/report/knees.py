@@ -38,6 +38,10 @@ def said(each: Knee, margin: float) -> str:
     smaller = [visible(one.label) for one in _below(each) if may_be(each, one, margin)]
     if smaller:
         told += f"; {words.some(smaller, MOST)} may be as good, which these trials cannot tell"
+    # Any number among them would be the knee.
+    unset = [visible(one.label) for one in _below(each) if one.as_good and not one.broken]
+    if unset:
+        told += f"; {words.some(unset, MOST)} is as good"
     broken = [visible(one.label) for one in _below(each) if one.as_good and one.broken]
     if broken:
         told += f"; {words.some(broken, MOST)} would be as good, but for a broken guardrail"

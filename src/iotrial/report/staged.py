@@ -72,11 +72,24 @@ def _methods(study: Study, found: Sequence[StageFound]) -> Iterator[str]:
     for each in found:
         if each.comparison.method:
             yield f"Stage {each.stage.number}: {each.comparison.method}"
+    if once := [str(each.stage.number) for each in found if each.comparison.method and _once(each)]:
+        stages = "stage" if len(once) == 1 else "stages"
+        yield (
+            f"Intervals of {stages} {', '.join(once)} are for one look, when all blocks of a stage"
+            " are done; seen before that, they are too sure."
+        )
     yield (
         f"The {len(study.stages)} stages share the error: each has a confidence of "
         f"{study.decide.confidence ** (1 / len(study.stages)):.2%}, and what a stage keeps is "
         "read from intervals of all pairs of its levels."
     )
+
+
+def _once(found: StageFound) -> bool:
+    """Whether a stage's intervals are for one look: it is no race, and does not end when it is
+    decided."""
+    design = found.results.study.design
+    return design.kind != "race" and design.stop != "decided"
 
 
 def choices(study: Study, gone: Sequence[Course]) -> tuple[Choice, ...]:
@@ -161,6 +174,8 @@ def row(found: StageFound) -> StageRow:
         done = "no trials needed" if found.decided else "not begun"
     elif not found.decided:
         done += ", not decided"
+        if _once(found) and found.comparison.findings:
+            done += "; intervals before its end are too sure"
     title = "; ".join(filter(None, parts))
     return StageRow(stage.number, visible(title), done, tuple(_lines(found)), found)
 

@@ -164,15 +164,16 @@ def race_knees(results: Results, races: Sequence[Raced]) -> tuple[Knee, ...]:
 def _of_race(results: Results, each: Raced, factor: Factor) -> Knee:
     race, place = each.race, {each.label(n): n for n in range(len(each.cells))}
     low = _latest_lows(each)
-    gone = {n for n in place.values() if race.standing(n).lost}
-    unknown = {n for n in place.values() if not race.standing(n).blocks} - gone
+    # What fell silent after it was measured may still be the best, but cannot be had.
+    silent = {n for n in place.values() if race.standing(n).lost}
+    unknown = {n for n in place.values() if not race.standing(n).blocks}
     sign = 1.0 if each.higher else -1.0
     levels = []
     for label in (name for name in _in_order(factor) if name in place):
         at = place[label]
-        if at in gone | unknown:
+        if at in unknown:
             continue
-        others = [n for n in place.values() if n != at and n not in gone]
+        others = [n for n in place.values() if n != at and n not in silent & unknown]
         worst = min((float(low[at, n]) for n in others), default=0.0)
         one = race.standing(at)
         ends = sorted((sign * one.low, sign * one.high))
@@ -184,7 +185,7 @@ def _of_race(results: Results, each: Raced, factor: Factor) -> Knee:
                 math.exp(ends[0]) if known else None,
                 math.exp(ends[1]) if known else None,
                 math.exp(worst) if math.isfinite(worst) else None,
-                worst >= -race.margin,
+                worst >= -race.margin and at not in silent,
             )
         )
     found = Knee(
@@ -196,7 +197,7 @@ def _of_race(results: Results, each: Raced, factor: Factor) -> Knee:
         _mean(results, each),
         tuple(levels),
         each.confidence,
-        tuple(each.label(n) for n in sorted(gone | unknown)),
+        tuple(each.label(n) for n in sorted(unknown)),
     )
     return _smallest(found, {label for label, at in place.items() if each.broken[at]})
 

@@ -35,6 +35,16 @@ def left_out(results: Results) -> Iterator[str]:
             yield f"{workload}: what explains the variation is not told (ANOVA): {why}."
 
 
+def left_out_of_race(results: Results) -> Iterator[str]:
+    """A sentence, where several factors race together: what one might look for, and why not."""
+    if sum(len(factor.levels) > 1 for factor in results.study.factors) > 1:
+        yield (
+            "A race compares whole treatments: main effects, interactions, shares of the variation"
+            " (ANOVA) and knees are not estimated, for what was dropped early was measured too"
+            " seldom; a full design tells them."
+        )
+
+
 def _too_much(cells: Sequence[Treatment], own: interactions.Varied) -> str:
     """Why there is no table of shares; '' if that is not for its size."""
     if len(own) < 2:  # noqa: PLR2004 (one factor explains all)

@@ -15,6 +15,7 @@ from iotrial.model.results import Results
 from iotrial.stats.boundary import LAST
 from iotrial.stats.contrasts import baselines
 from iotrial.stats.knees import race_knees
+from iotrial.stats.left_out import left_out_of_race
 from iotrial.stats.method import noise_text, percent
 from iotrial.stats.race_story import price, story, took
 from iotrial.stats.raced import Raced, raced
@@ -206,6 +207,7 @@ def _method(results: Results, races: tuple[Raced, ...]) -> str:
         f"At {sure} confidence no claim is wrong, at any look up to block {LAST}.",
         f"The margin is ±{margin}.",
     ]
+    parts += left_out_of_race(results)
     if prior := study.design.prior:
         parts.append(
             f"Earlier results ({prior.folder}) said what was measured first; they enter no number."
