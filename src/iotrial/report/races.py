@@ -20,6 +20,15 @@ PLACES: dict[Place, str] = {
     "guardrail": "guardrail broken",
     "lost": "no number",
 }
+STYLES: dict[Place, str] = {
+    "kept": "kept",
+    "same": "same",
+    "open": "cannot-tell",
+    "worse": "worse",
+    "guardrail": "worse",
+    "lost": "cannot-tell",
+}
+"""Which verdict's colour and mark a place has; the page's template asks for it."""
 MOST = 24
 """Lines of a short table."""
 HEADS = ("treatment", "verdict", "after block", "trials", "difference (interval)")
