@@ -100,7 +100,7 @@ def pairs(count: int, seconds: float, folder: Path) -> list[Pair]:
     with Interruption() as interruption, wakeup_pipe() as wakeup:
         host = LocalHost(wakeup=wakeup, purpose="overhead")
         with open_bench(host, study, results=folder, payment=Payment()) as bench:
-            bench.own_group(["queue.scheduler"], next(iter(bench.aims.values())).device)
+            bench.own_groups({next(iter(bench.aims.values())).device: ["queue.scheduler"]})
             seen = gather(host, tuple(bench.aims.values()), ["fio"])
             facts = numbers(seen)
             store = create(folder / "results", study, Offer())
