@@ -35,6 +35,7 @@ def _judged(results: Results) -> tuple[Results, Comparison]:
     from iotrial.report.warmup import warmup_doubts
     from iotrial.stats.interactions import interaction_doubts  # scipy is slow to import
     from iotrial.stats.judge import judge
+    from iotrial.stats.outliers import outlier_doubts
     from iotrial.stats.rank_check import rank_doubts
     from iotrial.stats.summary import drift_doubts
     from iotrial.stats.unequal_noise import noise_doubts
@@ -49,6 +50,7 @@ def _judged(results: Results) -> tuple[Results, Comparison]:
         *drift_doubts(results),
         *rank_doubts(results, comparison.findings),
         *noise_doubts(results),
+        *outlier_doubts(results),
         *warmup_doubts(results),
         *of_study(results),
         *hidden,
