@@ -42,7 +42,7 @@ settle = "0s"
 """
 OWN_LOOP = 'loop = {{ size = "64MiB", directory = "{folder}" }}'
 RANDREAD = 'rw = "randread", bs = "4k", iodepth = 16, ramp_time = "200ms", runtime = "1s"'
-OF_THE_MACHINE = {"other-cpu", "pressure", "steal", "generator-bound", "swap"}
+OF_THE_MACHINE = {"other-cpu", "pressure", "steal", "generator-bound", "swap", "standstill"}
 """What other people on this machine may rightly bring upon a trial that we do not disturb."""
 
 
@@ -315,3 +315,71 @@ def test_the_decision_can_be_made_again_from_disk(tmp_path: Path, loop_device: s
             for d in record.doubts
             if d.check in {d.check for d in again}
         ]
+
+
+_WAIT = """
+import os, signal, sys, time
+from pathlib import Path
+here = Path(sys.argv[1])
+while not list(here.glob("results/trials/*.partial/telemetry.jsonl")):
+    time.sleep(0.05)
+time.sleep(float(sys.argv[2]))
+"""
+"""Wait for a load to begin, and so many seconds more."""
+_KEEP_ALL_CPUS = (
+    _WAIT
+    + """
+begin = time.monotonic() + 0.3
+for cpu in os.sched_getaffinity(0):
+    if not os.fork():
+        os.sched_setaffinity(0, {cpu})
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
+        time.sleep(max(0.0, begin - time.monotonic()))
+        while time.monotonic() < begin + 0.6:
+            pass
+        os._exit(0)
+for _ in os.sched_getaffinity(0):
+    os.wait()
+"""
+)
+_STOP_FIO = (
+    _WAIT
+    + """
+def loads():
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            cwd = (each / "cwd").readlink()
+        except OSError:
+            continue
+        if cwd.is_relative_to(here / "results") and (each / "comm").read_text() == "fio\\n":
+            yield int(each.name)
+pids = list(loads())
+for pid in pids:
+    os.kill(pid, signal.SIGSTOP)
+time.sleep(2.5)
+for pid in pids:
+    os.kill(pid, signal.SIGCONT)
+"""
+)
+
+
+def test_a_machine_that_stood_still_makes_the_trial_invalid(tmp_path: Path) -> None:
+    """For 0.6 s all CPUs are kept by programs that no ordinary one can push aside."""
+    words = (sys.executable, "-c", _KEEP_ALL_CPUS, str(tmp_path), "2")
+    with beside(tmp_path, words):
+        options = 'rw = "randread", bs = "4k", iodepth = 16, runtime = "4s"'
+        trial = run(tmp_path, options)[0]
+    what, invalid = doubts(trial)["standstill"]
+    assert "this machine stood still for" in what
+    assert invalid
+    assert trial["state"] == "invalid"
+
+
+def test_a_load_that_stood_still_while_the_machine_went_on_is_a_doubt(tmp_path: Path) -> None:
+    """As under a device that hangs: whole seconds without an I/O."""
+    with beside(tmp_path, (sys.executable, "-c", _STOP_FIO, str(tmp_path), "6")):
+        options = 'rw = "randread", bs = "4k", iodepth = 16, runtime = "16s"'
+        trial = run(tmp_path, options)[0]
+    what, invalid = doubts(trial)["standstill"]
+    assert "finished no I/O for" in what
+    assert not invalid

@@ -22,7 +22,7 @@ from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.study import Decide, Factor, Level
 from iotrial.model.trial import Trial, TrialRecord
-from iotrial.model.validity import Case, Moved, Reading, Sample, Scene, Snapshot
+from iotrial.model.validity import Case, Moved, Pause, Reading, Sample, Scene, Snapshot
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.validity import checks, judged, of_study, readings, written
 from iotrial.validity.first_run import first_against_later
@@ -155,6 +155,99 @@ def series(rates: Sequence[float], write: float = 0.0) -> tuple[Sample, ...]:
         total += rate * MIB
         done.append(Sample(float(second), Moved(total, write * MIB * second)))
     return tuple(done)
+
+
+# Standstill.
+
+
+def stood(*pauses: Pause, scene: Scene = DIRECT, counts: bool = True) -> Doubt | None:
+    """The doubt of ten seconds at 100 MiB/s, but for these pauses."""
+    done = 100 * (10 - sum(each.seconds for each in pauses))
+    done += sum((each.bytes or 0.0) / MIB for each in pauses)
+    said = measurements(read=done)
+    of = case({STAT: stat(0, 0)}, {STAT: stat(done, 0)} if counts else {}, scene, said)
+    return found(dataclasses.replace(of, pauses=pauses)).get("standstill")
+
+
+def test_a_machine_that_stood_still_makes_the_trial_invalid_by_what_was_lost() -> None:
+    doubt = stood(Pause(4.0, 1.0, 0.0))
+    assert doubt is not None
+    assert doubt.invalid
+    assert "stood still for 1.00 s, 10% of the time" in doubt.what
+    some = stood(Pause(4.0, 0.2, 0.0))
+    assert some is not None
+    assert not some.invalid
+    both = stood(Pause(2.0, 0.4, 0.0), Pause(6.0, 0.4, 0.0))
+    assert both is not None
+    assert both.invalid
+
+
+def test_a_look_that_alone_was_late_is_nothing() -> None:
+    """The device did as much as always, or nearly so."""
+    assert stood(Pause(4.0, 1.0, 100.0 * MIB)) is None
+    assert stood(Pause(4.0, 1.0, 95.0 * MIB)) is None
+    half = stood(Pause(4.0, 1.0, 60.0 * MIB))
+    assert half is not None
+    assert not half.invalid
+
+
+def test_what_is_short_or_not_measured_is_no_standstill() -> None:
+    assert stood(Pause(4.0, 0.09, 0.0)) is None
+    ramp = case({STAT: stat(0, 0)}, {STAT: stat(600, 0)}, said=measurements(5.0, read=500))
+    early = dataclasses.replace(ramp, pauses=(Pause(1.0, 2.0, 0.0),))
+    assert "standstill" not in found(early)
+    late = dataclasses.replace(ramp, pauses=(Pause(7.0, 2.0, 0.0),))
+    assert found(late)["standstill"].invalid
+
+
+def test_where_nobody_counts_a_standstill_is_a_doubt_at_most() -> None:
+    doubts = (
+        stood(Pause(4.0, 1.0, None), scene=Scene()),
+        stood(Pause(4.0, 1.0, None), counts=False),
+        stood(Pause(4.0, 1.0, 0.0), scene=BUFFERED),
+    )
+    for doubt in doubts:
+        assert doubt is not None
+        assert not doubt.invalid
+        assert "nobody can tell" in doubt.what
+
+
+def silent(finished: Sequence[int], scene: Scene = DIRECT) -> Doubt | None:
+    """The doubt of a device that finishes so many reads in each second, by telemetry alone."""
+    total, samples = 0, [Sample(0.0, Moved(0.0, 0.0))]
+    for second, each in enumerate(finished, 1):
+        total += each
+        samples.append(Sample(float(second), Moved(total * 4096.0, 0.0), total))
+    said = measurements(float(len(finished)), read=total * 4096 / MIB)
+    end = Snapshot(float(len(finished)), {STAT: stat(total * 4096 / MIB, 0)})
+    start = Snapshot(0.0, {STAT: stat(0, 0)})
+    of = Case(scene, start, end, float(len(finished)), said, tuple(samples))
+    return found(of).get("standstill")
+
+
+def test_a_device_that_finished_nothing_for_seconds_is_a_doubt() -> None:
+    doubt = silent([1000] * 10 + [0, 0] + [1000] * 8)
+    assert doubt is not None
+    assert not doubt.invalid
+    assert "sda finished no I/O for 2.00 s" in doubt.what
+
+
+def test_slow_devices_and_loads_that_wait_by_themselves_do_not_stand_still() -> None:
+    assert silent([3, 0, 5, 1, 0, 4, 2, 3, 1, 2, 6, 0]) is None
+    assert silent([12] * 10 + [0] + [15] * 8) is None
+    assert silent([1000, 0, 1000] * 5) is None
+    assert silent([1000, 10] * 10) is None
+    assert silent([1000] * 10 + [0] + [1000] * 8, BUFFERED) is None
+
+
+def test_pauses_are_kept_with_the_trial(tmp_path: Path) -> None:
+    lines = '{"t": 1.5, "seconds": 0.3, "bytes": null}\n{"t": 2.0, "seconds": 0.2, "bytes": 7}\n{"t'
+    (tmp_path / written.PAUSES).write_text(lines)
+    assert written.pauses(tmp_path / written.PAUSES) == (
+        Pause(1.5, 0.3, None),
+        Pause(2.0, 0.2, 7.0),
+    )
+    assert written.pauses(tmp_path / "none") == ()
 
 
 def test_a_ramp_that_was_faster_is_not_foreign_io() -> None:

@@ -19,6 +19,7 @@ from iotrial.execute.interruption import Interruption
 from iotrial.execute.leaving import clear, lefts, own
 from iotrial.execute.load import Ended, Watch, execute_load, last_words
 from iotrial.execute.preflight import aside
+from iotrial.execute.pulse import Pulse
 from iotrial.execute.rules import rules
 from iotrial.execute.sampler import Sampler
 from iotrial.execute.targets import same
@@ -169,7 +170,10 @@ def _load(
     for name, content in load.files:
         (partial / name).write_bytes(content)
     (partial / "command").write_text(shlex.join(load.argv) + "\n", encoding="utf-8")
-    with Sampler(bench.host, aim.device, partial / "telemetry.jsonl") as sampler:
+    with (
+        Sampler(bench.host, aim.device, partial / "telemetry.jsonl") as sampler,
+        Pulse(bench.host, aim.device, partial),
+    ):
 
         def tick(elapsed: float) -> None:
             sampler.sample(elapsed)

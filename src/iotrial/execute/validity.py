@@ -75,7 +75,8 @@ def decide(
     ``load`` is how many seconds it lived and what it said."""
     seconds, parsed = load
     samples = written.samples(folder / written.TELEMETRY)
-    case = Case(scene, *seen, seconds, parsed.measurements, samples)
+    pauses = written.pauses(folder / written.PAUSES)
+    case = Case(scene, *seen, seconds, parsed.measurements, samples, pauses)
     written.save(folder, case)
     if not parsed.measurements:
         return ()  # it failed: there is nothing to doubt

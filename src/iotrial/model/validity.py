@@ -85,16 +85,28 @@ class Moved:
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One line of telemetry: ``t`` in seconds since the load began, and what the device had moved
-    since it is there."""
+    and how many I/Os it had ``finished`` since it is there."""
 
     t: float
     moved: Moved
+    finished: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A look at the device that came late: due at ``t`` seconds since the load began, late by
+    ``seconds``; ``bytes`` that the device moved since the look before, None where nobody counts."""
+
+    t: float
+    seconds: float
+    bytes: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """All that is known of one load: what checks decide from.  ``seconds`` is how long the load's
-    process lived; ``samples`` are the telemetry of the device."""
+    process lived; ``samples`` are the telemetry of the device, ``pauses`` where this machine may
+    have stood still."""
 
     scene: Scene
     before: Snapshot
@@ -102,6 +114,7 @@ class Case:
     seconds: float
     measurements: tuple[Measurement, ...] = ()
     samples: tuple[Sample, ...] = ()
+    pauses: tuple[Pause, ...] = ()
 
     @property
     def elapsed(self) -> float:

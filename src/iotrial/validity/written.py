@@ -14,12 +14,13 @@ from typing import Any
 
 from iotrial.errors import FormatError
 from iotrial.model.measurement import Measurement
-from iotrial.model.validity import Case, Moved, Sample, Scene, Snapshot
+from iotrial.model.validity import Case, Moved, Pause, Sample, Scene, Snapshot
 from iotrial.validity.moved import SECTOR
 
 FILE = "validity.json"
 FORMAT = 1
 TELEMETRY = "telemetry.jsonl"
+PAUSES = "pauses.jsonl"
 
 
 def save(folder: Path, case: Case) -> None:
@@ -49,6 +50,7 @@ def case(folder: Path, measurements: tuple[Measurement, ...]) -> Case:
             seconds=float(row["seconds"]),
             measurements=measurements,
             samples=samples(folder / TELEMETRY),
+            pauses=pauses(folder / PAUSES),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"{path}: {error!r}") from error
@@ -74,7 +76,22 @@ def samples(path: Path) -> tuple[Sample, ...]:
             row = json.loads(line)
             disk = row["disk"]
             sectors = Moved(disk["sectors_read"] * SECTOR, disk["sectors_written"] * SECTOR)
-            found.append(Sample(float(row["t"]), sectors))
+            finished = int(disk.get("reads", 0)) + int(disk.get("writes", 0))
+            found.append(Sample(float(row["t"]), sectors, finished))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return tuple(found)
+
+
+def pauses(path: Path) -> tuple[Pause, ...]:
+    """Where the machine may have stood still; () where it did not.  A line that is torn is left
+    out."""
+    found = []
+    for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
+        try:
+            row = json.loads(line)
+            grown = None if row["bytes"] is None else float(row["bytes"])
+            found.append(Pause(float(row["t"]), float(row["seconds"]), grown))
         except (ValueError, KeyError, TypeError):
             continue
     return tuple(found)

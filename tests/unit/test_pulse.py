@@ -1,0 +1,59 @@
+"""The pulse: a process that was stopped knows it afterwards; far and made-up hosts have none."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from iotrial.execute.pulse import LATE, Pulse
+from iotrial.hosts.fake import FakeHost
+from iotrial.validity import written
+
+_FEEL = """
+import sys
+from pathlib import Path
+from iotrial.execute.pulse import Pulse
+from iotrial.hosts.local import LocalHost
+with Pulse(LocalHost(), sys.argv[2], Path(sys.argv[1])):
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+def stopped(folder: Path, device: str) -> None:
+    """A process that feels the pulse of this machine, and is stopped for half a second."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _FEEL, str(folder), device],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process:
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGCONT)
+        process.stdin.close()
+        assert process.wait(30) == 0
+
+
+def test_a_process_that_was_stopped_knows_how_long(tmp_path: Path) -> None:
+    stopped(tmp_path, "")
+    pauses = written.pauses(tmp_path / written.PAUSES)
+    assert max(each.seconds for each in pauses) >= LATE
+    assert {each.bytes for each in pauses} == {None}
+
+
+def test_a_device_that_is_gone_is_not_counted(tmp_path: Path) -> None:
+    stopped(tmp_path, "none-of-this-name")
+    assert {each.bytes for each in written.pauses(tmp_path / written.PAUSES)} == {None}
+
+
+def test_a_made_up_host_has_no_pulse(tmp_path: Path) -> None:
+    with Pulse(FakeHost(), "fake0", tmp_path):
+        time.sleep(0.1)
+    assert not list(tmp_path.iterdir())
