@@ -6,9 +6,11 @@ is drawn from a fixed seed, its block and its arm, so that every run of a test j
 numbers, but for how near fio comes to its limits.  The seeds were chosen among those whose studies
 end as asserted (of 40, three call the A/A pair different): the tests show that settings, loads,
 measurements and verdicts go together, and nothing of how often verdicts are wrong.  Replayed on
-paper, with fio 0.5 % off its limits, the race ended as asserted 5,000 times of 5,000.  Where other
-work keeps fio further from its limits than that, nothing can be said and the test is skipped, with
-the reason.
+paper, with fio 0.5 % off its limits, the race ended as asserted 5,000 times of 5,000; where one
+trial in a hundred lost 5 to 30 % more, it was never wrong, and with 60 blocks in place of 40 it
+still ended as asserted 39 times of 40 (28 with 40).  Verdicts are asserted on a busy machine too.
+Only where they are not as asserted and other work kept fio from its limits, the test is skipped,
+with both reasons.
 How often verdicts are wrong over many seeds: ``./dev bench truth``.
 """
 
@@ -16,11 +18,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 import statistics
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,7 @@ from iotrial.store import open_results
 
 pytestmark = [
     pytest.mark.root,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed"),
     pytest.mark.skipif(bool(throttled.why_not()), reason=throttled.why_not()),
 ]
@@ -50,7 +53,7 @@ def run(study: Path, out: Path) -> dict[str, Any]:
         iotrial("run", str(study), "--out", str(out), "--json"),
         capture_output=True,
         text=True,
-        timeout=550,
+        timeout=850,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -71,14 +74,27 @@ def missed(out: Path) -> list[float]:
     ]
 
 
-def needs_calm(out: Path) -> None:
-    """Nothing can be seen where fio was kept from its limits."""
-    found = missed(out)
-    if (spread := statistics.stdev(found)) > CALM:
+@contextmanager
+def needs_calm(out: Path) -> Iterator[None]:
+    """Verdicts are asserted on every machine.  Only where they are not as asserted, and fio was
+    kept from its limits as well, nothing was shown, and that is said."""
+    try:
+        yield
+    except AssertionError as other:
+        found = missed(out)
+        if (spread := statistics.stdev(found)) <= CALM:
+            raise
         worst = math.expm1(min(found))
         pytest.skip(
-            f"other work kept fio from its limits: by {worst:.1%} at worst, sd {spread:.2%}"
+            f"other work kept fio from its limits: by {worst:.1%} at worst, sd {spread:.2%}; so "
+            f"this was not seen: {str(other).splitlines()[0]}"
         )
+
+
+def invalid_for(out: Path) -> set[str]:
+    """The checks that made trials INVALID."""
+    doubts = [doubt for record in open_results(out).records for doubt in record.doubts]
+    return {doubt.check for doubt in doubts if doubt.invalid}
 
 
 def nothing_is_left(folder: Path) -> bool:
@@ -95,22 +111,24 @@ def test_a_race_sees_two_five_and_twenty_per_cent_and_nothing_in_an_aa_pair(
     state: Path, tmp_path: Path
 ) -> None:
     study, out = tmp_path / "study.toml", tmp_path / "results"
-    study.write_text(throttled.study(tmp_path, noise=NOISE, design=RACE.format(40)))
+    study.write_text(throttled.study(tmp_path, noise=NOISE, design=RACE.format(50)))
     answer = run(study, out)
     found = verdicts(answer)
     assert nothing_is_left(tmp_path)
-    needs_calm(out)
-    assert not [pair for pair, verdict in found.items() if throttled.wrong(*pair, verdict)], found
-    kept = next(base for level, base in found if level == "twenty")
-    assert kept in {"truth", "copy"}
-    assert found["copy" if kept == "truth" else "truth", kept] in {"same", "cannot-tell"}
-    assert [found[arm, kept] for arm in ("two", "five", "twenty")] == ["worse"] * 3
-    blocks = {each["level"]: each["n"] for each in answer["findings"]}
-    assert blocks["twenty"] < blocks["copy" if kept == "truth" else "truth"], "it was dropped"
-    assert answer["trials"] == {"done": len(missed(out)), "valid": len(missed(out))} | {
-        "invalid": 0,
-        "failed": 0,
-    }
+    tried = answer["trials"]
+    assert tried["failed"] == 0
+    assert tried["done"] == tried["valid"] + tried["invalid"]
+    assert invalid_for(out) <= {"standstill"}
+    with needs_calm(out):
+        wrong = [pair for pair, verdict in found.items() if throttled.wrong(*pair, verdict)]
+        assert not wrong, found
+        kept = next(base for level, base in found if level == "twenty")
+        assert kept in {"truth", "copy"}
+        other = "copy" if kept == "truth" else "truth"
+        assert found[other, kept] in {"same", "cannot-tell"}
+        assert [found[arm, kept] for arm in ("two", "five", "twenty")] == ["worse"] * 3
+        blocks = {each["level"]: each["n"] for each in answer["findings"]}
+        assert blocks["twenty"] < blocks[other], "it was dropped"
 
 
 def test_the_limit_of_an_arm_is_held_while_trials_vary_around_it(
@@ -121,10 +139,9 @@ def test_the_limit_of_an_arm_is_held_while_trials_vary_around_it(
     study.write_text(throttled.study(tmp_path, noise=NOISE, design='kind = "full"\nblocks = 5'))
     found = verdicts(run(study, out))
     assert nothing_is_left(tmp_path)
-    needs_calm(out)
-    assert not [pair for pair, verdict in found.items() if throttled.wrong(*pair, verdict)], found
+    assert invalid_for(out) <= {"standstill"}
     records = open_results(out).records
-    assert len(records) == 25
+    assert len([record for record in records if record.state == "valid"]) == 25
     for record in records:
         arm = dict(record.trial.treatment)["limit"]
         limit = round(throttled.FULL * (1 + throttled.ARMS[arm]))
@@ -135,7 +152,10 @@ def test_the_limit_of_an_arm_is_held_while_trials_vary_around_it(
         asked = throttled.draw(NOISE, record.trial.block, arm)
         assert math.log(drawn / limit) == pytest.approx(asked, abs=0.001)
     assert statistics.median(missed(out)) == pytest.approx(0, abs=0.02)
-    assert found["twenty", "truth"] == "worse"
+    with needs_calm(out):
+        wrong = [pair for pair, verdict in found.items() if throttled.wrong(*pair, verdict)]
+        assert not wrong, found
+        assert found["twenty", "truth"] == "worse"
 
 
 def begin(study: Path, out: Path, block: int) -> subprocess.Popen[bytes]:
@@ -158,11 +178,6 @@ def begin(study: Path, out: Path, block: int) -> subprocess.Popen[bytes]:
     raise AssertionError(f"no load of block {block} was seen; exit {process.wait(timeout=60)}")
 
 
-@pytest.mark.skipif(
-    "IOTRIAL_EXPLORE" not in os.environ,
-    reason="it needs the machine for itself, and passed only 5 times of 8: IOTRIAL_EXPLORE=1 runs "
-    "it; killed races are also covered by test_stages_on_loops and tests/crash",
-)
 def test_a_race_that_is_killed_twice_ends_as_any_other_and_nothing_stays_throttled(
     state: Path, tmp_path: Path
 ) -> None:
@@ -195,6 +210,6 @@ def test_a_race_that_is_killed_twice_ends_as_any_other_and_nothing_stays_throttl
         done = tuple(r for r in results.records if r.trial.number <= len(planned))
     assert planned == results.planned, "what a run would have planned that nobody killed"
     assert (out / "report.html").exists()
-    needs_calm(out)
-    assert verdicts(answer) == {("five", "truth"): "worse", ("twenty", "truth"): "worse"}
-    assert [race["decided"] for race in answer["races"]] == [True]
+    with needs_calm(out):
+        assert verdicts(answer) == {("five", "truth"): "worse", ("twenty", "truth"): "worse"}
+        assert [race["decided"] for race in answer["races"]] == [True]
