@@ -8,8 +8,8 @@ first I/O or after its last one is left out: the load began, or ended, and measu
 trial without pauses has no such file.  :mod:`iotrial.validity.standstill` decides.
 
 A pulse is felt on the machine that we are on: there is none of a host far away, whose answers are
-late by the network as well, and none of a made-up one, whose clock is not ours.  It costs the
-load less than a thousandth of one CPU (measured: 20 looks of 20 microseconds a second).
+late by the network as well, and none of a made-up one, whose clock is not ours.  Twenty
+looks a second of some tens of microseconds each are about a thousandth of one CPU.
 """
 
 from __future__ import annotations
