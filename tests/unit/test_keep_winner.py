@@ -128,3 +128,11 @@ def test_the_report_ends_with_the_files_ready() -> None:
     assert "To keep it" in page
     assert "ATTR{queue/scheduler}=&#34;kyber&#34;" in page
     assert str(Entry("queue.scheduler", "kyber", "sda")) in page
+
+
+def test_an_option_of_the_load_cannot_be_kept_and_that_is_said() -> None:
+    found = results()
+    option = replace(found.study.factors[0], kind="option")
+    found = replace(found, study=replace(found.study, factors=(option,)))
+    with pytest.raises(RefusedError, match="scheduler=kyber is of the load or the target"):
+        profile(found, judge(found))

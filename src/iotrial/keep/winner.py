@@ -43,7 +43,7 @@ def profile(
                 entries[entry.tunable, entry.device] = entry
     if not entries:
         raise RefusedError(
-            f"{results.folder}: there is nothing to keep: {comparison.recommendation}",
+            f"{results.folder}: there is nothing to keep: {_nothing(levels, comparison)}",
             advice="A level is kept all the same with --finding FACTOR=LEVEL.",
         )
     return Profile(
@@ -52,6 +52,13 @@ def profile(
         results.study.question,
         results.folder.name,
     )
+
+
+def _nothing(levels: Mapping[str, str], comparison: Comparison) -> str:
+    if levels:
+        told = ", ".join(f"{factor}={label}" for factor, label in levels.items())
+        return f"{told} is of the load or the target, and no setting of the machine"
+    return comparison.recommendation
 
 
 def winners(results: Results, comparison: Comparison) -> dict[str, str]:
