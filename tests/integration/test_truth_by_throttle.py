@@ -8,7 +8,8 @@ end as asserted (of 40, three call the A/A pair different): the tests show that 
 measurements and verdicts go together, and nothing of how often verdicts are wrong.  Replayed on
 paper, with fio 0.5 % off its limits, the race ended as asserted 5,000 times of 5,000; where one
 trial in a hundred lost 5 to 30 % more, it was never wrong, and with 60 blocks it still ended
-as asserted 39 times of 40 (with 40 blocks 42 times of 60).  Verdicts are asserted on a busy machine too.
+as asserted 39 times of 40 (with 40 blocks 42 times of 60).  Verdicts are asserted on a busy
+machine too.
 Only where they are not as asserted and other work kept fio from its limits, the test is skipped,
 with both reasons.
 How often verdicts are wrong over many seeds: ``./dev bench truth``.
