@@ -19,9 +19,9 @@ slice of the throttle (0.1 s) has time to spare and a pause in it is made good; 
 programs, by its nice value; and no ``ramp_time``, for what the throttle held back when the ramp
 ended would count as measured (one trial in ten was 8 % above its limit).
 
-A real-time class for fio seems worse than none: the throttle and the loop device do their work
-in the kernel's ordinary threads.  With a load of 10 to 25 on two cores (6.18), two such loads at a time,
-11 of 120 trials lost a slice or two (11 to 16 %) where a SCHED_FIFO load ran, and none of 120
+A real-time class for fio seems worse than none: the throttle and the loop device do their work in
+the kernel's ordinary threads. With a load of 10 to 25 on two cores (6.18), two such loads at a
+time, 11 of 120 trials lost a slice or two (11 to 16 %) where a SCHED_FIFO load ran, and none of 120
 where none did (the worst 4 %).
 """
 
