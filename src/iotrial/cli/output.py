@@ -67,6 +67,10 @@ class Output:
         if not self.quiet:
             self.notes.print(text, markup=False, soft_wrap=True)
 
+    def notice(self, text: str) -> None:
+        """What was asked for and is needed while the verb is at work, quiet or not."""
+        self.notes.print(text, markup=False, soft_wrap=True)
+
     def error(self, kind: str, message: str, advice: str, code: int) -> None:
         if self.json:
             error = {"kind": kind, "message": message, "advice": advice, "exit": code}

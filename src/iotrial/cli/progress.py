@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from iotrial.cli.output import Output
 from iotrial.execute.interruption import Interruption
+from iotrial.live.pace import Pace
 from iotrial.model.measurement import metric
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord, treatment_text
@@ -32,13 +33,8 @@ class Terminal:
         self._primary = dict(study.decide.primary)
         self._last: dict[tuple[str, str], float] = {}
         self._widest = max((len(workload.name) for workload in study.workloads), default=0)
-        self._left = 0
-        self._done = 0
-        self._more = 0
-        """Trials that may still be planned: a study that ends as soon as it knows needs fewer."""
+        self._pace = Pace(study.design.budget)
         self._open_ended = open_ended(study)
-        self._budget, self._spent = study.design.budget, 0.0
-        self._seconds: dict[str, float] = {}
         self._bar: Progress | None = None
         if output.notes.is_terminal and not output.quiet:
             self._bar = Progress(
@@ -58,8 +54,8 @@ class Terminal:
         self._output.note(text)
 
     def planned(self, pending: int, most: int, results: Path) -> None:
-        first = not self._done and not self._left
-        self._left, self._more = pending, most - pending
+        first = not self._pace.done and not self._pace.left
+        self._pace = self._pace.planned(pending, most)
         if first or not self._open_ended:
             what = f"at most {most}" if self._open_ended else f"{pending}"
             self._output.note(f"{what} trials to do; results in {results}")
@@ -67,8 +63,8 @@ class Terminal:
             return
         if not self._bar.task_ids:
             self._bar.start()
-            self._bar.add_task("", total=self._done + most, at_most=self._mark)
-        self._bar.update(self._bar.task_ids[-1], total=self._done + most)
+            self._bar.add_task("", total=self._pace.most, at_most=self._mark)
+        self._bar.update(self._bar.task_ids[-1], total=self._pace.most)
 
     @property
     def _mark(self) -> str:
@@ -81,18 +77,14 @@ class Terminal:
         self._show(f"{self._name(trial)}  {elapsed:.0f} s  {self._eta(0.0)}")
 
     def ended(self, record: TrialRecord) -> None:
-        self._done += 1
-        self._left -= 1
-        mean = self._seconds.get("all", record.seconds)
-        self._seconds["all"] = mean + (record.seconds - mean) / self._done
-        self._spent += record.seconds + record.prepared
-        total = self._done + self._left + self._more
+        self._pace = self._pace.ended(record)
+        done, total = self._pace.done, self._pace.most
         self._output.note(
-            f"{self._done:>{len(str(total))}}/{self._mark}{total}  {self._name(record.trial):44}"
+            f"{done:>{len(str(total))}}/{self._mark}{total}  {self._name(record.trial):44}"
             f"  {self._value(record)}  {self._eta(0.0)}".rstrip()
         )
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[-1], completed=self._done)
+            self._bar.update(self._bar.task_ids[-1], completed=self._pace.done)
 
     def attended(self) -> bool:
         return sys.stdin.isatty()
@@ -130,13 +122,8 @@ class Terminal:
         return text
 
     def _eta(self, expected: float) -> str:
-        mean = self._seconds.get("all") or expected
-        left = self._left + self._more
-        if not mean or not left:
+        if not (wait := self._pace.wait(expected)):
             return ""
-        wait = mean * left
-        if self._budget:
-            wait = min(wait, max(self._budget - self._spent, 0.0))
         return f"ETA {'at most ' if self._open_ended else ''}{format_wait(wait)}"
 
     def _show(self, text: str) -> None:

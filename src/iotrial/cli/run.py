@@ -10,10 +10,13 @@ import click
 
 from iotrial.cli.machine import machine
 from iotrial.cli.output import Output, common, pretend
+from iotrial.cli.progress import Terminal
 from iotrial.cli.verdicts import publish
+from iotrial.cli.watching import Running, Watchers, address_of, announce
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.restore import Payment
 from iotrial.execute.runner import Outcome, count, execute_study
+from iotrial.live.watcher import Live
 from iotrial.model.study import Study
 from iotrial.plan.aa import as_aa
 from iotrial.plan.load import load_study
@@ -24,7 +27,7 @@ FAILED = 5
 ARMS = 2
 
 
-@click.command()
+@click.command(cls=Running)
 @click.argument("study", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--out",
@@ -47,14 +50,20 @@ ARMS = 2
     help="Earlier results of the same target: a race of many treatments measures first what did "
     "best there. They decide nothing.",
 )
+@click.option(
+    "--live",
+    metavar="[ADDR:PORT]",
+    help="Serve a page that shows the run.  [default: this machine alone, a free port]",
+)
 @pretend
 @common
-def command(  # noqa: PLR0913 (click hands over every option)
+def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     output: Output,
     study: Path,
     out: Path | None,
     arms: int,
     blocks: int | None,
+    live: str | None,
     *,
     prior: Path | None,
     noise: bool,
@@ -73,8 +82,10 @@ def command(  # noqa: PLR0913 (click hands over every option)
       sudo iotrial run study.toml
       sudo iotrial run study.toml --aa --blocks 10
       sudo iotrial run study.toml --prior results/2026-11-20-scheduler
+      sudo iotrial run study.toml --live
       iotrial run study.toml --pretend
     """
+    address = address_of(live)
     loaded = load_study(study)
     if noise:
         loaded = as_aa(loaded, arms, blocks or 0)
@@ -88,7 +99,12 @@ def command(  # noqa: PLR0913 (click hands over every option)
         check(folder, loaded)
         results = open_results(folder)
         return _conclude(output, Outcome(results, Payment(), counts=count(results.records)))
-    return _conclude(output, _execute(output, loaded, folder, pretend=pretend))
+    with Live(loaded, address) as seen:
+        for line in announce(seen):
+            output.notice(line)
+        outcome = _execute(output, loaded, folder, live=seen, pretend=pretend)
+        seen.ends(_code(outcome))
+    return _conclude(output, outcome)
 
 
 def _ordered(output: Output, study: Study, prior: Path, folder: Path) -> Study:
@@ -104,10 +120,9 @@ def _ordered(output: Output, study: Study, prior: Path, folder: Path) -> Study:
     return ordered
 
 
-def _execute(output: Output, study: Study, folder: Path, *, pretend: bool) -> Outcome:
-    from iotrial.cli.progress import Terminal
-
-    watcher = Terminal(output, study)
+def _execute(output: Output, study: Study, folder: Path, *, live: Live, pretend: bool) -> Outcome:
+    terminal = Terminal(output, study)
+    watcher = Watchers(terminal, live)
     try:
         with (
             Interruption() as interruption,
@@ -115,7 +130,7 @@ def _execute(output: Output, study: Study, folder: Path, *, pretend: bool) -> Ou
         ):
             return execute_study(study, host, folder, watcher=watcher, interruption=interruption)
     finally:
-        watcher.close()
+        terminal.close()
 
 
 def _conclude(output: Output, outcome: Outcome) -> int:
@@ -131,7 +146,11 @@ def _conclude(output: Output, outcome: Outcome) -> int:
         restored=outcome.payment.done,
         stopped=outcome.stopped,
     )
-    return FAILED if counts["failed"] or not counts["valid"] else 0
+    return _code(outcome)
+
+
+def _code(outcome: Outcome) -> int:
+    return FAILED if outcome.counts["failed"] or not outcome.counts["valid"] else 0
 
 
 def _folder(parent: Path, study: Study) -> Path:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
+from iotrial.errors import UsageError
 from iotrial.execute.journal import Session, sessions
 from iotrial.execute.restore import read_reports
 from iotrial.hosts.places import holder, journal_folder, unseen
@@ -24,22 +25,39 @@ from iotrial.store import open_results
 
 @click.command()
 @click.argument("what", required=False)
+@click.option("--follow", "-f", is_flag=True, help="Show the run in the folder WHAT until it ends.")
 @pretend
 @common
-def command(output: Output, what: str | None, *, pretend: bool) -> int:
+def command(output: Output, what: str | None, *, follow: bool, pretend: bool) -> int:
     """Say how far the results folder WHAT is, or what the host WHAT (or this one) is owed.
 
-    Exits with 4 when something is owed and no iotrial is at work that will give it back.
+    Exits with 4 when something is owed and no iotrial is at work that will give it back; with
+    --follow as the run does, or with 1 when the run is gone without having ended.
 
     \b
     Example:
       iotrial status
       iotrial status results/2026-11-20-scheduler
+      iotrial status results/2026-11-20-scheduler --follow
       iotrial status root@box7
     """
+    if follow:
+        return _follow(output, what)
     if what is not None and (Path(what).is_dir() or re.fullmatch(r"\S*/\S*", what)):
         _of_results(output, open_results(Path(what)))
         return 0
+    return _of_host(output, what, pretend=pretend)
+
+
+def _follow(output: Output, what: str | None) -> int:
+    from iotrial.cli.follow import follow
+
+    if what is None:
+        raise UsageError("--follow needs a results folder", advice="`run` prints its name.")
+    return follow(output, Path(what))
+
+
+def _of_host(output: Output, what: str | None, *, pretend: bool) -> int:
     place = place_of(what)
     with machine(pretend=pretend, place=place) as here:
         owing = tuple(

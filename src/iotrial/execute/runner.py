@@ -6,7 +6,7 @@ Read :func:`execute_study` first; it is the whole story.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -35,8 +35,10 @@ from iotrial.hosts.places import journal_folder
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
 from iotrial.model.results import Results
+from iotrial.model.sample import Sample
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.tunable import Setting
 from iotrial.plan.aa import at_baseline, with_levels
 from iotrial.plan.ahead import most_left, standing
 from iotrial.plan.available import with_available
@@ -54,14 +56,20 @@ class Watcher(Protocol):
     """Who is told how a run goes on.  Nothing here prints.
 
     ``planned`` is said whenever trials were planned: ``pending`` of them, and ``most`` until the
-    study ends at the latest (more than ``pending`` where it ends as soon as it knows).
+    study ends at the latest (more than ``pending`` where it ends as soon as it knows).  ``held``
+    are the settings read back just before the load, ``sampled`` what the kernel of one host
+    counted, once a second while a load goes on.  ``known`` is everything that was measured so
+    far, said before the first trial, after each block and at the end, while no load goes on.
     """
 
     def said(self, text: str) -> None: ...
     def planned(self, pending: int, most: int, results: Path) -> None: ...
     def began(self, trial: Trial, seconds: float) -> None: ...
+    def held(self, trial: Trial, host: str, settings: Sequence[Setting]) -> None: ...
+    def sampled(self, trial: Trial, sample: Sample) -> None: ...
     def ticked(self, trial: Trial, elapsed: float) -> None: ...
     def ended(self, record: TrialRecord) -> None: ...
+    def known(self, results: Results) -> None: ...
 
     def attended(self) -> bool:
         """Whether there is a person who can be asked to do something."""
@@ -78,8 +86,11 @@ class Unwatched:
     def said(self, text: str) -> None: ...
     def planned(self, pending: int, most: int, results: Path) -> None: ...
     def began(self, trial: Trial, seconds: float) -> None: ...
+    def held(self, trial: Trial, host: str, settings: Sequence[Setting]) -> None: ...
+    def sampled(self, trial: Trial, sample: Sample) -> None: ...
     def ticked(self, trial: Trial, elapsed: float) -> None: ...
     def ended(self, record: TrialRecord) -> None: ...
+    def known(self, results: Results) -> None: ...
 
     def attended(self) -> bool:
         return False
@@ -201,13 +212,18 @@ def _execute_all(bench: Bench, store: stores.Store, limits: Limits) -> str:
             watcher.said(line)
         left = _told(bench.study, store, watcher, told)
         watcher.planned(len(pending), left, store.folder)
+        block = 0
         for trial in pending:
             if _spent(bench.study, store, trial):
                 return f"the budget of {bench.study.design.budget:.0f} s is spent"
+            if trial.block != block:
+                watcher.known(store.results())
+                block = trial.block
             watcher.began(trial, _typical(store, trial))
             watcher.ended(execute_trial(bench, store, trial, limits))
             limits.interruption.check()
     _told(bench.study, store, watcher, told)
+    watcher.known(store.results())
     return ""
 
 

@@ -27,6 +27,7 @@ from iotrial.execute.tuning import changes
 from iotrial.execute.upkeep import Upkeep
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
+from iotrial.model.sample import Sample
 from iotrial.model.target import Aim
 from iotrial.model.tool import Aimed, Load, Parsed, Tool, Tracing
 from iotrial.model.trial import Trial, TrialRecord, TrialState
@@ -119,6 +120,7 @@ def _measured(bench: Bench, trial: Trial, partial: Path, limits: Limits) -> _Cam
     except TrialError as refused:
         return _Came(error=refused.message)
     before = (*bench.observed(), *limits.hands.observed())
+    limits.watcher.held(trial, bench.host.name, before)
     at_first = machine.writers(bench.host)
     bench.host.sleep(bench.study.design.settle)
     limits.interruption.check()
@@ -175,9 +177,16 @@ def _load(
         Pulse(bench.host, aim.device, partial),
     ):
 
+        def tell() -> None:
+            sample = Sample(bench.host.name, trial.target, aim.device, sampler.last)
+            limits.watcher.sampled(trial, sample)
+
         def tick(elapsed: float) -> None:
             sampler.sample(elapsed)
+            tell()
             limits.watcher.ticked(trial, elapsed)
+
+        tell()
 
         ended = execute_load(
             bench.host,
@@ -187,6 +196,7 @@ def _load(
             watch=Watch(2 * driver.seconds(workload, aimed) + SLACK, tick, limits.interruption),
         )
         sampler.sample(ended.seconds)
+        tell()
     (partial / "exitcode").write_text(f"{ended.exit}\n", encoding="utf-8")
     return load, ended
 

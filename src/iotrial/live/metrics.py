@@ -1,0 +1,161 @@
+"""The document of now as OpenMetrics text, for Prometheus and what else reads it.  Pure.
+
+What the kernel counts is given as counters, which a scraper that comes every 15 s can take the
+difference of; what the page shows of this second is given as gauges beside them.
+
+Source: OpenMetrics 1.0.0 (names end in their unit; counters' samples in ``_total``; a family's
+samples stand together; the text ends with ``# EOF``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from iotrial.live.rates import SECTOR
+
+CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+Labels = Mapping[str, str]
+Sample = tuple[str, Labels, float]
+"""Suffix, labels, value."""
+
+COUNTERS = (
+    ("operations", "reads", "writes", 1.0, "I/O that the device completed"),
+    ("bytes", "sectors_read", "sectors_written", float(SECTOR), "bytes it moved"),
+    ("seconds", "read_ms", "write_ms", 1e-3, "time that completed I/O took, added up"),
+)
+"""Unit, the kernel's counters of reads and writes, what one of them is, help."""
+GAUGES = (
+    ("{}.iops", "{}_operations_per_second", "operations_per_second", "I/O a second"),
+    ("{}.bw", "{}_bytes_per_second", "bytes_per_second", "bytes a second"),
+    ("{}.lat", "{}_latency_seconds", "seconds", "mean latency of this second"),
+)
+PHASES = ("preparing", "applying", "settling", "load", "between", "waiting", "over")
+
+
+def openmetrics(document: Mapping[str, Any], counters: Mapping[Any, Mapping[str, int]]) -> str:
+    """``document`` is :meth:`iotrial.live.picture.Picture.document`, ``counters`` the kernel's of
+    each (host, target, device)."""
+    families = (*_devices(document, counters), *_hosts(document), *_run(document))
+    return "".join(part for each in families for part in each) + "# EOF\n"
+
+
+def _devices(
+    document: Mapping[str, Any], counters: Mapping[Any, Mapping[str, int]]
+) -> Iterator[Iterator[str]]:
+    for way, index in (("read", 1), ("write", 2)):
+        for row in COUNTERS:
+            unit, key, one, what = row[0], str(row[index]), row[3], row[4]
+            yield _family(
+                f"iotrial_device_{way}_{unit}",
+                ("counter", unit, f"{what}, {way}s, since the machine started"),
+                [
+                    ("_total", _place(place), values[key] * one)
+                    for place, values in counters.items()
+                    if key in values
+                ],
+            )
+        for name, text, unit, what in GAUGES:
+            yield _gauges(
+                f"iotrial_device_{text.format(way)}", unit, f"{what}, {way}s", name.format(way),
+                document["rows"],
+            )  # fmt: skip
+    for way in ("received", "sent"):
+        name, what = f"iotrial_network_{way}_bytes_per_second", f"bytes a second, {way}"
+        yield _gauges(name, "bytes_per_second", what, f"{way}.bw", document["rows"])
+    yield _gauges(
+        "iotrial_device_busy_ratio", "ratio", "share of the time with I/O in flight", "busy",
+        document["rows"],
+    )  # fmt: skip
+    yield _gauges(
+        "iotrial_device_in_flight_operations", "operations", "I/O in flight", "in_flight",
+        document["rows"],
+    )  # fmt: skip
+
+
+def _hosts(document: Mapping[str, Any]) -> Iterator[Iterator[str]]:
+    for part in ("busy", "system", "iowait", "steal"):
+        name, what = f"iotrial_host_cpu_{part}_ratio", f"share of all CPUs' time: {part}"
+        yield _gauges(name, "ratio", what, f"cpu.{part}", document["hosts"])
+    for part in ("io", "cpu", "memory"):
+        name, what = f"iotrial_host_pressure_{part}_ratio", "share of the time some task waited"
+        yield _gauges(name, "ratio", f"{what} for {part}", f"pressure.{part}", document["hosts"])
+
+
+def _run(document: Mapping[str, Any]) -> Iterator[Iterator[str]]:
+    now, progress = document["trial"], document["progress"]
+    info = {"study": document["study"]}
+    if now:
+        treatment = " ".join(f"{name}={level}" for name, level in now["treatment"].items())
+        info |= {
+            "trial": now["folder"], "workload": now["workload"], "target": now["target"],
+            "treatment": treatment, "block": str(now["block"]), "attempt": str(now["attempt"]),
+        }  # fmt: skip
+    yield _family("iotrial_trial", ("info", "", "the trial at work"), [("_info", info, 1.0)])
+    yield _family(
+        "iotrial_phase",
+        ("stateset", "", "what the run does now"),
+        [("", {"iotrial_phase": each}, float(each == document["phase"])) for each in PHASES],
+    )
+    states = [(state, progress[state]) for state in ("valid", "invalid", "failed")]
+    yield _family(
+        "iotrial_trials",
+        ("counter", "", "trials of the study that are done, by what they became"),
+        [("_total", {"state": state}, count) for state, count in states],
+    )
+    left = progress["most"] - progress["done"]
+    yield _family(
+        "iotrial_trials_left", ("gauge", "", "trials that are left, at most"), [("", {}, left)]
+    )
+    yield _family(
+        "iotrial_left_seconds",
+        ("gauge", "seconds", "time until the end, at most; 0: not known"),
+        [("", {}, progress["wait"])],
+    )
+    ends = (("low", "low"), ("ratio", "estimate"), ("high", "high"))
+    yield _family(
+        "iotrial_finding_ratio",
+        ("gauge", "ratio", "a level against its baseline, and the ends of its interval"),
+        [
+            ("", {**_comparison(each), "end": end}, each[key])
+            for each in document["findings"]
+            for key, end in ends
+            if each[key] is not None
+        ],
+    )
+
+
+def _gauges(
+    name: str, unit: str, what: str, key: str, rows: Iterable[Mapping[str, Any]]
+) -> Iterator[str]:
+    samples: list[Sample] = [
+        ("", {part: row[part] for part in ("host", "target", "device") if part in row}, value)
+        for row in rows
+        if (value := row["rates"].get(key)) is not None
+    ]
+    return _family(name, ("gauge", unit, what), samples)
+
+
+def _family(name: str, about: tuple[str, str, str], samples: Iterable[Sample]) -> Iterator[str]:
+    """``about`` is type, unit ('': none) and help."""
+    kind, unit, what = about
+    yield f"# TYPE {name} {kind}\n"
+    if unit:
+        yield f"# UNIT {name} {unit}\n"
+    yield f"# HELP {name} {_escaped(what)}\n"
+    for suffix, labels, value in samples:
+        told = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        yield f"{name}{suffix}{{{told}}} {value!r}\n" if told else f"{name}{suffix} {value!r}\n"
+
+
+def _place(place: tuple[str, str, str]) -> Labels:
+    return dict(zip(("host", "target", "device"), place, strict=True))
+
+
+def _comparison(each: Mapping[str, Any]) -> Labels:
+    return {key: str(each[key]) for key in ("workload", "metric", "factor", "level", "baseline")}
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -1,0 +1,50 @@
+"""Pace: how many trials are done and may come, and when it will be over.  Pure.
+
+Read by the line on the terminal and by the page alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from iotrial.model.trial import TrialRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """``left`` trials are planned and not done, ``more`` may still be planned.  ``mean`` is what
+    one of the ``done`` took, ``spent`` what all took, in seconds; ``budget`` 0: none.  All are of
+    this session."""
+
+    budget: float = 0.0
+    left: int = 0
+    more: int = 0
+    done: int = 0
+    mean: float = 0.0
+    spent: float = 0.0
+
+    @property
+    def most(self) -> int:
+        """Trials of this session, at most."""
+        return self.done + self.left + self.more
+
+    def planned(self, pending: int, most: int) -> Pace:
+        return replace(self, left=pending, more=most - pending)
+
+    def ended(self, record: TrialRecord) -> Pace:
+        done = self.done + 1
+        return replace(
+            self,
+            done=done,
+            left=self.left - 1,
+            mean=self.mean + (record.seconds - self.mean) / done,
+            spent=self.spent + record.seconds + record.prepared,
+        )
+
+    def wait(self, expected: float = 0.0) -> float:
+        """Seconds until the end, at most; ``expected`` is what a trial takes where none is done
+        yet.  0: not known, or nothing is left."""
+        wait = (self.mean or expected) * (self.left + self.more)
+        if self.budget:
+            wait = min(wait, max(self.budget - self.spent, 0.0))
+        return wait

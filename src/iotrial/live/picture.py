@@ -1,0 +1,305 @@
+"""The picture: events go in, one JSON document comes out.  No clock, no file, no network.
+
+Whatever hosts and targets the samples name have a row each; totals are those rows added up.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from iotrial.live.events import (
+    Asked,
+    Began,
+    Ended,
+    Event,
+    Held,
+    Known,
+    Over,
+    Planned,
+    Said,
+    Sampled,
+)
+from iotrial.live.pace import Pace
+from iotrial.live.rates import Rates, Values, device_rates, host_rates, total
+from iotrial.model.measurement import metric
+from iotrial.model.study import Study
+from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.tunable import Setting
+from iotrial.plan.ahead import open_ended
+
+FORMAT = 1
+POINTS = 600
+"""Seconds of the past that are kept for a page that is loaded anew."""
+ROW_POINTS = 90
+"""The same of each row, and of how many rows."""
+DRAWN_ROWS = 64
+STALE = 3.5
+"""Seconds after which a row that says nothing is no part of the total: its host may be gone."""
+LOOKS = 12
+TOLD = 12
+WORDS = 6
+
+Key = tuple[str, str, str]
+"""Host, target, device."""
+
+
+@dataclass
+class _Row:
+    """One target on one host; ``at`` is when it last said something, ``before`` what it said then
+    of the load that goes on."""
+
+    before: Values | None = None
+    at: float = 0.0
+    rates: Rates = field(default_factory=dict)
+    host: Rates = field(default_factory=dict)
+    points: deque[float] = field(default_factory=lambda: deque(maxlen=ROW_POINTS))
+
+
+class Picture:
+    """Fed by one thread.  ``study`` is what is executed, ``pid`` the process that does it."""
+
+    def __init__(self, study: Study, pid: int = 0) -> None:
+        self._study, self._pid = study, pid
+        self._pace = Pace(study.design.budget)
+        self._phase, self._since, self._asked = "preparing", 0.0, ""
+        self._trial: Trial | None = None
+        self._expected = 0.0
+        self._over: Over | None = None
+        self.results = ""
+        self._rows: dict[Key, _Row] = {}
+        self.counters: dict[Key, Values] = {}
+        """The kernel's own counters of each device, as they were last seen in any trial."""
+        self._settings: dict[str, list[Setting]] = {}
+        self._counts: dict[str, int] = {"valid": 0, "invalid": 0, "failed": 0}
+        self._findings: list[dict[str, Any]] = []
+        self._looks: dict[tuple[Any, ...], list[list[Any]]] = {}
+        self._told: deque[dict[str, Any]] = deque(maxlen=TOLD)
+        self._words: deque[str] = deque(maxlen=WORDS)
+        self._varied = {
+            name
+            for factor in study.factors
+            for level in factor.levels
+            for name in (*dict(level.settings), *dict(level.alternatives))
+        }
+        self._pointed_at = 0.0
+        self.points: deque[list[float | None]] = deque(maxlen=POINTS)
+        self.pointed = 0
+        """How many points there ever were: which of them a reader has not seen."""
+
+    def add(self, event: Event) -> None:  # noqa: C901 (one branch for each event)
+        match event:
+            case Said():
+                self._words.append(event.text)
+            case Planned():
+                self._pace = self._pace.planned(event.pending, event.most)
+                self.results = str(event.results)
+            case Began():
+                self._trial, self._expected = event.trial, event.expected
+                self._settings = {}
+                for row in self._rows.values():  # which stay: a page does not jump
+                    row.before, row.rates, row.host = None, {}, {}
+                self._enter("applying", event.at)
+            case Held():
+                self._settings[event.host] = list(event.settings)
+                self._enter("settling", event.at)
+            case Sampled():
+                self._sampled(event)
+            case Ended():
+                self._pace = self._pace.ended(event.record)
+                self._counts[event.record.state] += 1
+                self._told.appendleft(self._ended(event.record))
+                self._enter("between", event.at)
+            case Asked():
+                self._asked = event.what
+                self._enter("waiting", event.at)
+            case Known():
+                self._counts.update(event.counts)
+                if event.findings is not None:
+                    self._known(event.findings)
+            case Over():
+                self._over = event
+                self._trial = None
+                self._enter("over", event.at)
+
+    def _enter(self, phase: str, at: float) -> None:
+        self._phase, self._since = phase, at
+        if phase != "waiting":
+            self._asked = ""
+
+    def _sampled(self, event: Sampled) -> None:
+        sample = event.sample
+        key = (sample.host, sample.target, sample.device)
+        if disk := sample.values.get("disk"):
+            self.counters[key] = disk
+        if self._phase != "load":
+            self._enter("load", event.at)
+        row = self._rows.setdefault(key, _Row())
+        if row.before is None or sample.values["t"] <= row.before["t"]:
+            row.before, row.at = sample.values, event.at
+            return
+        rates = device_rates(row.before, sample.values)
+        if not rates:  # too near to the one before: the next one counts for both
+            return
+        row.rates, row.host = rates, host_rates(row.before, sample.values)
+        row.before, row.at = sample.values, event.at
+        row.points.append(round(_operations(rates), 1))
+
+    def tick(self) -> None:
+        """To be said once a second: the past gets a point, if any row has said something new."""
+        at = max((row.at for row in self._rows.values() if row.rates), default=0.0)
+        if at <= self._pointed_at:
+            return
+        self._pointed_at = at
+        now, hosts = total(self._fresh(at)), self._hosts(at)
+        names = ("cpu.busy", "pressure.io")
+        shares = [
+            max((each[n] for each in hosts.values() if n in each), default=None) for n in names
+        ]
+        values = [now.get(n) for n in POINT[1:-2]]
+        self.points.append([round(at, 2), *map(_short, [*values, *shares])])
+        self.pointed += 1
+
+    def _fresh(self, now: float) -> list[Rates]:
+        return [row.rates for row in self._rows.values() if now - row.at < STALE]
+
+    def _hosts(self, now: float) -> dict[str, Rates]:
+        return {
+            host: row.host
+            for (host, _, _), row in self._rows.items()
+            if row.host and now - row.at < STALE
+        }
+
+    def _ended(self, record: TrialRecord) -> dict[str, Any]:
+        name = dict(self._study.decide.primary).get(record.trial.workload, "")
+        value = record.value(name)
+        why = [record.error, *(doubt.what for doubt in record.doubts if doubt.invalid)]
+        return {
+            **_trial(record.trial),
+            "state": record.state,
+            "metric": name,
+            "unit": "" if value is None else metric(name).unit,
+            "value": value,
+            "why": next(filter(None, why), ""),
+        }
+
+    def _known(self, findings: Sequence[Mapping[str, Any]]) -> None:
+        self._findings = [dict(each) for each in findings]
+        seen = {}
+        for each in self._findings:
+            key = tuple(each[name] for name in ("stage", "workload", "factor", "level", "baseline"))
+            looks = self._looks.get(key, [])
+            if each["low"] is not None and (not looks or looks[-1][0] != each["n"]):
+                looks = [*looks, [each["n"], each["low"], each["ratio"], each["high"]]][-LOOKS:]
+            seen[key] = each["looks"] = looks
+        self._looks = seen
+
+    def document(self, now: float) -> dict[str, Any]:
+        """Everything but the past: base units, times in seconds since the epoch."""
+        running = self._phase == "load"
+        hosts = self._hosts(now)
+        return {
+            "format": FORMAT,
+            "now": round(now, 3),
+            "pid": self._pid,
+            "state": "over" if self._over else "running",
+            "exit": self._over.exit if self._over else None,
+            "why": self._over.why if self._over else "",
+            "phase": self._phase,
+            "since": round(self._since, 3),
+            "asked": self._asked,
+            "study": self._study.name,
+            "question": self._study.question,
+            "results": self.results,
+            "margin": self._study.decide.margin,
+            "trial": self._now(now),
+            "progress": self._progress(now),
+            "total": _shortened(total(self._fresh(now))) if running else {},
+            "rows": [
+                {
+                    **dict(zip(("host", "target", "device"), key, strict=True)),
+                    "age": round(max(now - row.at, 0.0), 1),
+                    "rates": _shortened(row.rates),
+                }
+                for key, row in self._rows.items()
+            ],
+            "hosts": [{"host": name, "rates": _shortened(each)} for name, each in hosts.items()],
+            "settings": self._in_force(),
+            "findings": self._findings,
+            "trials": list(self._told),
+            "words": list(self._words),
+        }
+
+    def sparks(self) -> list[list[float]]:
+        """The past of each row's IOPS, in the order of ``rows``."""
+        return [list(row.points) for row in list(self._rows.values())[:DRAWN_ROWS]]
+
+    def _now(self, now: float) -> dict[str, Any] | None:
+        if self._trial is None:
+            return None
+        elapsed = now - self._since if self._phase == "load" else 0.0
+        return {
+            **_trial(self._trial),
+            "expected": round(self._expected, 3),
+            "elapsed": round(max(elapsed, 0.0), 3),
+        }
+
+    def _progress(self, now: float) -> dict[str, Any]:
+        wait = self._pace.wait(self._expected)
+        if self._phase in ("applying", "settling", "load"):
+            wait -= min(max(now - self._since, 0.0), self._pace.mean or self._expected)
+        return {
+            "done": self._pace.done,
+            "most": self._pace.most,
+            "open_ended": open_ended(self._study),
+            "wait": round(max(wait, 0.0), 1) if not self._over else 0.0,
+            "spent": round(self._pace.spent, 1),
+            "budget": self._study.design.budget,
+            **self._counts,
+        }
+
+    def _in_force(self) -> list[list[Any]]:
+        """Host, device, tunable, value, and whether the study varies it; what it varies first."""
+        rows = [
+            [host, each.device, each.tunable, each.value, each.tunable in self._varied]
+            for host, settings in self._settings.items()
+            for each in settings
+        ]
+        return sorted(rows, key=lambda row: not row[4])
+
+
+POINT = (
+    "at", "read.iops", "write.iops", "read.bw", "write.bw", "received.bw", "sent.bw",
+    "read.lat", "write.lat", "cpu.busy", "pressure.io",
+)  # fmt: skip
+"""What a point of the past is."""
+
+
+def _operations(rates: Rates) -> float:
+    """What a row's small picture shows: operations, or bytes where only those are known."""
+    found = [rates[name] for name in ("read.iops", "write.iops") if name in rates]
+    return sum(found) if found else rates.get("received.bw", 0.0) + rates.get("sent.bw", 0.0)
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    return {
+        "number": trial.number,
+        "folder": trial.folder,
+        "block": trial.block,
+        "stage": trial.stage,
+        "workload": trial.workload,
+        "treatment": dict(trial.treatment),
+        "target": trial.target,
+        "attempt": trial.attempt,
+    }
+
+
+def _short(value: float | None) -> float | None:
+    """Six digits are more than a look can see, and fewer bytes."""
+    return None if value is None else float(f"{value:.6g}")
+
+
+def _shortened(rates: Mapping[str, float]) -> dict[str, float]:
+    return {name: float(f"{value:.6g}") for name, value in rates.items()}

@@ -1,0 +1,178 @@
+"""The run's watcher that makes it visible elsewhere: events are noted, and a thread does the rest.
+
+What the run calls here appends to a queue and returns.  The thread folds the events once a second,
+writes ``live.json`` and feeds the page.  Whatever goes wrong in it (a full disk, a reader that is
+stuck, a fault of ours) stays in it.  Intervals alone are reckoned in the run's own thread, while
+no load goes on: elsewhere they would take the CPU from the load that is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from iotrial.live import events
+from iotrial.live.address import Address, is_loopback, listen, names, new_token, url
+from iotrial.live.answer import Gate
+from iotrial.live.file import LiveFile
+from iotrial.live.findings import findings
+from iotrial.live.picture import Picture
+from iotrial.live.server import Server
+from iotrial.model.results import Results
+from iotrial.model.sample import Sample
+from iotrial.model.study import Study
+from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.tunable import Setting
+
+BEAT = 1.0
+MOST_EVENTS = 100_000
+"""Events that wait for a thread that is stuck; the oldest go first."""
+LAST = 3.0
+"""Seconds that the end of a run waits for the thread."""
+SHARE = 50.0
+"""Intervals are reckoned again after so many times what reckoning them took: 2 % at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the page is: ``url`` with its token; ``loopback``: seen from this machine only."""
+
+    url: str
+    port: int
+    loopback: bool
+
+
+class Live:
+    """A context around a run.  ``address`` is where the page is served (None: nowhere).
+
+    Entering raises UsageError where it cannot be served there; nothing else raises.
+    """
+
+    def __init__(self, study: Study, address: Address | None) -> None:
+        self.place: Place | None = None
+        self._address = address
+        self._picture = Picture(study, os.getpid())
+        self._queue: deque[events.Event] = deque(maxlen=MOST_EVENTS)
+        self._file = LiveFile()
+        self._server: Server | None = None
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._live, name="live", daemon=True)
+        self._next_look = 0.0
+        self._counted = False
+        self._end = (0, "")
+
+    def __enter__(self) -> Self:
+        if self._address is not None:
+            listening, token = listen(self._address), new_token()
+            gate = Gate(token, names(self._address))
+            self._server = Server(self._picture, listening, gate, time.time)
+            where = url(listening, self._address, token)
+            self.place = Place(where, listening.getsockname()[1], is_loopback(listening))
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._end = (int(getattr(error, "exit_code", 2)), str(error) or type(error).__name__)
+        self._note(events.Over(time.time(), *self._end))
+        self._done.set()
+        self._thread.join(LAST)
+
+    def ends(self, exit_code: int) -> None:
+        """What the run will exit with, once it has come to its end."""
+        self._end = (exit_code, "")
+
+    def said(self, text: str) -> None:
+        self._note(events.Said(time.time(), text))
+
+    def planned(self, pending: int, most: int, results: Path) -> None:
+        self._note(events.Planned(time.time(), pending, most, results))
+
+    def began(self, trial: Trial, seconds: float) -> None:
+        self._note(events.Began(time.time(), trial, seconds))
+
+    def held(self, trial: Trial, host: str, settings: Sequence[Setting]) -> None:
+        del trial
+        self._note(events.Held(time.time(), host, tuple(settings)))
+
+    def sampled(self, trial: Trial, sample: Sample) -> None:
+        del trial
+        self._counted = True
+        self._note(events.Sampled(time.time(), sample))
+
+    def ended(self, record: TrialRecord) -> None:
+        self._note(events.Ended(time.time(), record))
+
+    def asked(self, what: str) -> None:
+        self._note(events.Asked(time.time(), what))
+
+    def known(self, results: Results) -> None:
+        """Reckon the intervals, unless that is to take too much of the run's time."""
+        counts = {"valid": 0, "invalid": 0, "failed": 0}
+        for record in results.records:
+            counts[record.state] += 1
+        found: list[dict[str, object]] | None = None
+        if results.valid and (begun := time.monotonic()) >= self._next_look:
+            # A picture is not worth a run: what cannot be judged yet is judged at the end.
+            with suppress(Exception):
+                from iotrial.stats.judge import judge  # noqa: PLC0415  SciPy is slow to import
+
+                begun = time.monotonic()
+                found = findings(results, judge)
+            self._next_look = time.monotonic() + SHARE * (time.monotonic() - begun)
+        self._note(events.Known(time.time(), found, counts))
+
+    def _note(self, event: events.Event) -> None:
+        self._queue.append(event)
+
+    def _live(self) -> None:
+        with suppress(Exception):
+            asyncio.run(self._beat())
+        self._file.close()
+
+    async def _beat(self) -> None:
+        if self._server is not None:
+            await self._server.begin()
+        due = time.monotonic()
+        while True:
+            last = self._done.is_set()
+            with suppress(Exception):
+                self._tell()
+            if last:
+                break
+            due = max(due + BEAT, time.monotonic())
+            # Set in the run's thread, which must not depend on this loop being well.
+            while not self._done.is_set() and (left := due - time.monotonic()) > 0:
+                await asyncio.sleep(min(left, BEAT / 5))
+                if self._counted and left < BEAT / 2:
+                    due = time.monotonic()  # a sample is told while it is new
+            self._counted = False
+        if self._server is not None:
+            await self._server.end()
+
+    def _tell(self) -> None:
+        """Fold what was noted, then say how things stand."""
+        while self._queue:
+            event = self._queue.popleft()
+            with suppress(Exception):
+                self._picture.add(event)
+        self._picture.tick()
+        document = self._picture.document(time.time())
+        if self._picture.results:
+            self._file.write(Path(self._picture.results), document)
+        if self._server is not None:
+            self._server.tell(document)
