@@ -39,7 +39,9 @@ def work(live: Live, *seconds: int) -> None:
     """Samples of a device that reads 1,000 a second."""
     for t in seconds:
         disk = {"reads": 1000 * t, "sectors_read": 8000 * t, "read_ms": 500 * t, "io_ms": 900 * t}
-        live.sampled(RECORDS[0].trial, Sample("local", "disk", "sda", {"t": float(t), "disk": disk}))
+        live.sampled(
+            RECORDS[0].trial, Sample("local", "disk", "sda", {"t": float(t), "disk": disk})
+        )
 
 
 def token(live: Live) -> str:
@@ -244,9 +246,13 @@ def test_readers_are_told_the_end_and_then_nothing_more(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_stopped_says_why(tmp_path: Path) -> None:
-    with pytest.raises(UsageError), Live(RESULTS.study, None) as live:
-        live.planned(1, 1, tmp_path)
-        raise UsageError("the disk is gone")
+    def stopped() -> None:
+        with Live(RESULTS.study, None) as live:
+            live.planned(1, 1, tmp_path)
+            raise UsageError("the disk is gone")
+
+    with pytest.raises(UsageError):
+        stopped()
     told = file.read(tmp_path) or {}
     assert (told["exit"], told["why"]) == (2, "the disk is gone")
 
@@ -281,7 +287,7 @@ def test_what_is_no_address_is_told(text: str) -> None:
 
 
 def test_a_name_that_leads_nowhere_is_told_and_not_raised_as_anything_else() -> None:
-    with pytest.raises(UsageError, match="cannot be served on 203.0.113.7:8080"):
+    with pytest.raises(UsageError, match=r"cannot be served on 203\.0\.113\.7:8080"):
         address.listen(address.parse("203.0.113.7:8080"))
 
 
@@ -314,6 +320,22 @@ def test_a_fault_of_the_picture_or_of_the_server_ends_nothing(
         live.sampled(RECORDS[0].trial, Sample("a", "b", "c", {"nonsense": True}))
         live.said("still there")
     assert (file.read(tmp_path) or {})["words"] == ["still there"]
+
+
+def test_names_that_are_no_unicode_are_served_too(live: Live) -> None:
+    live.said("caf\udce9")
+    work(live, 2)
+    for path in ("/state.json", "/metrics"):
+        assert ask(live, f"{path}?token={token(live)}")[0] == 200
+
+
+def test_a_fault_in_an_answer_is_one_readers(
+    live: Live, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("iotrial.live.server.openmetrics", lambda *_: 1 / 0)
+    assert ask(live, f"/metrics?token={token(live)}")[0] == 500
+    assert ask(live, f"/?token={token(live)}")[0] == 200
+    assert capfd.readouterr().err == ""
 
 
 def test_a_folder_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:

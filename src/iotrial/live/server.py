@@ -53,6 +53,8 @@ class Server:
 
     async def begin(self) -> None:
         loop = asyncio.get_running_loop()
+        # The terminal is the run's: what goes wrong with a reader is not said there.
+        loop.set_exception_handler(lambda _loop, _context: None)
         self._server = await loop.create_server(lambda: _Reader(self), sock=self._listening)
 
     def tell(self, document: Mapping[str, Any]) -> None:
@@ -109,11 +111,11 @@ class Server:
             case "/metrics":
                 text = openmetrics(
                     self.picture.document(self.clock()), self.picture.counters
-                ).encode()
+                ).encode("utf-8", "replace")
                 return answer.whole(request, CONTENT_TYPE, text)
             case "/state.json":
                 document = self.picture.document(self.clock())
-                body = json.dumps(document, ensure_ascii=False).encode()
+                body = json.dumps(document).encode("ascii")
                 return answer.whole(request, "application/json", body)
         raise Refused(HTTPStatus.NOT_FOUND, "nothing is here")
 
@@ -155,6 +157,8 @@ class _Reader(asyncio.Protocol):
                 self._refuse(Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "too long"))
         except Refused as why:
             self._refuse(why)
+        except Exception:  # noqa: BLE001 (a fault of ours is one reader's, not the run's)
+            self._refuse(Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of iotrial"))
 
     def _answer(self, request: Request) -> None:
         self._server.gate.check(request)

@@ -1,0 +1,91 @@
+"""/metrics, read by the parser of those who define it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+import factories
+from iotrial.live import events
+from iotrial.live.findings import findings
+from iotrial.live.metrics import CONTENT_TYPE, openmetrics
+from iotrial.live.picture import Picture
+from iotrial.model.sample import Sample
+from iotrial.stats.judge import judge
+
+RESULTS = factories.results()
+Families = dict[str, dict[str, Any]]
+
+
+def at_work(host: str = "local") -> Picture:
+    picture = Picture(RESULTS.study)
+    picture.add(events.Planned(0.0, 63, 63, Path("r")))
+    picture.add(events.Known(0.0, findings(RESULTS, judge), {"valid": 50, "invalid": 2}))
+    picture.add(events.Began(0.0, RESULTS.records[0].trial, 3.0))
+    for t in (0, 1):
+        disk = {"reads": 4000 * t, "sectors_read": 32_000 * t, "read_ms": 2000 * t, "in_flight": 8}
+        values = {"t": float(t), "disk": disk, "cpu": {"user": 50 * t, "idle": 50 * t}}
+        picture.add(events.Sampled(float(t), Sample(host, "disk", "sda", values)))
+    return picture
+
+
+def read(picture: Picture) -> dict[str, list[Any]]:
+    """Family → its samples.  The parser refuses what is not OpenMetrics."""
+    text = openmetrics(picture.document(1.1), picture.counters)
+    return {each.name: each.samples for each in text_string_to_metric_families(text)}
+
+
+def test_every_name_ends_in_its_unit_and_the_numbers_are_those_of_the_page() -> None:
+    picture = at_work()
+    families = read(picture)
+    place = {"host": "local", "target": "disk", "device": "sda"}
+    assert families["iotrial_device_read_operations"][0].value == 4000
+    assert families["iotrial_device_read_operations"][0].labels == place
+    assert families["iotrial_device_read_bytes"][0].value == 32_000 * 512
+    assert families["iotrial_device_read_seconds"][0].value == 2.0
+    assert families["iotrial_device_read_latency_seconds"][0].value == 0.0005
+    now = picture.document(1.1)["rows"][0]["rates"]["read.iops"]
+    assert families["iotrial_device_read_operations_per_second"][0].value == now == 4000.0
+    assert families["iotrial_host_cpu_busy_ratio"][0].value == 0.5
+
+
+def test_the_run_is_told_too() -> None:
+    families = read(at_work())
+    info = families["iotrial_trial"][0].labels
+    assert info["study"] == "scheduler"
+    assert info["treatment"].startswith("scheduler=")
+    trials = {each.labels["state"]: each.value for each in families["iotrial_trials"]}
+    assert trials == {"valid": 50, "invalid": 2, "failed": 0}
+    assert families["iotrial_trials_left"][0].value == 63
+    phases = {each.labels["iotrial_phase"]: each.value for each in families["iotrial_phase"]}
+    assert [name for name, value in phases.items() if value] == ["load"]
+    ends = {each.labels["end"] for each in families["iotrial_finding_ratio"]}
+    assert ends == {"low", "estimate", "high"}
+
+
+def test_before_the_first_trial_there_is_nothing_and_that_is_said_well() -> None:
+    families = read(Picture(RESULTS.study))
+    assert families["iotrial_device_read_operations"] == []
+    assert families["iotrial_trial"][0].labels == {"study": "scheduler"}
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20))
+def test_any_name_is_escaped(name: str) -> None:
+    families = read(at_work(name))
+    assert families["iotrial_device_read_operations"][0].labels["host"] == name
+
+
+def test_a_text_that_is_cut_off_is_no_openmetrics() -> None:
+    """The parser does refuse: else the tests above would say nothing."""
+    picture = at_work()
+    text = openmetrics(picture.document(1.1), picture.counters)
+    assert text.endswith("\n# EOF\n")
+    for broken in (text[:-6], text.replace("# UNIT iotrial_device_read_bytes bytes", "# UNIT")):
+        with pytest.raises(ValueError):  # noqa: PT011 (what it raises has no words of its own)
+            list(text_string_to_metric_families(broken))
+    assert CONTENT_TYPE.startswith("application/openmetrics-text; version=1.0.0")
