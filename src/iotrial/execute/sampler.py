@@ -10,6 +10,7 @@ Sources: Documentation/admin-guide/iostats.rst, proc(5), Documentation/accountin
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -33,12 +34,13 @@ class Sampler:
     """Writes samples of ``host`` to ``path`` while the context lives.
 
     ``device`` is the kernel name of the block device under test; empty means that the target is
-    remote, and that the network counters are what matters.
+    remote, and that the network counters are what matters.  ``tell`` is told each sample.
     """
 
     host: Host
     device: str
     path: Path
+    tell: Callable[[str, Mapping[str, Any]], None] | None = None
     first: dict[str, Any] = field(default_factory=dict)
     last: dict[str, Any] = field(default_factory=dict)
     _file: IO[str] | None = None
@@ -77,6 +79,8 @@ class Sampler:
         self.last = values
         if self._file is not None:
             self._file.write(json.dumps(values, separators=(",", ":")) + "\n")
+        if self.tell:
+            self.tell(self.device, values)
 
     @property
     def _disk(self) -> str:

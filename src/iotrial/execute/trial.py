@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from iotrial.errors import FormatError, TrialError
 from iotrial.execute import cgroups, machine, validity
@@ -172,21 +172,18 @@ def _load(
     for name, content in load.files:
         (partial / name).write_bytes(content)
     (partial / "command").write_text(shlex.join(load.argv) + "\n", encoding="utf-8")
+
+    def tell(device: str, values: Mapping[str, Any]) -> None:
+        limits.watcher.sampled(trial, Sample(bench.host.name, trial.target, device, values))
+
     with (
-        Sampler(bench.host, aim.device, partial / "telemetry.jsonl") as sampler,
+        Sampler(bench.host, aim.device, partial / "telemetry.jsonl", tell) as sampler,
         Pulse(bench.host, aim.device, partial),
     ):
 
-        def tell() -> None:
-            sample = Sample(bench.host.name, trial.target, aim.device, sampler.last)
-            limits.watcher.sampled(trial, sample)
-
         def tick(elapsed: float) -> None:
             sampler.sample(elapsed)
-            tell()
             limits.watcher.ticked(trial, elapsed)
-
-        tell()
 
         ended = execute_load(
             bench.host,
@@ -196,7 +193,6 @@ def _load(
             watch=Watch(2 * driver.seconds(workload, aimed) + SLACK, tick, limits.interruption),
         )
         sampler.sample(ended.seconds)
-        tell()
     (partial / "exitcode").write_text(f"{ended.exit}\n", encoding="utf-8")
     return load, ended
 
