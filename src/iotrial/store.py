@@ -3,11 +3,13 @@
 ::
 
     study.toml  jobfiles/    the study as it was, and the job files it names
+    inventory.json           the hosts that an inventory came to, and how ssh(1) reaches them
     plan.jsonl               a head line, then one planned trial a line, appended and fsynced
     hosts/NAME.json          facts, written once
     sessions.jsonl           one line a run: the study may have been interrupted and taken up again
     trials/0007-3fa9c1/      a trial; ``.partial`` until complete: the rename is the commit
     measurements.jsonl       derived: one line a committed trial; delete and remake at will
+    live.json                what the run says of itself while it goes on (iotrial.live.file)
     findings.json report.html  derived
 
 Nothing here judges.  Everything raises :class:`~iotrial.errors.FormatError`, naming file and line,
@@ -36,11 +38,13 @@ from iotrial.plan import prior, recorded
 from iotrial.plan.aa import noted, restored
 from iotrial.plan.available import Offer
 from iotrial.plan.design import next_trials, with_baselines
+from iotrial.plan.inventory import recorded as recorded_hosts
 from iotrial.plan.load import parse_study
 from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
 from iotrial.tools import tool
 
 FORMAT = 1
+INVENTORY = "inventory.json"
 
 
 class Store:
@@ -174,6 +178,8 @@ def create(folder: Path, study: Study, offer: Offer) -> Store:
             path = _jobfile(folder, workload.name)
             path.parent.mkdir(exist_ok=True)
             path.write_text(workload.jobfile, encoding="utf-8")
+    if study.inventory:
+        files.write_json(folder / INVENTORY, dict(study.inventory))
     head: dict[str, Any] = {"format": FORMAT, "study": study.name, "digest": study.digest}
     head |= offer.as_dict() | noted(study) | prior.noted(study)
     files.append(folder / "plan.jsonl", files.line(head))
@@ -238,7 +244,8 @@ def _study(folder: Path) -> Study:
         workload = next(key for key, table in tables.items() if table.get("jobfile") == name)
         return _jobfile(folder, workload).read_text(encoding="utf-8")
 
-    return parse_study(text, str(path), read)
+    hosts = files.read_json(folder / INVENTORY) if (folder / INVENTORY).exists() else {}
+    return parse_study(text, str(path), read, recorded_hosts(hosts))
 
 
 def _jobfile(folder: Path, workload: str) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 from rich.table import Table
 from rich.text import Text
@@ -27,9 +29,15 @@ SHOWN = 20
 
 @click.command()
 @click.argument("host", required=False)
+@click.option(
+    "--hosts",
+    "study",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="List the hosts that this study may use, its inventory's too, and touch none.",
+)
 @pretend
 @common
-def command(output: Output, host: str | None, *, pretend: bool) -> int:
+def command(output: Output, host: str | None, study: Path | None, *, pretend: bool) -> int:
     """Say whether HOST (or this machine) is fit to be measured on, why not, and what to do.
 
     Exits with 1 when something is bad.
@@ -39,7 +47,10 @@ def command(output: Output, host: str | None, *, pretend: bool) -> int:
       sudo iotrial doctor
       iotrial doctor root@box7
       iotrial doctor -- '-p 2222 root@box7'
+      iotrial doctor --hosts study.toml
     """
+    if study is not None:
+        return _list(output, study)
     with machine(pretend=pretend, place=place_of(host)) as here:
         # What a run at work holds, it gives back: that is not owed.
         owing = () if holder(here) else sessions(here, journal_folder(here))
@@ -64,6 +75,20 @@ def command(output: Output, host: str | None, *, pretend: bool) -> int:
     if devices and not output.json:
         _show(output, devices)
     return 1 if verdict == "bad" else 0
+
+
+def _list(output: Output, study: Path) -> int:
+    from iotrial.plan.load import load_hosts
+
+    found = load_hosts(study)
+    output.document({"hosts": [{"host": each.name, "ssh": each.ssh} for each in found]})
+    table = Table("host", "reached by", box=None, pad_edge=False, header_style="dim")
+    for each in found:
+        table.add_row(
+            Text(each.name), Text(f"ssh {each.ssh}" if each.ssh else "it is this machine")
+        )
+    output.answer(table if found else "It names no hosts: it is about this machine.")
+    return 0
 
 
 def _table(checks: tuple[Check, ...]) -> Table:

@@ -113,7 +113,8 @@ class Study:
     """``text`` is the study file as it was, ``digest`` the first 12 hex digits of its SHA-256.
     ``exclude`` holds cells that are not to be run: each a tuple of (factor, label) pairs.
     ``aa``: it is an A/A study, made from what ``text`` says.  ``stages``: it is done in these,
-    one after the other (:mod:`iotrial.plan.stages`)."""
+    one after the other (:mod:`iotrial.plan.stages`).  ``inventory``: those of ``hosts`` that
+    another file names, each with how ssh(1) reaches it ('': this machine)."""
 
     question: str
     name: str
@@ -128,6 +129,7 @@ class Study:
     hosts: tuple[Place, ...] = ()
     aa: AA | None = None
     stages: tuple[Stage, ...] = ()
+    inventory: tuple[tuple[str, str], ...] = ()
 
     @property
     def place(self) -> Place:

@@ -7,16 +7,18 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from iotrial.errors import StudyError
 from iotrial.model.measurement import define as define_metrics
-from iotrial.model.study import Study
+from iotrial.model.study import Place, Study
 from iotrial.model.workload import Workload
 from iotrial.plan import convert
 from iotrial.plan.check import checks
 from iotrial.plan.chores import chore_problems
+from iotrial.plan.inventory import Book, inventory_problems, looked_up, with_inventory
 from iotrial.plan.locate import locate
 from iotrial.plan.problem import Problem, Source, study_error
 from iotrial.plan.schema import StudyFile
@@ -38,6 +40,15 @@ def load_study(path: Path) -> Study:
     Raises StudyError for a file that is not there, not UTF-8, not TOML, or not a study that this
     version can execute.
     """
+    return parse_study(
+        _text(path),
+        str(path),
+        lambda name: (path.parent / name).read_text("utf-8"),
+        lambda table: looked_up(table, path.parent),
+    )
+
+
+def _text(path: Path) -> str:
     try:
         with path.open("rb") as stream:
             raw = stream.read(_MOST_BYTES + 1)
@@ -48,18 +59,19 @@ def load_study(path: Path) -> Study:
     if len(raw) > _MOST_BYTES:
         raise StudyError("is larger than any study (1 MiB)", file=str(path))
     try:
-        text = raw.decode("utf-8")
+        return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         advice = "Save it as UTF-8 text."
         raise StudyError("is not UTF-8", file=str(path), line=line, advice=advice) from None
-    return parse_study(text, str(path), lambda name: (path.parent / name).read_text("utf-8"))
 
 
-def parse_study(text: str, file: str, read: Callable[[str], str]) -> Study:
+def parse_study(
+    text: str, file: str, read: Callable[[str], str], book: Book | None = None
+) -> Study:
     """The study that ``text`` says.  ``file`` is its name, for messages and for the study's own
     name; ``read`` gives the text of a job file by the name the study has for it (OSError or
-    UnicodeDecodeError where there is none).
+    UnicodeDecodeError where there is none), and ``book`` the hosts of an inventory.
 
     Factors with ``levels = "available"`` have no levels yet: see :mod:`iotrial.plan.available`.
     Raises StudyError.
@@ -69,12 +81,33 @@ def parse_study(text: str, file: str, read: Callable[[str], str]) -> Study:
     spec, problems = validate(data)
     if spec is None:
         raise study_error(problems, source)
+    _raise(inventory_problems(spec), source)
+    spec, entries = with_inventory(spec, book)
     # What a study defines must be known before its factors can be checked, and as long as it is
     # executed or reported: the catalogue keeps it until the next study is read.
     define(row for name, table in spec.knobs.items() for row in convert.knob(name, table))
     _raise([*unsupported(spec), *checks(spec)], source)
     workloads = _workloads(spec, read, source)
-    return _study(spec, workloads, source)
+    study = _study(spec, workloads, source)
+    if not entries:
+        return study
+    known = tuple((entry.name, entry.ssh) for entry in entries)
+    more = (f"{name} {ssh}" for name, ssh in known)
+    return replace(study, inventory=known, digest=digest(study.digest, *more))
+
+
+def load_hosts(path: Path) -> tuple[Place, ...]:
+    """All hosts that a study file may use: its own, and its inventory's whether a target names
+    them or not.  Raises StudyError."""
+    text = _text(path)
+    source = Source(str(path), text, locate(text))
+    spec, problems = validate(_toml(text, source.file))
+    if spec is None:
+        raise study_error(problems, source)
+    _raise(inventory_problems(spec), source)
+    every = spec.model_copy(update={"targets": {}})
+    spec, _ = with_inventory(every, lambda table: looked_up(table, path.parent))
+    return tuple(convert.place(name, table) for name, table in spec.hosts.items())
 
 
 def _toml(text: str, file: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from iotrial.model.chore import Cache
+from iotrial.plan.inventory_table import InventoryTable
 from iotrial.plan.knob_table import KnobTable
 from iotrial.plan.metric_table import MetricTable
 from iotrial.plan.stage_table import StageTable
@@ -246,6 +247,11 @@ class StudyFile(_Table):
     )
     hosts: dict[str, HostTable] = Field(
         default_factory=dict, description="Machines.", examples=[{"box7": {"ssh": "root@box7"}}]
+    )
+    inventory: InventoryTable | None = Field(
+        None,
+        description="More machines, which another file names.",
+        examples=[{"ansible": "hosts.ini", "group": "storage"}],
     )
     targets: dict[str, TargetTable] = Field(
         description="What the I/O is aimed at.", examples=[{"disk": {"loop": {"size": "1GiB"}}}]

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from iotrial.plan import schema, target_table
+from iotrial.plan.inventory_table import InventoryTable
 from iotrial.plan.knob_table import KnobTable
 from iotrial.plan.locate import KeyPath, inline
 from iotrial.plan.metric_table import MetricTable
@@ -22,6 +23,7 @@ from iotrial.plan.stage_table import StageTable, SweepTable
 TABLES: dict[tuple[str, ...], type[BaseModel]] = {
     (): schema.StudyFile,
     ("hosts", "*"): schema.HostTable,
+    ("inventory",): InventoryTable,
     ("targets", "*"): target_table.TargetTable,
     ("targets", "*", "loop"): target_table.LoopTable,
     ("targets", "*", "mount"): target_table.MountTable,
