@@ -18,7 +18,7 @@ from rich.text import Text
 
 from iotrial.cli.output import Output
 from iotrial.errors import UsageError
-from iotrial.live.file import read
+from iotrial.live.file import NAME, read
 from iotrial.store import is_finished
 from iotrial.units import format_change, format_seconds, format_value, format_wait
 
@@ -30,6 +30,8 @@ SILENT = 30.0
 PATIENCE = 5.0
 """The same where its process can be seen to be gone."""
 GONE = 1
+AT_FIRST = 20.0
+"""Seconds in which a run must have said something: it prepares before it has a folder."""
 SHOWN = 12
 
 Document = Mapping[str, Any]
@@ -38,7 +40,7 @@ Document = Mapping[str, Any]
 def follow(output: Output, folder: Path) -> int:
     """Show the run in ``folder`` until it ends; the exit code of the run, 1 where it is gone
     without having ended.  Raises UsageError where no run ever was, FormatError."""
-    document = _first(folder)
+    document = _first(output, folder)
     if document is None:
         output.answer(f"Nothing is left to do in {folder}: iotrial status {folder}")
         return 0
@@ -56,12 +58,18 @@ def follow(output: Output, folder: Path) -> int:
     return int(document["exit"] or 0)
 
 
-def _first(folder: Path) -> Document | None:
-    """None for a folder whose run ended before runs said anything of themselves."""
-    if (found := read(folder)) is not None:
+def _first(output: Output, folder: Path) -> Document | None:
+    """The first document, which a run that has just begun may still owe us; None for a folder
+    whose run ended before runs said anything of themselves."""
+    if not (folder / NAME).exists():
+        if (folder / "plan.jsonl").exists() and is_finished(folder):
+            return None
+        output.note(f"waiting for a run in {folder}")
+    deadline = time.monotonic() + AT_FIRST
+    while (found := read(folder)) is None and time.monotonic() < deadline:
+        time.sleep(EVERY / 4)
+    if found is not None:
         return found
-    if (folder / "plan.jsonl").exists() and is_finished(folder):
-        return None
     raise UsageError(
         f"{folder}: no run says anything of itself there",
         advice="Begin it with `iotrial run`, then follow it by the folder that it prints.",
@@ -101,7 +109,8 @@ def _lines(output: Output, folder: Path, first: Document) -> Document:
         mark = f"{document['state']} {loads} {document['progress']['done']}"
         due = loads and document["total"] and document["now"] - told >= LINE_EVERY
         if mark != seen or due:
-            output.answer(Text(line(document)))
+            if not output.json:
+                output.text(line(document))
             seen, told = mark, document["now"]
         last = document
     return last
@@ -156,8 +165,8 @@ def picture(document: Document) -> Group:
         Text(document["asked"] and f"asked at the terminal of the run: {document['asked']}"),
         _rows(document),
         Text(_in_force(document["settings"]), no_wrap=True, overflow="ellipsis"),
-        _findings(document["findings"]),
-        _trials(document["trials"]),
+        *([_findings(document["findings"])] if document["findings"] else []),
+        *([_trials(document["trials"])] if document["trials"] else []),
     )
 
 

@@ -31,12 +31,13 @@ def findings(results: Results, judge: Judge) -> list[dict[str, Any]]:
 
         course = courses(results.study, results.planned, results.records)[-1]
         results, stage = course.results, course.stage.number
-    looks = open_ended(results.study) or _over(results)
+    looks = open_ended(results.study) or is_over(results)
     found = [each for each in judge(results).findings if each.primary and each.ratio > 0]
     return [_as_data(each, looks=looks, stage=stage) for each in found[:MOST]]
 
 
-def _over(results: Results) -> bool:
+def is_over(results: Results) -> bool:
+    """Whether nothing is left to do: then a verdict is read, whatever the design."""
     done = {record.trial.number for record in results.records}
     if any(trial.number not in done for trial in results.planned):
         return False

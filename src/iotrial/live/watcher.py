@@ -24,7 +24,7 @@ from iotrial.live import events
 from iotrial.live.address import Address, is_loopback, listen, names, new_token, url
 from iotrial.live.answer import Gate
 from iotrial.live.file import LiveFile
-from iotrial.live.findings import findings
+from iotrial.live.findings import findings, is_over
 from iotrial.live.picture import Picture
 from iotrial.live.server import Server
 from iotrial.model.results import Results
@@ -126,14 +126,15 @@ class Live:
         for record in results.records:
             counts[record.state] += 1
         found: list[dict[str, object]] | None = None
-        if results.valid and (begun := time.monotonic()) >= self._next_look:
-            # A picture is not worth a run: what cannot be judged yet is judged at the end.
-            with suppress(Exception):
+        begun = time.monotonic()
+        # A picture is not worth a run: what cannot be judged yet is judged at the end.
+        with suppress(Exception):
+            if results.valid and (begun >= self._next_look or is_over(results)):
                 from iotrial.stats.judge import judge  # noqa: PLC0415  SciPy is slow to import
 
                 begun = time.monotonic()
                 found = findings(results, judge)
-            self._next_look = time.monotonic() + SHARE * (time.monotonic() - begun)
+                self._next_look = time.monotonic() + SHARE * (time.monotonic() - begun)
         self._note(events.Known(time.time(), found, counts))
 
     def _note(self, event: events.Event) -> None:
