@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -392,3 +396,66 @@ def test_doctor_lists_what_an_inventory_comes_to(
     said = capsys.readouterr().out
     assert all(f"{name}" in said for name in STORAGE)
     assert "root@10.0.0.7" in said
+
+
+LAYERS = """\
+zeta ansible_port=1
+[b]
+h[1:3] ansible_port=7
+k
+[a]
+h2 ansible_user=own
+h3
+[deep:children]
+b
+[top:children]
+deep
+a
+[b:vars]
+ansible_user=of-b
+ansible_host=10.0.0.2
+[a:vars]
+ansible_user=of-a
+ansible_host=10.0.0.1
+[deep:vars]
+ansible_user=of-deep
+ansible_port=9
+[all:vars]
+ansible_user=of-all
+ansible_port=8
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "file"),
+    [(INI, "h.ini"), (LAYERS, "h.ini"), (YAML.partition("            secret")[0], "h.yml")],
+)
+def test_ansible_itself_says_the_same(tmp_path: Path, text: str, file: str) -> None:
+    path = tmp_path / file
+    path.write_text(text)
+    (tmp_path / "ansible.cfg").write_text("[defaults]\n")
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("ansible-inventory")), "-i", str(path), "--list"],
+        capture_output=True, text=True, check=True, timeout=120, cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path), "LC_ALL": "C.UTF-8",
+             "ANSIBLE_CONFIG": str(tmp_path / "ansible.cfg"),
+             "ANSIBLE_LOCAL_TEMP": str(tmp_path / "t")},
+    )  # fmt: skip
+    told = json.loads(done.stdout)
+    hosts = {name for group in told.values() for name in group.get("hosts", ())}
+    found = ansible(text, file)
+    assert set(found) == hosts
+    for name in hosts:
+        about = told["_meta"]["hostvars"].get(name, {})
+        words = shlex.split(found[name])
+        user, _, where = words[-1].rpartition("@")
+        assert where == about.get("ansible_host", name), name
+        assert user == about.get("ansible_user", ""), name
+        port = words[words.index("-p") + 1] if "-p" in words else ""
+        assert port == str(about.get("ansible_port", "")), name
+    for group in set(told) - {"_meta", "all", "ungrouped"}:
+        below = [group]
+        for each in below:
+            below += told[each].get("children", [])
+        members = {name for each in below for name in told[each].get("hosts", ())}
+        assert set(ansible(text, file, group=group)) == members, group

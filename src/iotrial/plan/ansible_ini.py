@@ -1,6 +1,6 @@
 """An Ansible inventory in INI form.
 
-Source: Ansible 11, the inventory plugin ``ini`` (sections, ``:children``, ``:vars``, words of a
+Source: ansible-core 2.19, the inventory plugin ``ini`` (sections, ``:children``, ``:vars``, words of a
 host's line as a shell's, comments).
 """
 
