@@ -3,8 +3,8 @@
 What a file says is read by :mod:`iotrial.plan.ansible_ini` and :mod:`iotrial.plan.ansible_yaml`
 into the same groups.  No template is evaluated, and ``group_vars`` folders are not read.
 
-Source: ansible-core 2.19, *How to build your inventory* (variables of hosts beat those of groups, of
-children those of parents, of groups as deep the later by name), *Connection variables of ssh*.
+Source: ansible-core 2.19, *How to build your inventory* (variables of hosts beat those of groups,
+of children those of parents, of groups as deep the later by name), *Connection variables of ssh*.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An Ansible inventory in INI form.
 
-Source: ansible-core 2.19, the inventory plugin ``ini`` (sections, ``:children``, ``:vars``, words of a
-host's line as a shell's, comments).
+Source: ansible-core 2.19, the inventory plugin ``ini`` (sections, ``:children``, ``:vars``, words
+of a host's line as a shell's, comments).
 """
 
 from __future__ import annotations

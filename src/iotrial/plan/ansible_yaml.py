@@ -3,7 +3,8 @@
 Nodes are read and not values: YAML would turn ``08``, ``no`` and ``1:30`` into something else, and
 a tag into an object; and a node knows its line.
 
-Source: ansible-core 2.19, the inventory plugin ``yaml`` (groups of ``hosts``, ``vars``, ``children``).
+Source: ansible-core 2.19, the inventory plugin ``yaml`` (groups of ``hosts``, ``vars``,
+``children``).
 """
 
 from __future__ import annotations
