@@ -22,6 +22,7 @@ VERBS = (
     "status",
     "compare",
     "report",
+    "saturate",
     "import",
     "restore",
     "keep",
@@ -121,7 +122,7 @@ def _complain(  # noqa: PLR0913, PLR0917 (the parts of one message)
     return code
 
 
-_ACTING = ("run", "restore")
+_ACTING = ("run", "saturate", "restore")
 """Verbs that change settings; the others leave a machine as it is."""
 
 

@@ -171,7 +171,7 @@ def _treatments(output: Output, seen: Outline) -> None:
     shown = seen.settings[:SHOWN] if few else seen.settings
     for treatment, settings in shown:
         levels = list(levels_of(seen.study, treatment))
-        options = [f"--{f.subject}={level.label}" for f, level in levels if f.kind == "option"]
+        options = [f"--{name}={value}" for f, level in levels for name, value in f.options(level)]
         what = ", ".join([*map(str, settings), *options]) or "nothing is set"
         output.answer(f"treatment {treatment_text(treatment)}: {what}")
     if len(shown) < len(seen.settings):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,9 +16,10 @@ from iotrial.cli.progress import Terminal
 from iotrial.cli.verdicts import publish
 from iotrial.cli.watching import Running, Watchers, address_of, announce
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.restore import Payment
 from iotrial.execute.runner import Outcome, count, execute_study
+from iotrial.live.address import Address
 from iotrial.live.watcher import Live
+from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.plan.aa import as_aa
 from iotrial.plan.load import load_study
@@ -91,20 +94,15 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         loaded = as_aa(loaded, arms, blocks or 0)
     elif blocks is not None or arms != ARMS:
         raise click.UsageError("--arms and --blocks are those of an A/A study: add --aa")
-    folder = out or _folder(Path("results"), loaded)
+    folder = out or folder_of(Path("results"), loaded)
     if prior is not None:
         loaded = _ordered(output, loaded, prior, folder)
     if (folder / "plan.jsonl").exists() and is_finished(folder):
         output.note(f"nothing is left to do in {folder}; for a new execution name another --out")
         check(folder, loaded)
-        results = open_results(folder)
-        return _conclude(output, Outcome(results, Payment(), counts=count(results.records)))
-    with Live(loaded, address) as seen:
-        for line in announce(seen):
-            output.notice(line)
-        outcome = _execute(output, loaded, folder, live=seen, pretend=pretend)
-        seen.ends(_code(outcome))
-    return _conclude(output, outcome)
+        return conclude(output, open_results(folder), None)
+    outcome = execute(output, loaded, folder, address=address, pretend=pretend)
+    return conclude(output, outcome.results, outcome)
 
 
 def _ordered(output: Output, study: Study, prior: Path, folder: Path) -> Study:
@@ -120,7 +118,20 @@ def _ordered(output: Output, study: Study, prior: Path, folder: Path) -> Study:
     return ordered
 
 
-def _execute(output: Output, study: Study, folder: Path, *, live: Live, pretend: bool) -> Outcome:
+def execute(
+    output: Output, study: Study, folder: Path, *, address: Address | None = None, pretend: bool
+) -> Outcome:
+    """Execute what is missing of a study in its results folder, watched: on the terminal, and on a
+    page where ``address`` says that one is to be served."""
+    with Live(study, address) as live:
+        for line in announce(live):
+            output.notice(line)
+        outcome = _watched(output, study, folder, live=live, pretend=pretend)
+        live.ends(_code(count(outcome.results.records)))
+    return outcome
+
+
+def _watched(output: Output, study: Study, folder: Path, *, live: Live, pretend: bool) -> Outcome:
     terminal = Terminal(output, study)
     watcher = Watchers(terminal, live)
     try:
@@ -133,27 +144,35 @@ def _execute(output: Output, study: Study, folder: Path, *, live: Live, pretend:
         terminal.close()
 
 
-def _conclude(output: Output, outcome: Outcome) -> int:
-    counts = outcome.counts
-    if outcome.stopped:
-        output.note(f"stopped: {outcome.stopped}")
+def conclude(
+    output: Output,
+    results: Results,
+    outcome: Outcome | None,
+    **more: Any,  # noqa: ANN401 (JSON values)
+) -> int:
+    """Say what a run came to, ``outcome`` None where nothing was left to do; the exit code."""
+    counts = count(results.records)
+    stopped = outcome.stopped if outcome else ""
+    if stopped:
+        output.note(f"stopped: {stopped}")
     if counts["invalid"] or counts["failed"]:
         output.note(f"{counts['invalid']} trials were INVALID, {counts['failed']} failed")
     publish(
         output,
-        outcome.results,
+        results,
         trials={"done": counts["valid"], **counts},
-        restored=outcome.payment.done,
-        stopped=outcome.stopped,
+        restored=outcome.payment.done if outcome else (),
+        stopped=stopped,
+        **more,
     )
-    return _code(outcome)
+    return _code(counts)
 
 
-def _code(outcome: Outcome) -> int:
-    return FAILED if outcome.counts["failed"] or not outcome.counts["valid"] else 0
+def _code(counts: Mapping[str, int]) -> int:
+    return FAILED if counts["failed"] or not counts["valid"] else 0
 
 
-def _folder(parent: Path, study: Study) -> Path:
+def folder_of(parent: Path, study: Study) -> Path:
     """The newest unfinished folder of this very study, or a new one named by date and study."""
     for folder in reversed(studies_in(parent, study.digest)):
         if not is_finished(folder):

@@ -7,6 +7,7 @@ from typing import Literal
 
 from iotrial.model.results import Results
 from iotrial.model.stage import Kept, Stage
+from iotrial.model.trial import Treatment
 
 Verdict = Literal["better", "worse", "same", "cannot-tell"]
 
@@ -208,6 +209,47 @@ class Knee:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadPoint:
+    """A load that was measured: geometric means over its ``trials``.  ``rate`` in the study's
+    metric; ``mean`` and ``p99`` of its latency in seconds (None: not measured).  ``front``: no
+    other load reached as much with less latency."""
+
+    treatment: Treatment
+    rate: float
+    mean: float | None
+    p99: float | None
+    trials: int
+    front: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """What a search for the highest value came to.
+
+    ``best`` is the load that is kept (None: none keeps the limit), ``low`` and ``high`` the
+    interval of its rate; ``loss`` at most how much higher another finalist may be, as a fraction
+    (None: nobody can tell).  ``limit`` is (metric, most), ``late`` the interval of that metric at
+    the best load, and ``kept`` whether it lies below.  ``points`` are all loads measured, in the
+    order of their latency, ``knee`` the one of them where more load begins to cost more latency
+    than it brings.  ``searched`` treatments of ``of`` were tried, ``racing`` of them raced.
+    """
+
+    metric: str
+    best: LoadPoint | None
+    low: float | None
+    high: float | None
+    loss: float | None
+    limit: tuple[str, float] | None
+    late: tuple[float, float] | None
+    kept: bool
+    points: tuple[LoadPoint, ...]
+    knee: LoadPoint | None
+    searched: int
+    of: int
+    racing: int
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """All findings of a study, and what they amount to.
 
@@ -217,7 +259,7 @@ class Comparison:
     Of a study with several factors, ``interactions``, the ``simple`` effects beside them, and the
     ``shares`` of the variation.  ``races`` tell how the decision of a race was reached; ``knees``
     where more of an ordered factor gives no more.  Of a study in stages, the ``stages`` so far, and
-    the ``choices`` they came to.
+    the ``choices`` they came to.  Of a search for the highest value the ``ceiling``.
     """
 
     question: str
@@ -232,6 +274,7 @@ class Comparison:
     stages: tuple[StageFound, ...] = ()
     choices: tuple[Choice, ...] = ()
     knees: tuple[Knee, ...] = ()
+    ceiling: Ceiling | None = None
 
 
 @dataclass(frozen=True, slots=True)

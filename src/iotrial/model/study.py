@@ -17,7 +17,8 @@ FactorKind = Literal["tunable", "group", "option", "target", "manual", "recorded
 @dataclass(frozen=True, slots=True)
 class Level:
     """One level of a factor.  ``label`` names it everywhere; exactly one of the others counts:
-    ``settings`` ((tunable, value) pairs; tunable and group factors), ``option`` or ``target``.
+    ``settings`` ((tunable, value) pairs; tunable and group factors), ``option``, ``options``
+    ((option, value) pairs that are switched as one) or ``target``.
 
     ``alternatives`` are (tunable, values): any of these values will do, the first that is
     available; until the host was asked, the first of them stands in ``settings``."""
@@ -27,6 +28,7 @@ class Level:
     option: OptionValue | None = None
     target: str = ""
     alternatives: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    options: tuple[tuple[str, OptionValue], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,10 @@ class Factor:
     def level(self, label: str) -> Level:
         return next(level for level in self.levels if level.label == label)
 
+    def options(self, level: Level) -> tuple[tuple[str, OptionValue], ...]:
+        """The workload options that a level of this factor sets."""
+        return level.options if level.option is None else ((self.subject, level.option),)
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -72,9 +78,11 @@ class Design:
     ``recorded``: somebody else ran them; nothing is left to run.  A ``fraction`` has the least
     number of treatments of its ``resolution``, or as many as ``runs`` says (0: not said).  Of a
     ``race`` ``blocks`` is the most: it ends as soon as nothing is open; any other design does so
-    with ``stop`` "decided".  ``prior``: earlier results say what it measures first."""
+    with ``stop`` "decided".  ``prior``: earlier results say what it measures first.  ``saturate``
+    searches with its first workload, and races the best of it with the second
+    (:mod:`iotrial.plan.saturate`)."""
 
-    kind: Literal["full", "fraction", "one-at-a-time", "race", "recorded"] = "full"
+    kind: Literal["full", "fraction", "one-at-a-time", "race", "saturate", "recorded"] = "full"
     blocks: int = 5
     seed: int = 1
     budget: float = 0.0
@@ -89,12 +97,14 @@ class Design:
 class Decide:
     """When a difference counts.  ``primary`` maps a workload to its metric; ``margin`` is the
     smallest difference that matters, as a fraction; ``guardrails`` map a metric to the largest
-    tolerated relative change (0.1: +10 %, −0.05: −5 %)."""
+    tolerated relative change (0.1: +10 %, −0.05: −5 %); ``limits`` a metric to what it must not
+    exceed, in its base unit."""
 
     primary: tuple[tuple[str, str], ...]
     margin: float = 0.02
     confidence: float = 0.95
     guardrails: tuple[tuple[str, float], ...] = ()
+    limits: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

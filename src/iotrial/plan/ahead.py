@@ -1,7 +1,8 @@
 """How much of a study may still come, where it ends as soon as it knows, and how its races stand.
 
 A race, and a design with ``stop = "decided"``, are planned block by block; they take all their
-blocks at most.  Stages lay levels aside, and take no more than if they laid none aside.
+blocks at most.  A search is planned trial by trial.  Stages lay levels aside, and take no more
+than if they laid none aside.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
-from iotrial.plan import race
+from iotrial.plan import race, saturate
 from iotrial.plan.design import cells, next_trials
 from iotrial.plan.race import Stand
 
@@ -19,7 +20,8 @@ from iotrial.plan.race import Stand
 def open_ended(study: Study) -> bool:
     """Whether the study may end before everything it may come to is done."""
     design = study.design
-    return bool(study.stages) or design.kind == "race" or design.stop == "decided"
+    ending = design.kind in ("race", "saturate") or design.stop == "decided"
+    return bool(study.stages) or ending
 
 
 def all_blocks(study: Study) -> tuple[Trial, ...]:
@@ -28,6 +30,8 @@ def all_blocks(study: Study) -> tuple[Trial, ...]:
     trials = next_trials(study, (), ())
     if not open_ended(study):
         return trials
+    if study.design.kind == "saturate":
+        return saturate.at_most(study, trials)
     first = [trial for trial in trials if trial.block == 1]
     blocks = range(1, study.design.blocks + 1)
     return tuple(replace(trial, block=block) for block in blocks for trial in first)
@@ -42,6 +46,9 @@ def standing(
 
         now = courses(study, planned, done)[-1]
         return standing(now.study, now.results.planned, now.results.records)
+    if study.design.kind == "saturate":
+        racing = saturate.finalists(study, planned)
+        return race.standing(study, {saturate.workloads(study)[1]: racing}, planned, done)
     if study.design.kind != "race":
         return ()
     treatments = {workload.name: cells(study, workload.name) for workload in study.workloads}
@@ -66,6 +73,8 @@ def most_left(
 
         whole = sum(len(all_blocks(part)) for part in each_study(study) if varies(part))
         return max(pending, whole - len(planned) + pending)
+    if study.design.kind == "saturate":
+        return saturate.most_left(study, planned, done)
     still = {workload.name: len(cells(study, workload.name)) for workload in study.workloads}
     if study.design.kind == "race":
         still |= {each.workload: each.racing for each in stands}

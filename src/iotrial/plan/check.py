@@ -24,10 +24,10 @@ from iotrial.tunables.file import problem
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 MOST_TRIALS = 100_000
 _PLACES = ("device", "devices", "file", "directory", "loop")
-_VARIED = ("tunable", "option", "targets", "count", "manual")
+_VARIED = ("tunable", "option", "options", "targets", "count", "manual")
 _KERNEL = {"vm", "net", "fs", "kernel", "dev", "sunrpc"}  # folders of /proc/sys
 _WHOSE = {
-    "workload": ("option",),
+    "workload": ("option", "options"),
     "target": ("tunable", "group"),
     "on": ("tunable", "group"),
     "verify": ("manual",),
@@ -130,7 +130,9 @@ def _factor(path: KeyPath, table: FactorTable, spec: StudyFile) -> Iterator[Prob
 
 
 def _ambiguous(path: KeyPath, said: Sequence[str]) -> Problem:
-    advice = "Say one of: tunable, option, targets, count, manual, levels = { label = { … } }"
+    advice = (
+        "Say one of: tunable, option, options, targets, count, manual, levels = { label = { … } }"
+    )
     if not said:
         return Problem(path, "it does not say what is varied", advice)
     spelt = ["levels as a table of groups" if key == "group" else key for key in said]
@@ -140,9 +142,9 @@ def _ambiguous(path: KeyPath, said: Sequence[str]) -> Problem:
 def _spread(path: KeyPath, table: FactorTable, kind: str) -> Iterator[Problem]:
     """Levels or a range, and of the right form for what is varied."""
     said = [key for key in ("levels", "range") if getattr(table, key) is not None]
-    if kind == "targets":
+    if kind in {"targets", "options"}:
         for key in said:
-            yield Problem((*path, key), "the targets are the levels", "Leave it out.")
+            yield Problem((*path, key), f"the {kind} are the levels", "Leave it out.")
         return
     if len(said) != 1:
         found = "both" if said else "neither"
@@ -210,10 +212,10 @@ def _unknown(path: KeyPath, name: str, known: Sequence[str], table: str) -> Prob
 def _labels(path: KeyPath, table: FactorTable) -> Iterator[Problem]:
     """No level twice or empty, and a baseline that is one of them."""
     labels = [level.label for level in convert.written_levels(table)]
-    key = "targets" if table.targets else "levels"
+    key = "targets" if table.targets else "options" if table.options else "levels"
     seen: set[str] = set()
     for at, label in enumerate(labels):
-        place = (*path, key, label if isinstance(table.levels, dict) else at)
+        place = (*path, key, label if isinstance(table.levels, dict) or table.options else at)
         if label in seen:
             yield Problem(place, f"level {label!r} is there twice", "Leave one out.")
         seen.add(label)

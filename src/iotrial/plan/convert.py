@@ -15,6 +15,7 @@ from iotrial.plan.knob_table import KnobTable
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.metric_table import MetricTable
 from iotrial.plan.race import MOST_BLOCKS
+from iotrial.plan.saturate import MOST_FINALS
 from iotrial.plan.schema import (
     DesignTable,
     FactorTable,
@@ -48,7 +49,7 @@ def factor_kind(table: FactorTable) -> FactorKind | None:
     """What a factor varies; None for what this version does not execute."""
     if table.tunable:
         return "tunable"
-    if table.option:
+    if table.option or table.options:
         return "option"
     if table.targets:
         return "target"
@@ -78,7 +79,9 @@ def written_levels(table: FactorTable) -> tuple[Level, ...]:
         case "tunable":
             return tuple(tunable_level(table.tunable, each) for each in values(table))
         case "option":
-            return tuple(Level(label(first(each)), option=first(each)) for each in values(table))
+            single = (Level(label(first(each)), option=first(each)) for each in values(table))
+            groups = (Level(n, options=tuple(o.items())) for n, o in table.options.items())
+            return (*single, *groups)
         case "manual":
             return tuple(Level(label(first(each))) for each in values(table))
         case "target":
@@ -232,7 +235,7 @@ def design(table: DesignTable, rule: Decide, factors: Sequence[Factor]) -> Desig
     chosen = table.kind or ("race" if not table.blocks and not unfit(rule, factors) else "full")
     return Design(
         kind=chosen,
-        blocks=table.blocks or (MOST_BLOCKS if chosen == "race" else BLOCKS),
+        blocks=table.blocks or {"race": MOST_BLOCKS, "saturate": MOST_FINALS}.get(chosen, BLOCKS),
         seed=table.seed,
         budget=table.budget,
         settle=table.settle,

@@ -32,6 +32,7 @@ from iotrial.model.tunable import Setting
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.looking import blocks_now
 from iotrial.plan.race import wanted
+from iotrial.plan.saturate import wanted as searched
 from iotrial.plan.subset import fraction, one_at_a_time
 from iotrial.tunables import tunable
 
@@ -95,7 +96,7 @@ def next_trials(
         return next_in_stages(study, planned, done)
     known = {(trial.block, trial.workload, trial.treatment) for trial in planned}
     again = _again(planned, done)
-    racing = study.design.kind == "race"
+    racing = study.design.kind in ("race", "saturate")
     if racing:
         slots = _race_schedule(study, planned, () if again else done)
     else:
@@ -123,7 +124,8 @@ def _race_schedule(
 ) -> Iterator[_Slot]:
     treatments = {workload.name: cells(study, workload.name) for workload in study.workloads}
     hard = [factor.name for factor in study.factors if factor.hard]
-    for block, everything in sorted(wanted(study, treatments, planned, done).items()):
+    ask = searched if study.design.kind == "saturate" else wanted
+    for block, everything in sorted(ask(study, treatments, planned, done).items()):
         chance = random.Random(f"{study.digest}:{study.design.seed}:{block}")
         for workload, cell in _shuffled(everything, hard, chance):
             yield block, workload, cell
@@ -197,8 +199,8 @@ def workload_of(study: Study, trial: Trial) -> Workload:
     """The trial's workload, with its stage's options and the levels of the option factors."""
     workload = study.workload(trial.workload, trial.stage)
     for factor, level in levels_of(study, trial.treatment):
-        if level.option is not None:
-            workload = with_option(workload, factor.subject, level.option)
+        for name, value in factor.options(level):
+            workload = with_option(workload, name, value)
     return workload
 
 

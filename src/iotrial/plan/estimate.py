@@ -83,15 +83,20 @@ def estimate(
     costs = [_cost(workload_of(study, trial), places[trial.target]) for trial in block]
     settle = study.design.settle + SECONDS_AROUND
     settled = sum(settle + around(study.workload(trial.workload)) for trial in block)
-    seconds = study.design.blocks * (sum(cost.seconds for cost in costs) + settled)
-    written = study.design.blocks * sum(cost.written for cost in costs) + _laid_out(study)
+    rounds = study.design.blocks
+    if study.design.kind == "saturate":  # its trials are not of one block, and of two lengths
+        block, rounds = list(trials), 1
+        costs = [_cost(workload_of(study, trial), places[trial.target]) for trial in block]
+        settled = sum(settle + around(study.workload(trial.workload)) for trial in block)
+    seconds = rounds * (sum(cost.seconds for cost in costs) + settled)
+    written = rounds * sum(cost.written for cost in costs) + _laid_out(study)
     chores = doings(study, places)
     seconds += sum(each.times * each.seconds for each in chores)
     written += sum(each.times * each.written for each in chores)
     told = _resolvable(study, noise)
     notes = (
         *_design_notes(study, seconds),
-        *_pace_notes(study.design.blocks * sum(each.longest - each.seconds for each in costs)),
+        *_pace_notes(rounds * sum(each.longest - each.seconds for each in costs)),
         *_noise_notes(study, told),
         *_write_notes(written, timed=any(cost.timed for cost in costs)),
         *_chore_notes(chores),
@@ -175,7 +180,7 @@ def _laid_out(study: Study) -> int:
 def _resolvable(
     study: Study, noise: float | Mapping[str, float] | None
 ) -> tuple[tuple[str, float], ...]:
-    if noise is None:
+    if noise is None or study.design.kind == "saturate":
         return ()
     from iotrial.stats.power import resolvable  # noqa: PLC0415  SciPy is slow to import
 
@@ -220,7 +225,12 @@ def _of(noise: float | Mapping[str, float], workload: str) -> float:
 
 def _design_notes(study: Study, seconds: float) -> Iterator[str]:
     blocks, budget = study.design.blocks, study.design.budget
-    if study.design.kind == "race":
+    if study.design.kind == "saturate":
+        yield (
+            "A search: single trials, each chosen from those before it, then a race of the best "
+            f"few in {blocks} blocks at most; all numbers here are what it takes at most."
+        )
+    elif study.design.kind == "race":
         yield (
             f"A race: {blocks} blocks at most. It looks after every block, drops what is worse, "
             "and ends when nothing is open; all numbers here are what it takes at most."
@@ -254,7 +264,8 @@ def _pace_notes(longer: float) -> Iterator[str]:
 
 
 def _noise_notes(study: Study, told: tuple[tuple[str, float], ...]) -> Iterator[str]:
-    if not told and comparisons(study) and study.design.blocks > 1:
+    single = study.design.blocks == 1 or study.design.kind == "saturate"
+    if not told and not single and comparisons(study):
         yield "The noise is unknown, and with it the smallest difference that can be told."
     for least in dict.fromkeys(each for _, each in told):
         if math.isfinite(least) and least > study.decide.margin:

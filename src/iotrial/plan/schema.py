@@ -114,6 +114,12 @@ class FactorTable(_Table):
         "", description="A tunable: see `iotrial knobs`.", examples=["queue.scheduler"]
     )
     option: str = Field("", description="A workload option.", examples=["iodepth"])
+    options: dict[str, dict[str, Scalar]] = Field(
+        default_factory=dict,
+        description="Groups of workload options, each switched as one.",
+        examples=[{"plain": {"ioengine": "libaio"}, "fixed": {"ioengine": "io_uring",
+                   "fixedbufs": 1}}],
+    )  # fmt: skip
     targets: list[str] = Field(
         default_factory=list, description="Targets to compare.", examples=[["disk", "array"]]
     )
@@ -175,11 +181,12 @@ class FactorTable(_Table):
 class DesignTable(_Table):
     """How the treatments are spread over trials."""
 
-    kind: Literal["full", "fraction", "one-at-a-time", "race"] | None = Field(
+    kind: Literal["full", "fraction", "one-at-a-time", "race", "saturate"] | None = Field(
         None,
         description="Which treatments are tried: all; as many as tell the effects apart; the "
-        "baseline and each other level alone; or all, until each is known to be worse than the "
-        "best or the same. Left out: full where blocks is given, else a race.",
+        "baseline and each other level alone; all, until each is known to be worse than the "
+        "best or the same; or those that a search for the highest value comes to. Left out: "
+        "full where blocks is given, else a race.",
         examples=["full", "race"],
     )
     resolution: int = Field(
@@ -236,6 +243,11 @@ class DecideTable(_Table):
         default_factory=dict,
         description="The largest change of another metric that is put up with.",
         examples=[{"read.clat.p99": "+10%"}],
+    )
+    limits: dict[str, Duration] = Field(
+        default_factory=dict,
+        description="What a latency must not exceed, of a race or a search for the highest value.",
+        examples=[{"read.clat.p99": "2ms"}],
     )
 
 

@@ -12,7 +12,7 @@ from itertools import combinations
 
 from iotrial.errors import IotrialError, UsageError
 from iotrial.model.measurement import Metric, metric, of_study, split
-from iotrial.model.study import Decide, Factor, Study
+from iotrial.model.study import Decide, Factor, Level, Study
 from iotrial.model.tool import Reach, Tool
 from iotrial.model.workload import Workload
 from iotrial.plan.convert import unfit
@@ -20,6 +20,7 @@ from iotrial.plan.design import applies, cells, open_factors, with_option
 from iotrial.plan.foreseen import each_study
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.problem import Problem, choices
+from iotrial.plan.saturate import unsearchable
 from iotrial.plan.schema import DecideTable
 from iotrial.plan.subset import design_problems
 from iotrial.tools import tool
@@ -60,7 +61,8 @@ def _options(driver: Tool, workload: Workload, factors: Sequence[Factor]) -> Ite
     for place, variant in variants(workload, factors):
         for option, what in driver.check(variant, ASSUMED_FACTS):
             path: KeyPath = ("workloads", workload.name)
-            if place and option == place[0]:
+            varied = place and (option == place[0] or place[1][2] == "options")
+            if place and varied and (option == place[0] or option not in dict(workload.options)):
                 path = place[1]
             elif option in dict(workload.options):
                 path = (*path, "options", option)
@@ -77,18 +79,22 @@ def variants(
     mine = [f for f in factors if f.kind == "option" and applies(f, workload.name)]
     first = workload
     for factor in mine:
-        first = with_option(first, factor.subject, _value(factor, 0))
+        first = _with(first, factor, factor.levels[0])
     if not mine:
         yield None, workload
     for factor in mine:
-        for at in range(len(factor.levels)):
+        for at, level in enumerate(factor.levels):
             path: KeyPath = ("factors", factor.name, "levels", at)
-            yield (factor.subject, path), with_option(first, factor.subject, _value(factor, at))
+            if level.options:
+                path = ("factors", factor.name, "options", level.label)
+            # Of a group the place is the group: its options stand in it by name.
+            yield (factor.subject, path), _with(first, factor, level)
 
 
-def _value(factor: Factor, at: int) -> str | int | float | bool:
-    value = factor.levels[at].option
-    return "" if value is None else value
+def _with(workload: Workload, factor: Factor, level: Level) -> Workload:
+    for name, value in factor.options(level):
+        workload = with_option(workload, name, value)
+    return workload
 
 
 def reaches(workload: Workload, factors: Sequence[Factor]) -> list[Reach]:
@@ -119,7 +125,18 @@ def decide(
         primary.append((workload.name, name))
     for name in table.guardrails:
         problems += _metric(("decide", "guardrails", name), name, primary=False)
-    rule = Decide(tuple(primary), table.margin, table.confidence, tuple(table.guardrails.items()))
+    for name in table.limits:
+        problems += _metric(("decide", "limits", name), name, primary=False)
+        if (found := known_metric(name)) and found.unit != "s":
+            what = f"{name} is no latency"
+            problems.append(Problem(("decide", "limits", name), what, "Such as read.clat.p99"))
+    rule = Decide(
+        tuple(primary),
+        table.margin,
+        table.confidence,
+        tuple(table.guardrails.items()),
+        tuple(table.limits.items()),
+    )
     return rule, list(dict.fromkeys(problems))
 
 
@@ -173,6 +190,11 @@ def study_problems(study: Study) -> Iterator[Problem]:
     """Factors that pull at the same knob, and workloads with nothing left to try."""
     if study.design.kind == "race" and (why := unfit(study.decide, study.factors)):
         yield Problem(*why)
+    if study.design.kind == "saturate":
+        yield from unsearchable(study)
+    elif study.decide.limits and study.design.kind != "race" and not study.stages:
+        what = "only a race and a search for the highest value mind a limit"
+        yield Problem(("decide", "limits"), what, 'Use kind = "race", or guardrails.')
     for one, other in combinations(study.factors, 2):
         yield from _clash(one, other)
     if open_factors(study):
@@ -188,15 +210,21 @@ def study_problems(study: Study) -> Iterator[Problem]:
 
 def _clash(one: Factor, other: Factor) -> Iterator[Problem]:
     path: KeyPath = ("factors", other.name)
-    if one.kind == "option" and other.kind == "option" and one.subject == other.subject:
-        if "" in (one.workload, other.workload) or one.workload == other.workload:
-            message = f"option {one.subject} is already varied by factor {one.name}"
-            yield Problem((*path, "option"), message, "Leave one out.")
+    if one.kind == "option" and other.kind == "option":
+        shared = _options_of(one) & _options_of(other)
+        if shared and ("" in (one.workload, other.workload) or one.workload == other.workload):
+            message = f"option {min(shared)} is already varied by factor {one.name}"
+            key = "options" if other.levels and other.levels[0].options else "option"
+            yield Problem((*path, key), message, "Leave one out.")
         return
     both = _knobs(one) & _knobs(other)
     if both and (one.target == other.target or not (one.target and other.target)):
         message = f"{min(both)} is already varied by factor {one.name}"
         yield Problem(path, message, "Leave one out, or name the `target` of each.")
+
+
+def _options_of(factor: Factor) -> set[str]:
+    return {name for level in factor.levels for name, _ in factor.options(level)}
 
 
 def _knobs(factor: Factor) -> set[str]:

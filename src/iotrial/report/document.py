@@ -9,7 +9,7 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
-from iotrial.report import effects, keepsake, knees, races, staged
+from iotrial.report import ceiling, effects, keepsake, knees, races, staged
 from iotrial.report.view import VerdictRow, View
 from iotrial.stats.scaling import scaling
 
@@ -27,6 +27,7 @@ def document(view: View) -> dict[str, Any]:
     as ratios (``path``: log ratios) to the treatment that is kept in the end.  ``keep`` (not
     there: nothing to keep) holds the native files for what is recommended.  ``knees`` are of
     ordered factors, each level as a ratio to the best.
+    ``ceiling`` is what a search for the highest value came to.
     """
     counts = view.counts
     return {
@@ -61,6 +62,7 @@ def document(view: View) -> dict[str, Any]:
         "tools": list(view.tools),
         **({"keep": keepsake.document(view.kept)} if view.kept else {}),
         **staged.as_data(view.stages, view.choices),
+        **ceiling.as_data(view.ceiling),
     }
 
 

@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import iotrial
-from iotrial.report import charts, effects, palette, races, staged, words
+from iotrial.report import ceiling, charts, effects, palette, races, staged, words
 from iotrial.report.effect_charts import effect_figures
 from iotrial.report.knee_charts import knee_figures
 from iotrial.report.race_charts import race_figures
@@ -152,6 +152,7 @@ _WORDS = {
     "plain_change": format_change,
     "share": words.share,
     "staged": staged,
+    "ceiling": ceiling,
     "some": words.some,
     "strip": _strip,
     "trials_done": _trials_done,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from iotrial.report import effects, knees, races, staged, words
+from iotrial.report import ceiling, effects, knees, races, staged, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.keepsake import Keepsake
 from iotrial.report.strip import Scale, scale, strip
@@ -53,6 +53,9 @@ def _blocks(view: View) -> Iterator[list[str]]:
         yield _table(("", "stage", "trials", "what came of it"), rows)
         yield ["## Current against new"]
         yield _table(staged.CHOICE, [tuple(map(escape, staged.cells(c))) for c in view.choices])
+    if view.ceiling and view.ceiling.points:
+        yield ["## Latency against load"]
+        yield _table(ceiling.HEAD, [tuple(map(escape, r)) for r in ceiling.rows(view.ceiling)])
     yield from _latencies(view)
     yield [_method(view)]
     if view.doubt_groups:

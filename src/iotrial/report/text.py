@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iotrial.model.finding import Finding, Verdict
-from iotrial.report import effects, knees, races, staged, words
+from iotrial.report import ceiling, effects, knees, races, staged, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
@@ -95,6 +95,7 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
                 yield Text(f"beside it: {words.some(list(names), _NAMED)}", style="dim")
             yield Text()
     yield from _of_stages(view)
+    yield from _of_ceiling(view)
     yield Text(_terms(view), style="dim")
     for group in view.doubt_groups:
         yield Text()
@@ -168,6 +169,20 @@ def _of_stages(view: View) -> Iterator[RenderableType]:
     for choice in view.choices:
         style = "bold" if choice.new != choice.current else ""
         table.add_row(*(Text(cell, style=style) for cell in staged.cells(choice)))
+    yield table
+    yield Text()
+
+
+def _of_ceiling(view: View) -> Iterator[RenderableType]:
+    """The latency-against-load curve of a search for the highest value."""
+    if not view.ceiling or not view.ceiling.points:
+        return
+    yield Text("Latency against load", style="bold")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    for title in ceiling.HEAD:
+        table.add_column(title, overflow="fold")
+    for row in ceiling.rows(view.ceiling):
+        table.add_row(*(Text(cell, style="bold" if row[-1] else "") for cell in row))
     yield table
     yield Text()
 

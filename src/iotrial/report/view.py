@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import (
+    Ceiling,
     Choice,
     Comparison,
     Finding,
@@ -155,6 +156,7 @@ class View:
     stages: tuple[staged.StageRow, ...] = ()
     choices: tuple[Choice, ...] = ()
     kept: Keepsake | None = None
+    ceiling: Ceiling | None = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -199,6 +201,7 @@ def view(results: Results, comparison: Comparison) -> View:
         stages=tuple(map(staged.row, comparison.stages)),
         choices=tuple(map(staged.shown, comparison.choices)),
         kept=keepsake(results, comparison),
+        ceiling=comparison.ceiling,
     )
 
 

@@ -28,6 +28,7 @@ from iotrial.stats import contrasts as compared
 from iotrial.stats.anova import shares
 from iotrial.stats.anytime import critical_at, single_at
 from iotrial.stats.blocks import Fit, Floats, ratio
+from iotrial.stats.ceiling_found import judge_ceiling
 from iotrial.stats.contrasts import Contrast
 from iotrial.stats.effects import comparisons
 from iotrial.stats.interactions import interactions
@@ -90,6 +91,8 @@ def judge(results: Results) -> Comparison:
     study = results.study
     if study.design.kind == "race":
         return judge_race(results)
+    if study.design.kind == "saturate":
+        return judge_ceiling(results)
     asked = questions(results)
     answered = [(question, answer(question, question.responses.logs)) for question in asked]
     findings = tuple(

@@ -31,7 +31,12 @@ def judge_race(results: Results) -> Comparison:
     base = baselines(results)
     # Also what was not planned yet: of a large grid, most of it, and none of it may go unsaid.
     cells = {workload.name: study.treatments(workload.name) for workload in study.workloads}
-    races = raced(study, cells, results.records, base)
+    return told(results, raced(study, cells, results.records, base))
+
+
+def told(results: Results, races: tuple[Raced, ...]) -> Comparison:
+    """What these races come to."""
+    study = results.study
     findings = tuple(finding for each in races for finding in _findings(each))
     stories = tuple(
         story(
@@ -43,15 +48,15 @@ def judge_race(results: Results) -> Comparison:
         for each in races
     )
     words = " ".join(
-        f"{_words(each, study.decide.margin, told.seconds)} {price(told)}".rstrip()
-        for each, told in zip(races, stories, strict=True)
+        f"{_words(each, study.decide.margin, one.seconds)} {price(one)}".rstrip()
+        for each, one in zip(races, stories, strict=True)
     )
     return Comparison(
         study.question,
         findings,
         words or "No race: nothing is varied.",
         _method(results, races),
-        tuple((told.workload, told.half) for told in stories if told.half is not None),
+        tuple((one.workload, one.half) for one in stories if one.half is not None),
         races=stories,
         knees=race_knees(results, races),
     )

@@ -18,6 +18,7 @@ from iotrial.model.measurement import higher_is_better
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
 from iotrial.stats.boundary import tails
+from iotrial.stats.limits import Limits
 from iotrial.stats.race import Race
 from iotrial.stats.simultaneous import workload_confidence
 from iotrial.stats.verdict import guardrail
@@ -28,7 +29,7 @@ class Raced:
     """The race of one workload.  ``cells`` are its treatments, in the race's numbering;
     ``higher`` whether more of the metric is better (logs were turned round where it is not);
     ``trials`` are the folders of each treatment's trials that counted; ``broken`` names the
-    guardrails for which a treatment was dropped."""
+    guardrails and limits for which a treatment was dropped."""
 
     workload: str
     metric: str
@@ -111,6 +112,7 @@ def _race(
     place = {cell: number for number, cell in enumerate(cells)}
     folders: list[list[str]] = [[] for _ in cells]
     guards = _Guards(study, favourite, len(cells))
+    limits = Limits(study.decide.limits, study.decide.confidence, len(cells))
     broken: list[tuple[str, ...]] = [() for _ in cells]
     for asked, block in _blocks(records):
         found: dict[int, float] = {}
@@ -122,10 +124,11 @@ def _race(
                 found[number] = math.log(value) if higher else -math.log(value)
                 folders[number].append(record.trial.folder)
             guards.add(number, record)
-        race.waiting = guards.waiting()
+            limits.add(number, record)
+        race.waiting = guards.waiting() | limits.waiting()
         race.add(found, [place[cell] for cell in asked if cell in place])
         for number in range(len(cells)):
-            names = guards.broken(number)
+            names = (*guards.broken(number), *limits.broken(number))
             if names and not broken[number]:
                 broken[number] = names
                 race.drop(number)

@@ -1,0 +1,188 @@
+"""`iotrial saturate` beside an exhaustive grid and a hand-made job, on a loop device over memory.
+
+    ./dev bench saturate [--quick] [--size 512] [--blocks 12] [--runtime 1s] [--p99 0]
+
+Needs root, fio and room in /dev/shm.  The search is run once, as a user would.  The grid is every
+load that the search could have chosen, each measured once by bare fio, for as long as a trial of
+the search and in random order: the cheapest exhaustive grid there is.  Then the search's answer,
+the three best cells of the grid and the hand-made job of the violin study (libaio, 20 jobs, depth
+20) are measured side by side, interleaved in random order.  The best of the three is who is best
+there, which flatters the grid.
+
+Prints each figure beside its limit, ratios with 95 % t intervals on the log scale; exits 1 when a
+limit is not kept.  ``--quick`` measures 6 blocks side by side in place of 12.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import t as student
+
+from iotrial.formats.fio import json_output
+from iotrial.model.study import Study
+from iotrial.model.tool import Aimed
+from iotrial.model.trial import Treatment, Trial, treatment_text
+from iotrial.plan.design import workload_of
+from iotrial.store import open_results
+from iotrial.tools import tool
+
+SHARE, TIME, HAND = 0.98, 0.10, 1.3
+TOP = 3
+BY_HAND = {"ioengine": "libaio", "numjobs": "20", "iodepth": "20"}
+FACTS = {"cpus": float(os.cpu_count() or 1), "memory": 8.0 * 2**30, "io_uring": 1.0}
+
+
+@contextmanager
+def loop_over_memory(size: int) -> Iterator[str]:
+    """A loop device over a file of random bytes in memory, with direct I/O where it can be had."""
+    folder = Path(tempfile.mkdtemp(prefix="iotrial-saturate-", dir="/dev/shm"))
+    backing, node = folder / "backing", ""
+    try:
+        with backing.open("wb") as file:
+            for _ in range(size >> 20):
+                file.write(os.urandom(1 << 20))
+        attach = ["losetup", "--find", "--show"]
+        for more in (["--direct-io=on"], []):
+            done = subprocess.run(
+                [*attach, *more, str(backing)], capture_output=True, text=True, check=False
+            )
+            if not done.returncode:
+                node = done.stdout.strip()
+                break
+        else:
+            raise SystemExit(f"saturate: no loop device: {done.stderr.strip()}")
+        yield node
+    finally:
+        if node:
+            subprocess.run(["losetup", "--detach", node], check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def searched(node: str, folder: Path, asked: argparse.Namespace) -> tuple[dict[str, Any], float]:
+    """What ``iotrial saturate --json`` says, and how long it took."""
+    argv = [sys.executable, "-m", "iotrial.cli.main", "saturate", node, "--json", "--out"]
+    argv += [str(folder), "--runtime", asked.runtime]
+    argv += ["--p99", asked.p99] if asked.p99 != "0" else []
+    began = time.monotonic()
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"saturate: the search ended with {done.returncode}: {done.stdout}")
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer["ceiling"], time.monotonic() - began
+
+
+def command(study: Study, workload: str, cell: Treatment, node: str) -> list[str]:
+    """fio's command for a load, as a trial has it."""
+    size = int(subprocess.check_output(["blockdev", "--getsize64", node]))
+    made = workload_of(study, Trial(1, "", 1, workload, cell, "target"))
+    return list(tool("fio").command(made, Aimed(node, "device", size), FACTS).argv)
+
+
+def by_hand(argv: Sequence[str]) -> list[str]:
+    """The same load, but for what the hand-made job says."""
+    ours = ("fixedbufs", "registerfiles", "sqthread_poll", "hipri", "iodepth_batch")
+    kept = [w for w in argv if not w.startswith(tuple(f"--{o}" for o in (*BY_HAND, *ours)))]
+    return [*kept, *(f"--{option}={value}" for option, value in BY_HAND.items())]
+
+
+def iops(argv: Sequence[str], folder: Path) -> float:
+    """One load by bare fio; 0 where it fails."""
+    done = subprocess.run(argv, cwd=folder, capture_output=True, check=False, timeout=120)
+    if done.returncode:
+        return 0.0
+    found = json_output.parse((folder / "fio.json").read_bytes(), "fio.json").measurements
+    return next((m.value for m in found if m.metric == "read.iops" and m.job == "all"), 0.0)
+
+
+def ratio(one: Sequence[float], other: Sequence[float]) -> tuple[float, float, float]:
+    """Of geometric means, with its interval, paired by block."""
+    logs = [math.log(a / b) for a, b in zip(one, other, strict=True) if a and b]
+    mean = statistics.fmean(logs)
+    half = float(student.ppf(0.975, len(logs) - 1)) * statistics.stdev(logs) / len(logs) ** 0.5
+    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+
+
+def said(what: str, value: tuple[float, float, float], limit: float) -> bool:
+    kept = value[0] >= limit
+    print(f"{what:46} {value[0]:7.3f}  ({value[1]:.3f} … {value[2]:.3f})  >= {limit}"
+          f"{'' if kept else '  NOT KEPT'}")  # fmt: skip
+    return kept
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--size", type=int, default=512, help="of the device, in MiB")
+    parser.add_argument("--blocks", type=int, default=12)
+    parser.add_argument("--runtime", default="1s")
+    parser.add_argument("--p99", default="0")
+    asked = parser.parse_args()
+    if os.geteuid() or not shutil.which("fio"):
+        raise SystemExit("saturate: needs root and fio")
+    folder = Path(tempfile.mkdtemp(prefix="iotrial-saturate-", dir="/var/tmp"))
+    os.environ["IOTRIAL_STATE"] = str(folder / "state")
+    try:
+        with loop_over_memory(asked.size << 20) as node:
+            return _compare(node, folder, asked)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _compare(node: str, folder: Path, asked: argparse.Namespace) -> int:
+    found, took = searched(node, folder / "results", asked)
+    study = open_results(folder / "results").study
+    search, final = (workload.name for workload in study.workloads)
+    best: Treatment = tuple(found["best"]["treatment"].items())
+    cells = list(study.treatments(search))
+    random.Random(1).shuffle(cells)  # an order that can be had again
+    began = time.monotonic()
+    grid = {cell: iops(command(study, search, cell, node), folder) for cell in cells}
+    whole = time.monotonic() - began
+    top = sorted(grid, key=lambda cell: -grid[cell])[:TOP]
+    rivals = {"search": command(study, final, best, node)}
+    rivals |= {f"grid {place}": command(study, final, cell, node) for place, cell in enumerate(top)}
+    rivals["by hand"] = by_hand(rivals["search"])
+    values: dict[str, list[float]] = {name: [] for name in rivals}
+    for block in range(6 if asked.quick else asked.blocks):
+        names = list(rivals)
+        random.Random(block).shuffle(names)
+        for name in names:
+            values[name].append(iops(rivals[name], folder))
+    print(f"the search's answer   {treatment_text(best)}")
+    for place, cell in enumerate(top):
+        print(f"the grid's number {place + 1}   {treatment_text(cell)}")
+    for name, each in values.items():
+        print(f"  {name:10} IOPS, median {statistics.median(each):10.0f}   "
+              f"{min(each):.0f} … {max(each):.0f}")  # fmt: skip
+    print(f"loads: {found['searched']} searched, {found['racing']} raced, {len(cells)} in the grid")
+    strongest = max(
+        (name for name in values if name.startswith("grid")),
+        key=lambda name: statistics.fmean(math.log(max(v, 1.0)) for v in values[name]),
+    )
+    good = said("best of the search / best of the grid", ratio(values["search"], values[strongest]),
+                SHARE)  # fmt: skip
+    share = took / whole
+    print(f"{'time of the search / of the grid':46} {share:7.3f}  ({took:.0f} s, {whole:.0f} s)"
+          f"  <= {TIME}{'' if share <= TIME else '  NOT KEPT'}")  # fmt: skip
+    hand = said("search / libaio, 20 jobs, depth 20", ratio(values["search"], values["by hand"]),
+                HAND)  # fmt: skip
+    return 0 if good and hand and share <= TIME else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

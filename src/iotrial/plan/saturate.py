@@ -1,0 +1,217 @@
+"""The search for the highest value: a few single trials, chosen one by one, then a race.
+
+A study of the kind ``saturate`` has two workloads.  With the first, whose trials may be short, it
+searches the grid of all treatments: a few that are spread over it, then one by one the treatment
+that promises most (:mod:`iotrial.stats.ceiling`), each once.  With the second it decides: the best
+few of the search race on fresh trials (:mod:`iotrial.stats.race`), in randomised blocks, until
+none of them can be better than the kept one by more than the margin.
+
+Pure, as all of the plan.  Nothing is stored but the trials: where a search stands follows from
+them, so that one that was killed goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from iotrial.model.measurement import higher_is_better
+from iotrial.model.study import Factor, Study
+from iotrial.model.trial import Treatment, Trial, TrialRecord
+from iotrial.plan.problem import Problem
+from iotrial.plan.race import Wanted
+from iotrial.units import parse_bytes
+
+if TYPE_CHECKING:
+    from iotrial.stats.ceiling import Grid, Seen
+
+MOST_FINALS = 6
+"""Blocks of the race of a search that does not say how many."""
+MOST_SEARCHED = 32
+"""Trials of the search, the first ones among them."""
+LEAST_FINALS = 4
+"""Blocks of a race of one, to know how sure its numbers are."""
+FEWEST = 2
+
+
+def workloads(study: Study) -> tuple[str, str]:
+    """The names of the workload that searches and of the one that decides."""
+    return study.workloads[0].name, study.workloads[1].name
+
+
+def unsearchable(study: Study) -> Iterator[Problem]:
+    """Why a study cannot be a search for the highest value."""
+    if len(study.workloads) != FEWEST:
+        message = "a search has two workloads: one that searches, one that decides"
+        yield Problem(("workloads",), message, "Copy the one, perhaps with a longer runtime.")
+        return
+    if study.stages:
+        message = "a search for the highest value has no stages"
+        yield Problem(("stage", 0), message, 'Leave them out, or use kind = "race".')
+    for factor in study.factors:
+        if factor.workload:
+            message = "both workloads of a search are varied alike"
+            yield Problem(("factors", factor.name, "workload"), message, "Leave it out.")
+        if factor.hard:
+            message = "a search changes levels all the time, and this factor is hard to change"
+            yield Problem(("factors", factor.name, "hard"), message, "Leave it out.")
+    if not any(len(factor.levels) > 1 or not factor.levels for factor in study.factors):
+        yield Problem(("factors",), "nothing is varied", "Add a factor with two levels.")
+    metrics = dict(study.decide.primary)
+    one, other = (metrics.get(name, "") for name in workloads(study))
+    if one != other or higher_is_better(one) is not True:
+        message = "a search is for the highest value of one metric, of which more is better"
+        yield Problem(("decide", "primary"), message, 'Such as primary = "read.iops"')
+    if len(study.decide.limits) > 1:
+        message = "a search minds one limit"
+        yield Problem(("decide", "limits"), message, "Leave the others out.")
+
+
+def value(factor: Factor, label: str) -> float:
+    """What a level is as a number above 0; not a number where it is none."""
+    try:
+        found = float(parse_bytes(label))
+    except ValueError:
+        return math.nan
+    return found if found > 0 and factor.kind == "option" else math.nan
+
+
+def grid(study: Study, cells: Sequence[Treatment]) -> Grid:
+    """The treatments as places: octaves where all levels of a factor are numbers."""
+    import numpy as np  # noqa: PLC0415  slow to import
+
+    from iotrial.stats.ceiling import Grid  # noqa: PLC0415  SciPy, as above
+
+    columns, ordered = [], []
+    for at, factor in enumerate(study.factors):
+        sizes = {level.label: value(factor, level.label) for level in factor.levels}
+        numbers = not any(map(math.isnan, sizes.values()))
+        places = {label: float(place) for place, label in enumerate(sizes)}
+        if numbers:
+            places = {label: math.log2(size) for label, size in sizes.items()}
+        columns.append([places[cell[at][1]] for cell in cells])
+        ordered.append(numbers)
+    bound = next((limit for _, limit in study.decide.limits), math.inf)
+    return Grid(np.array(columns, dtype=np.float64).T, tuple(ordered), bound)
+
+
+def searched(
+    study: Study, cells: Sequence[Treatment], done: Sequence[TrialRecord]
+) -> dict[int, Seen]:
+    """What the search has seen so far, by the treatment's place among ``cells``: the latest
+    attempt at each.  A trial that gave no number counts as nothing."""
+    from iotrial.stats.ceiling import Seen  # noqa: PLC0415  SciPy is slow to import
+
+    name, _ = workloads(study)
+    metric = dict(study.decide.primary)[name]
+    limit = next((each for each, _ in study.decide.limits), "")
+    place = {cell: number for number, cell in enumerate(cells)}
+    found: dict[int, Seen] = {}
+    for record in sorted(done, key=lambda each: (each.trial.attempt, each.trial.number)):
+        if record.trial.workload == name and record.trial.treatment in place:
+            rate = record.value(metric) or 0.0
+            late = (record.value(limit) or math.inf) if limit else 0.0
+            seen = Seen(rate, late) if record.state == "valid" and rate > 0 else Seen(0.0)
+            found[place[record.trial.treatment]] = seen
+    return found
+
+
+def finalists(study: Study, planned: Sequence[Trial]) -> tuple[Treatment, ...]:
+    """The treatments of the race, in the order of the study; none before it is planned."""
+    _, name = workloads(study)
+    racing = {trial.treatment for trial in planned if trial.workload == name}
+    return tuple(cell for cell in study.treatments(name) if cell in racing)
+
+
+def wanted(
+    study: Study,
+    cells: Mapping[str, Sequence[Treatment]],
+    planned: Sequence[Trial],
+    done: Sequence[TrialRecord],
+) -> Wanted:
+    """The next block: of the search, or of the race; nothing while planned trials wait.
+
+    The parameters are those of :func:`iotrial.plan.race.wanted`.
+    """
+    if {trial.number for trial in planned} - {record.trial.number for record in done}:
+        return {}
+    search, final = workloads(study)
+    everything = cells[search]
+    last = max((trial.block for trial in planned), default=0)
+    racing = finalists(study, planned)
+    if racing:
+        more = _race(study, racing, planned, done)
+        return {last + 1: [(final, more)]} if more else {}
+    from iotrial.stats import ceiling  # noqa: PLC0415  SciPy is slow to import
+
+    where = grid(study, everything)
+    tried = {trial.treatment for trial in planned}
+    first = tuple(everything[number] for number in ceiling.start(where))
+    if not tried >= set(first):
+        return {last + 1: [(search, tuple(cell for cell in first if cell not in tried))]}
+    seen = searched(study, everything, done)
+    following = None
+    if len(seen) < MOST_SEARCHED:
+        following = ceiling.next_cell(where, seen)
+    if following is not None:
+        return {last + 1: [(search, (everything[following],))]}
+    best = tuple(everything[number] for number in sorted(ceiling.finalists(where, seen)))
+    return {last + 1: [(final, best)]} if best else {}
+
+
+def _race(
+    study: Study,
+    racing: tuple[Treatment, ...],
+    planned: Sequence[Trial],
+    done: Sequence[TrialRecord],
+) -> tuple[Treatment, ...]:
+    """Who is measured in the next block of the race; none where it is decided."""
+    _, final = workloads(study)
+    blocks = len({trial.block for trial in planned if trial.workload == final})
+    if blocks >= study.design.blocks:
+        return ()
+    if len(racing) == 1:
+        return racing if blocks < LEAST_FINALS else ()
+    from iotrial.stats.ceiling_found import as_good  # noqa: PLC0415  SciPy is slow to import
+    from iotrial.stats.raced import raced  # noqa: PLC0415
+
+    (each,) = raced(study, {final: racing}, done)
+    if each.race.decided or as_good(each):
+        return ()
+    return tuple(racing[number] for number in each.race.active)
+
+
+def at_most(study: Study, first: Sequence[Trial]) -> tuple[Trial, ...]:
+    """As many trials as a search may take; those after the ``first`` stand for whatever will be
+    chosen then."""
+    _, final = workloads(study)
+    more = [replace(first[0], block=block + 2) for block in range(MOST_SEARCHED - len(first))]
+    blocks = range(MOST_SEARCHED + 2, MOST_SEARCHED + 2 + study.design.blocks)
+    finals = [
+        replace(trial, block=block, workload=final)
+        for block in blocks
+        for trial in first[:_MOST_RACING]
+    ]
+    return (*first, *more, *finals)
+
+
+def most_left(study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]) -> int:
+    """How many trials may still come at most, those that are planned and not done included."""
+    search, final = workloads(study)
+    finished = {record.trial.number for record in done}
+    pending = sum(trial.number not in finished for trial in planned)
+    if not pending:
+        return 0
+    blocks = len({trial.block for trial in planned if trial.workload == final})
+    racing = [trial for trial in planned if trial.workload == final]
+    size = len({trial.treatment for trial in racing if trial.block == racing[-1].block})
+    to_race = (size or _MOST_RACING) * max(study.design.blocks - blocks, 0)
+    searched_so_far = sum(trial.workload == search for trial in planned)
+    to_search = 0 if racing else max(MOST_SEARCHED - searched_so_far, 0)
+    return pending + to_race + to_search
+
+
+_MOST_RACING = 4
+"""As :data:`iotrial.stats.ceiling.MOST_FINALISTS`, which is slow to import."""
