@@ -29,11 +29,14 @@ if TYPE_CHECKING:
 
 MOST_FINALS = 6
 """Blocks of the race of a search that does not say how many."""
-MOST_SEARCHED = 32
+MOST_SEARCHED = 34
 """Trials of the search, the first ones among them."""
 LEAST_FINALS = 4
 """Blocks of a race of one, to know how sure its numbers are."""
 FEWEST = 2
+_IN_FLIGHT = ("numjobs", "iodepth")
+"""Options of fio whose product is how many I/Os are under way: an axis of its own, since a device
+sees little else of them."""
 
 
 def workloads(study: Study) -> tuple[str, str]:
@@ -93,6 +96,12 @@ def grid(study: Study, cells: Sequence[Treatment]) -> Grid:
             places = {label: math.log2(size) for label, size in sizes.items()}
         columns.append([places[cell[at][1]] for cell in cells])
         ordered.append(numbers)
+    flying = [at for at, each in enumerate(study.factors) if each.subject in _IN_FLIGHT]
+    if len(flying) == len(_IN_FLIGHT) and all(ordered[at] for at in flying):
+        columns.append(
+            [sum(octaves) for octaves in zip(*(columns[at] for at in flying), strict=True)]
+        )
+        ordered.append(True)
     bound = next((limit for _, limit in study.decide.limits), math.inf)
     return Grid(np.array(columns, dtype=np.float64).T, tuple(ordered), bound)
 
@@ -141,7 +150,7 @@ def wanted(
     everything = cells[search]
     last = max((trial.block for trial in planned), default=0)
     racing = finalists(study, planned)
-    if racing:
+    if racing and len({trial.block for trial in planned if trial.workload == final}) > 1:
         more = _race(study, racing, planned, done)
         return {last + 1: [(final, more)]} if more else {}
     from iotrial.stats import ceiling  # noqa: PLC0415  SciPy is slow to import
@@ -150,15 +159,21 @@ def wanted(
     tried = {trial.treatment for trial in planned}
     first = tuple(everything[number] for number in ceiling.start(where))
     if not tried >= set(first):
-        return {last + 1: [(search, tuple(cell for cell in first if cell not in tried))]}
+        return {1: [(search, tuple(cell for cell in first if cell not in tried))]}
     seen = searched(study, everything, done)
     following = None
-    if len(seen) < MOST_SEARCHED:
+    if len(seen) < MOST_SEARCHED and not racing:
         following = ceiling.next_cell(where, seen)
     if following is not None:
         return {last + 1: [(search, (everything[following],))]}
     best = tuple(everything[number] for number in sorted(ceiling.finalists(where, seen)))
-    return {last + 1: [(final, best)]} if best else {}
+    if racing and set(racing) >= set(best):
+        more = _race(study, racing, planned, done)
+        return {last + 1: [(final, more)]} if more else {}
+    # The end of a plan may be lost in a crash: what is missing of the first block comes into it.
+    block = last if racing else last + 1
+    missing = tuple(cell for cell in best if cell not in racing)
+    return {block: [(final, missing)]} if missing else {}
 
 
 def _race(

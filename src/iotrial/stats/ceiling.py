@@ -24,19 +24,19 @@ References:
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import LinAlgError, cho_solve, cholesky
 from scipy.special import ndtr
 
 Floats = npt.NDArray[np.float64]
 
-WORTH = 0.0015
+WORTH = 0.0004
 """A search ends when no cell is expected to bring more than this share."""
 DEPTH = math.log(3)
 """Rates below a third of the best are all alike: how bad they are says nothing of the best."""
@@ -57,11 +57,13 @@ NOMINAL = 0.25
 FEWEST = 2
 SAFE = 0.85
 """With a bound, one finalist at least was below this share of it."""
-_REACH = (1.5, 3.0, 6.0, 12.0)
+_REACH = (2.0, 8.0)
 """How many octaves two cells may be apart and still tell of one another."""
 _ALIKE = (0.6, 0.9, 0.98)
 """Correlation of two levels without an order."""
-_NOISE = (1e-4, 2e-3, 2e-2, 0.15)
+_SUMS = (0.0, 0.6)
+"""Share of the surface that is a sum over the axes."""
+_NOISE = (1e-4, 2e-3, 2e-2)
 """Variance of a trial's noise, over that of the surface."""
 
 
@@ -88,9 +90,9 @@ def start(grid: Grid) -> tuple[int, ...]:
     (:data:`MOST_CENTRES` at most) the one in the middle of all others, then :data:`SPREAD` that
     lie far from all these, though not at the edges."""
     low, high = grid.places.min(axis=0), grid.places.max(axis=0)
-    places = (grid.places - low) / np.where(high > low, high - low, 1.0)
+    places = np.where(high > low, (grid.places - low) / np.where(high > low, high - low, 1.0), 0.5)
     nominal = [axis for axis, each in enumerate(grid.ordered) if not each]
-    places[:, nominal] = (places[:, nominal] > 0) * NOMINAL
+    places[:, nominal] = (grid.places[:, nominal] > 0) * NOMINAL
     inner = np.abs(places - 0.5).max(axis=1, initial=0.0, where=np.array(grid.ordered)) <= INNER
     ordered = [axis for axis, each in enumerate(grid.ordered) if each]
     away = np.abs(places[:, ordered] - 0.5).sum(axis=1)
@@ -206,35 +208,59 @@ def _posterior(
     grid: Grid, known: npt.NDArray[np.intp], values: Floats, asked: npt.NDArray[np.intp]
 ) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the surface at ``asked``, by the likeliest of a few
-    processes."""
-    best: _Fitted | None = None
-    for reach, near in _candidates(grid, known):
-        for noise in _NOISE:
-            fitted = _fit(near, values, noise)
-            if fitted and (best is None or fitted.likelihood > best.likelihood):
-                best = replace(fitted, reach=reach)
-    if best is None:  # all values alike
+    processes.  Their level and size are the likeliest ones too."""
+    reaches, stack = _candidates(grid, known)
+    count = len(values)
+    noisy = stack[:, None] + np.array(_NOISE)[:, None, None] * np.eye(count)
+    sides = np.broadcast_to(np.stack([np.ones(count), values], axis=1), (*noisy.shape[:3], 2))
+    solved = np.linalg.solve(noisy, sides)
+    levels = solved[..., 1].sum(axis=-1) / solved[..., 0].sum(axis=-1)
+    weights = solved[..., 1] - levels[..., None] * solved[..., 0]
+    sizes = ((values - levels[..., None]) * weights).sum(axis=-1) / count
+    with np.errstate(divide="ignore", invalid="ignore"):
+        likely = -0.5 * (count * np.log(sizes) + np.linalg.slogdet(noisy)[1])
+    if not (sizes > 0).any():  # all values alike
         return np.full(len(asked), values.mean()), np.full(len(asked), 1e-9)
-    parts = [_along(grid, axis, asked, known, each) for axis, each in enumerate(best.reach)]
-    cross = np.prod(parts, axis=0)
-    middle: Floats = best.level + cross @ best.weights
-    solved = cho_solve((best.root, True), cross.T)
-    variance: Floats = best.size * np.maximum(1.0 - np.einsum("ij,ji->i", cross, solved), 1e-9)
+    one, other = np.unravel_index(int(np.argmax(np.where(sizes > 0, likely, -np.inf))), sizes.shape)
+    reach, shared = reaches[int(one)]
+    parts = [_along(grid, axis, asked, known, each) for axis, each in enumerate(reach)]
+    cross = _together(parts, shared)
+    middle: Floats = levels[one, other] + cross @ weights[one, other]
+    explained = np.einsum("ij,ji->i", cross, np.linalg.solve(noisy[one, other], cross.T))
+    variance: Floats = sizes[one, other] * np.maximum(1.0 - explained, 1e-9)
     return middle, np.sqrt(variance)
 
 
 def _candidates(
     grid: Grid, known: npt.NDArray[np.intp]
-) -> Iterator[tuple[tuple[float, ...], Floats]]:
-    """Every choice of a reach for each axis, with the correlations of the cells that follow."""
-    choices = [_REACH if ordered else _ALIKE for ordered in grid.ordered]
-    parts = [
-        [_along(grid, axis, known, known, each) for each in some]
+) -> tuple[list[tuple[tuple[float, ...], float]], Floats]:
+    """Every choice of a reach for each axis and of the share of sums; and (choices, known, known)
+    the correlations of the cells that follow."""
+    flat = grid.places.min(axis=0) == grid.places.max(axis=0)
+    choices = [
+        (1.0,) if still else _REACH if ordered else _ALIKE
+        for ordered, still in zip(grid.ordered, flat.tolist(), strict=True)
+    ]
+    along = [
+        {each: _along(grid, axis, known, known, each) for each in some}
         for axis, some in enumerate(choices)
     ]
-    for picks in itertools.product(*(range(len(some)) for some in choices)):
-        reach = tuple(some[pick] for some, pick in zip(choices, picks, strict=True))
-        yield reach, np.prod([part[p] for part, p in zip(parts, picks, strict=True)], axis=0)
+    reaches = [(reach, shared) for reach in itertools.product(*choices) for shared in _SUMS]
+    stack = [
+        _together([part[each] for part, each in zip(along, reach, strict=True)], shared)
+        for reach, shared in reaches
+    ]
+    return reaches, np.stack(stack)
+
+
+def _together(parts: Sequence[Floats], shared: float) -> Floats:
+    """The correlation of cells from those along each axis: a part of the surface is the sum of
+    what each axis does by itself, the rest is what they do together."""
+    product = functools.reduce(np.multiply, parts)
+    if not shared:
+        return product
+    found: Floats = shared * sum(parts) / len(parts) + (1 - shared) * product
+    return found
 
 
 def _along(
@@ -251,31 +277,3 @@ def _along(
     far = math.sqrt(5) * apart / reach
     found: Floats = (1 + far + far**2 / 3) * np.exp(-far)
     return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fitted:
-    """A process laid through what was measured; ``level`` and ``size`` of it are the likeliest."""
-
-    likelihood: float
-    level: float
-    size: float
-    root: Floats
-    weights: Floats
-    reach: tuple[float, ...] = ()
-
-
-def _fit(near: Floats, values: Floats, noise: float) -> _Fitted | None:
-    count = len(values)
-    try:
-        root = cholesky(near + (noise + 1e-9) * np.eye(count), lower=True, check_finite=False)
-    except LinAlgError:
-        return None
-    both = cho_solve((root, True), np.stack([np.ones(count), values], axis=1), check_finite=False)
-    level = float(both[:, 1].sum() / both[:, 0].sum())
-    weights = both[:, 1] - level * both[:, 0]
-    size = float((values - level) @ weights) / count
-    if size <= 0:
-        return None
-    likelihood = -0.5 * count * math.log(size) - float(np.log(np.diag(root)).sum())
-    return _Fitted(likelihood, level, size, root, weights)

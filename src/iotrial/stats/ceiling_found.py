@@ -5,13 +5,13 @@ Verdict and intervals are those of the race among the finalists, on trials of it
 finalist is better by more than so much*; that is what it ends by, since which of two equals is
 taken does not matter.
 
-The knee is the load with the largest ratio of rate to mean latency ("power"): below it more load
-brings relatively more rate than latency, above it more latency than rate.  The front are the loads
-that no other beats in both rate and latency.
+The front are the loads that no other beats in both rate and mean latency.  The knee is the one of
+them that lies farthest above the straight line from the front's first to its last, both axes as
+shares of their range: before it more load brings more rate than latency, after it more latency.
 
 References:
-    L. Kleinrock (1979), Power and deterministic rules of thumb for probabilistic problems in
-    computer communications, ICC '79, 43.1.1-43.1.10 (power).
+    V. Satopää, J. Albrecht, D. Irwin and B. Raghavan (2011), Finding a "Kneedle" in a haystack:
+    detecting knee points in system behavior, ICDCS Workshops, 166-171.
     J. C. Hsu (1984), Constrained simultaneous confidence intervals for multiple comparisons with
     the best, Annals of Statistics 12, 1136-1144 (how much worse than the best at most).
     J. D. C. Little (1961), A proof for the queuing formula L = λW, Operations Research 9, 383-387.
@@ -164,7 +164,18 @@ def _interval(values: Sequence[float], confidence: float) -> tuple[float, float]
 
 def _knee(points: Sequence[LoadPoint], best: LoadPoint | None) -> LoadPoint | None:
     front = [p for p in points if p.front and p.mean and (best is None or p.rate <= best.rate)]
-    return max(front, key=lambda p: p.rate / (p.mean or math.inf)) if front else None
+    if not front:
+        return None
+    (low, late), (least, most) = (
+        (min(found), max(found) or 1.0)
+        for found in ([p.mean or 0.0 for p in front], [p.rate for p in front])
+    )
+
+    def above(point: LoadPoint) -> float:
+        rate = (point.rate - least) / ((most - least) or 1.0)
+        return rate - ((point.mean or 0.0) - low) / ((late - low) or 1.0)
+
+    return max(front, key=above)
 
 
 _SEARCH = (
