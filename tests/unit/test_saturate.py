@@ -28,7 +28,7 @@ from iotrial.stats.judge import judge
 OF = study()
 CELLS = OF.treatments(SEARCH)
 GRID = grid(OF, CELLS)
-RUNS = 24
+RUNS = 40
 
 
 def load(cell: Treatment) -> tuple[int, int, int, int]:
@@ -88,7 +88,7 @@ def searched(device: Device, sd: float, seed: int) -> tuple[float, int]:
 def test_a_search_finds_what_is_within_2_percent_of_the_best_in_95_of_100(sd: float) -> None:
     found = [searched(Device.drawn(seed), sd, seed) for seed in range(RUNS)]
     good = sum(share >= 0.98 for share, _ in found)
-    assert good >= 0.95 * RUNS - 1, sorted(found)[:4]
+    assert good >= 0.95 * RUNS, sorted(found)[:4]
     assert max(count for _, count in found) <= MOST_SEARCHED < 0.1 * len(CELLS)
 
 
@@ -149,10 +149,10 @@ def test_a_search_that_was_killed_goes_on_as_if_nothing_had_happened() -> None:
 def test_it_never_takes_more_than_it_says() -> None:
     most = len(all_blocks(OF))
     first = next_trials(OF, (), ())
-    assert most_left(OF, first, ()) <= most
+    assert most_left(OF, first, (), ()) <= most
     planned, done = executed(OF, Device.drawn(7), 0.05)
     assert len(planned) <= most
-    assert most_left(OF, planned, done) == 0
+    assert most_left(OF, planned, done, ()) == 0
     assert standing(OF, planned, done)
 
 
@@ -229,7 +229,7 @@ def test_more_cpus_are_offered_more_jobs() -> None:
          "a search has two workloads"),
         (('primary = "read.iops"', 'primary = "read.clat.mean"'), "the highest value of one"),
         (('option = "numjobs"', 'option = "numjobs"\nworkload = "final"'), "varied alike"),
-        (('option = "numjobs"', 'option = "ioengine"'), "already varied by factor"),
+        (('option = "numjobs"', 'option = "thinktime"'), "already varied by factor"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_searched_is_refused(change: tuple[str, str], told: str) -> None:

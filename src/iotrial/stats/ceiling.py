@@ -25,7 +25,6 @@ References:
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ from scipy.special import ndtr
 
 Floats = npt.NDArray[np.float64]
 
-WORTH = 0.0004
+WORTH = 0.0001
 """A search ends when no cell is expected to bring more than this share."""
 DEPTH = math.log(3)
 """Rates below a third of the best are all alike: how bad they are says nothing of the best."""
@@ -49,7 +48,7 @@ WINDOW = 0.06
 """A finalist was at most this share below the best when it was measured once."""
 MOST_FINALISTS = 4
 MOST_CENTRES = 8
-SPREAD = 5
+SPREAD = 8
 INNER = 0.4
 """So far from the middle, of an axis of length 1, a search begins at most."""
 NOMINAL = 0.25
@@ -57,10 +56,11 @@ NOMINAL = 0.25
 FEWEST = 2
 SAFE = 0.85
 """With a bound, one finalist at least was below this share of it."""
-_REACH = (2.0, 8.0)
+_REACH = (1.5, 4.0, 10.0)
 """How many octaves two cells may be apart and still tell of one another."""
 _ALIKE = (0.6, 0.9, 0.98)
 """Correlation of two levels without an order."""
+_SWEEPS = 4
 _SUMS = (0.0, 0.6)
 """Share of the surface that is a sum over the axes."""
 _NOISE = (1e-4, 2e-3, 2e-2)
@@ -207,50 +207,77 @@ def _improvement(middle: Floats, spread: Floats, best: float) -> Floats:
 def _posterior(
     grid: Grid, known: npt.NDArray[np.intp], values: Floats, asked: npt.NDArray[np.intp]
 ) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of the surface at ``asked``, by the likeliest of a few
-    processes.  Their level and size are the likeliest ones too."""
-    reaches, stack = _candidates(grid, known)
-    count = len(values)
-    noisy = stack[:, None] + np.array(_NOISE)[:, None, None] * np.eye(count)
-    sides = np.broadcast_to(np.stack([np.ones(count), values], axis=1), (*noisy.shape[:3], 2))
-    solved = np.linalg.solve(noisy, sides)
-    levels = solved[..., 1].sum(axis=-1) / solved[..., 0].sum(axis=-1)
-    weights = solved[..., 1] - levels[..., None] * solved[..., 0]
-    sizes = ((values - levels[..., None]) * weights).sum(axis=-1) / count
-    with np.errstate(divide="ignore", invalid="ignore"):
-        likely = -0.5 * (count * np.log(sizes) + np.linalg.slogdet(noisy)[1])
-    if not (sizes > 0).any():  # all values alike
+    """Mean and standard deviation of the surface at ``asked``, by a likely process."""
+    best = _likeliest(grid, known, values)
+    if best is None:  # all values alike
         return np.full(len(asked), values.mean()), np.full(len(asked), 1e-9)
-    one, other = np.unravel_index(int(np.argmax(np.where(sizes > 0, likely, -np.inf))), sizes.shape)
-    reach, shared = reaches[int(one)]
-    parts = [_along(grid, axis, asked, known, each) for axis, each in enumerate(reach)]
-    cross = _together(parts, shared)
-    middle: Floats = levels[one, other] + cross @ weights[one, other]
-    explained = np.einsum("ij,ji->i", cross, np.linalg.solve(noisy[one, other], cross.T))
-    variance: Floats = sizes[one, other] * np.maximum(1.0 - explained, 1e-9)
+    parts = [_along(grid, axis, asked, known, each) for axis, each in enumerate(best.reach)]
+    cross = _together(parts, best.shared)
+    middle: Floats = best.level + cross @ best.weights
+    explained = np.einsum("ij,ji->i", cross, np.linalg.solve(best.noisy, cross.T))
+    variance: Floats = best.size * np.maximum(1.0 - explained, 1e-9)
     return middle, np.sqrt(variance)
 
 
-def _candidates(
-    grid: Grid, known: npt.NDArray[np.intp]
-) -> tuple[list[tuple[tuple[float, ...], float]], Floats]:
-    """Every choice of a reach for each axis and of the share of sums; and (choices, known, known)
-    the correlations of the cells that follow."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Process:
+    """A process laid through what was measured: its reach along each axis, the share of sums, and
+    the level and size that are likeliest for them.  ``noisy`` (known, known) are its correlations
+    with the noise of a trial, ``weights`` those of the values."""
+
+    likelihood: float
+    reach: tuple[float, ...]
+    shared: float
+    level: float
+    size: float
+    noisy: Floats
+    weights: Floats
+
+
+def _likeliest(grid: Grid, known: npt.NDArray[np.intp], values: Floats) -> _Process | None:
+    """The choices are improved one after the other, until none changes."""
     flat = grid.places.min(axis=0) == grid.places.max(axis=0)
-    choices = [
+    reaches: list[tuple[float, ...]] = [
         (1.0,) if still else _REACH if ordered else _ALIKE
         for ordered, still in zip(grid.ordered, flat.tolist(), strict=True)
     ]
+    choices = [*reaches, _SUMS, _NOISE]
     along = [
         {each: _along(grid, axis, known, known, each) for each in some}
-        for axis, some in enumerate(choices)
+        for axis, some in enumerate(reaches)
     ]
-    reaches = [(reach, shared) for reach in itertools.product(*choices) for shared in _SUMS]
-    stack = [
-        _together([part[each] for part, each in zip(along, reach, strict=True)], shared)
-        for reach, shared in reaches
-    ]
-    return reaches, np.stack(stack)
+
+    @functools.cache
+    def fitted(picked: tuple[float, ...]) -> _Process | None:
+        *reach, shared, noise = picked
+        near = _together([part[each] for part, each in zip(along, reach, strict=True)], shared)
+        return _fit(near + noise * np.eye(len(known)), values, (tuple(reach), shared))
+
+    def likelihood(picked: tuple[float, ...]) -> float:
+        found = fitted(picked)
+        return found.likelihood if found else -math.inf
+
+    now = tuple(some[len(some) // 2] for some in choices)
+    for _ in range(_SWEEPS):
+        before = now
+        for place, some in enumerate(choices):
+            others = [(*now[:place], each, *now[place + 1 :]) for each in some]
+            now = max(others, key=likelihood)
+        if now == before:
+            break
+    return fitted(now)
+
+
+def _fit(noisy: Floats, values: Floats, choice: tuple[tuple[float, ...], float]) -> _Process | None:
+    count = len(values)
+    ones, solved = np.linalg.solve(noisy, np.stack([np.ones(count), values], axis=1)).T
+    level = float(solved.sum() / ones.sum())
+    weights: Floats = solved - level * ones
+    size = float((values - level) @ weights) / count
+    if not size > 0:
+        return None
+    likelihood = -0.5 * (count * math.log(size) + float(np.linalg.slogdet(noisy)[1]))
+    return _Process(likelihood, *choice, level, size, noisy, weights)
 
 
 def _together(parts: Sequence[Floats], shared: float) -> Floats:
