@@ -28,7 +28,7 @@ from iotrial.stats.judge import judge
 OF = study()
 CELLS = OF.treatments(SEARCH)
 GRID = grid(OF, CELLS)
-RUNS = 40
+RUNS = 60
 
 
 def load(cell: Treatment) -> tuple[int, int, int, int]:
