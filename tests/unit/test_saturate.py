@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from load_surfaces import ENGINES, Device, study
 
+from iotrial.cli.main import status
 from iotrial.errors import StudyError
 from iotrial.model.finding import Comparison
 from iotrial.model.measurement import Measurement
@@ -24,6 +25,7 @@ from iotrial.plan.saturate import MOST_SEARCHED, grid
 from iotrial.stats import ceiling
 from iotrial.stats.ceiling import Seen
 from iotrial.stats.judge import judge
+from iotrial.tools.fio_job import job_of
 
 OF = study()
 CELLS = OF.treatments(SEARCH)
@@ -242,3 +244,30 @@ def test_a_limit_goes_with_a_race_or_a_search_only() -> None:
     text = study(p99=0.002).text.replace('kind = "saturate"', 'kind = "full"')
     with pytest.raises(StudyError, match="only a race and a search"):
         parse_study(text, "x.toml", lambda name: name)
+
+
+def test_an_engine_that_cannot_be_used_is_said_and_none_at_all_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = ["saturate", "loop", "--size", "64MiB", "--pretend"]
+    assert status([*asked, "--engine", "io_uring-polled"]) == 3
+    said = capsys.readouterr().err
+    assert "without io_uring-polled: the device has no queues to be polled" in said
+    assert "no engine can be used here" in said
+    assert status([*asked, "--rw", "randwrite"]) == 3
+    assert "Add --write" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_job_file_says_what_the_command_said_without_what_is_ours() -> None:
+    argv = ["fio", "--output-format=json+", "--output=fio.json", "--name=final",
+            "--filename=/dev/sdb", "--iodepth=8", "--runtime=1s"]  # fmt: skip
+    assert job_of(argv, ["one", "two"], {"runtime": "60s"}).splitlines() == [
+        "# one",
+        "# two",
+        "[final]",
+        "filename=/dev/sdb",
+        "iodepth=8",
+        "runtime=60s",
+    ]
