@@ -27,6 +27,7 @@ VERBS = (
     "restore",
     "keep",
     "knobs",
+    "lint",
     "completion",
 )
 

@@ -13,7 +13,7 @@ Read as fio 3.33 reads them (tried out, see ``tests/unit/test_fio_jobfile.py``):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from iotrial.errors import FormatError
 
@@ -23,10 +23,13 @@ Option = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Section:
     """One job: its ``options`` in the order fio sees them, those of ``[global]`` first.  A switch
-    without a value has the value ``""``."""
+    without a value has the value ``""``.  ``line`` is where it begins, ``lines`` where each option
+    stands, for those who want to say so; two jobs are alike wherever they stand."""
 
     name: str
     options: tuple[Option, ...]
+    line: int = field(default=0, compare=False)
+    lines: tuple[int, ...] = field(default=(), compare=False)
 
     def values(self, option: str) -> tuple[str, ...]:
         """Every value given to ``option``, in order."""
@@ -47,11 +50,11 @@ def parse(text: str, raw: str = "job file") -> JobFile:
     Raises :class:`~iotrial.errors.FormatError` with the line for an option before the first
     section, and for a file without a job.
     """
-    shared: list[Option] = []
-    jobs: list[tuple[str, list[Option]]] = []
+    shared: list[tuple[int, Option]] = []
+    jobs: list[tuple[str, int, list[tuple[int, Option]]]] = []
     includes: list[str] = []
-    current: list[Option] | None = None
-    for number, line in enumerate(text.splitlines(), 1):
+    current: list[tuple[int, Option]] | None = None
+    for number, line in enumerate(text.split("\n"), 1):
         content = _without_comment(line)
         if not content:
             continue
@@ -60,17 +63,20 @@ def parse(text: str, raw: str = "job file") -> JobFile:
             current = shared
             if not name.startswith("global"):
                 current = [*shared]
-                jobs.append((name, current))
+                jobs.append((name, number, current))
         elif content.startswith("include"):
             includes.append(content.removeprefix("include").strip())
         elif current is None:
             raise FormatError(f"{raw}:{number}: {content[:60]!r} stands before the first [section]")
         else:
             key, _, value = content.partition("=")
-            current.append((key.strip(), value.strip()))
+            current.append((number, (key.strip(), value.strip())))
     if not jobs and not includes:
         raise FormatError(f"{raw}: no job: a job file needs a [section] that is not [global]")
-    sections = tuple(Section(name, tuple(options)) for name, options in jobs)
+    sections = tuple(
+        Section(name, tuple(o for _, o in given), line, tuple(number for number, _ in given))
+        for name, line, given in jobs
+    )
     return JobFile(sections, tuple(includes))
 
 

@@ -1,0 +1,41 @@
+"""The parsers of lint.  PLUGINS: one kind of file, one module.
+
+A module of this package has ``KIND``, ``TITLE`` (for people), ``knows(path)`` (whether a file is
+of this kind by its place and name) and ``parse(text, file)``, which gives a
+:class:`~iotrial.lint.sheet.Sheet` for any text whatsoever: what cannot be parsed is a complaint
+with its line, never an exception.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from pathlib import PurePosixPath
+from types import MappingProxyType, ModuleType
+from typing import cast
+
+from iotrial.lint.sheet import Kind, Sheet
+
+
+@cache
+def parsers() -> Mapping[Kind, ModuleType]:
+    """Every parser by its kind."""
+    found: dict[Kind, ModuleType] = {}
+    for each in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{each.name}")
+        if hasattr(module, "KIND"):
+            found[module.KIND] = module
+    return MappingProxyType(found)
+
+
+def kind_of(path: str) -> Kind | None:
+    """The kind of a file by its place and name; None when they do not tell."""
+    place = PurePosixPath(path)
+    return next((kind for kind, module in parsers().items() if module.knows(place)), None)
+
+
+def parsed(kind: Kind, data: bytes, file: str = "") -> Sheet:
+    """A file of this kind, whatever its bytes are."""
+    return cast("Sheet", parsers()[kind].parse(data.decode("utf-8", "replace"), file))

@@ -1,0 +1,36 @@
+"""A path that goes before its I/O may fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iotrial.lint.rule import Rule, Said, Scene, at
+from iotrial.lint.sheet import Entry, Sheet
+
+
+def _judge(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+    for group in sheet.groups():
+        keys = {entry.key: entry for entry in group}
+        fail, loss = keys.get("fast_io_fail_tmo"), keys.get("dev_loss_tmo")
+        if fail and loss and fail.value.isdecimal() and loss.value.isdecimal():
+            yield from _compared(fail, loss)
+
+
+def _compared(fail: Entry, loss: Entry) -> Iterator[Said]:
+    if int(loss.value) <= int(fail.value):
+        what = f"{loss.value} s is not above fast_io_fail_tmo = {fail.value} s"
+        yield at(loss, what, "dev_loss_tmo infinity")
+
+
+RULE = Rule(
+    "multipath-loss-before-fail",
+    "dev_loss_tmo not above fast_io_fail_tmo",
+    "error",
+    ("multipath",),
+    "The port is removed before its I/O is failed to other paths; the kernel refuses a"
+    " fast_io_fail_tmo that is not below dev_loss_tmo, and multipath does not set it then.",
+    "multipath.conf(5): fast_io_fail_tmo; drivers/scsi/scsi_transport_fc.c:"
+    " store_fc_rport_fast_io_fail_tmo()",
+    "Let dev_loss_tmo be large (infinity where I/O waits for paths).",
+    _judge,
+)

@@ -1,0 +1,80 @@
+"""Whatever a file holds, lint has an answer and no accident."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rule_cases import CASES
+
+from iotrial.lint.judge import judged, judged_host
+from iotrial.lint.parsers import parsed
+from iotrial.lint.rule import SEVERITIES, Scene
+from iotrial.lint.sheet import KINDS, Kind
+
+KERNELS = st.sampled_from([(2, 6, 9), (3, 10), (4, 18), (6, 1), (9999,)])
+WORDS = sorted({word for case in CASES for word in (*case.bad.split(), *case.good.split())})
+MARKS = ["\n", " ", "\t", "=", "==", "{", "}", '"', "'", "\\\n", "#", "[", "]", ",", "\0", "\r\n"]
+PIECES = st.one_of(
+    st.sampled_from(WORDS),
+    st.sampled_from(MARKS),
+    st.text(max_size=5),
+    st.integers().map(str),
+)
+TEXTS = (
+    st.lists(PIECES, max_size=30).map(" ".join).map(lambda text: text.encode("utf-8", "replace"))
+)
+
+
+def answered(kind: Kind, data: bytes, scene: Scene) -> None:
+    sheet = parsed(kind, data, "file")
+    lines = data.count(b"\n") + 1
+    for remark in judged([sheet], scene):
+        assert 0 <= remark.line <= lines
+        assert remark.severity in SEVERITIES
+        assert remark.what
+    for complaint in sheet.complaints:
+        assert 0 <= complaint.line <= lines
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.one_of(st.binary(max_size=200), TEXTS), kernel=KERNELS)
+def test_any_bytes_get_an_answer(kind: Kind, data: bytes, kernel: tuple[int, ...]) -> None:
+    answered(kind, data, Scene(kernel=kernel, memory=2**34))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    case=st.sampled_from(CASES),
+    cut=st.integers(0, 200),
+    length=st.integers(0, 20),
+    put=PIECES,
+    kind=st.sampled_from(KINDS),
+)
+def test_files_with_a_piece_torn_out_get_an_answer(
+    case: object, cut: int, length: int, put: str, kind: Kind
+) -> None:
+    text = case.bad  # type: ignore[attr-defined]
+    torn = text[:cut] + put + text[cut + length :]
+    data = torn.encode("utf-8", "replace")
+    answered(case.kind, data, Scene(memory=2**34))  # type: ignore[attr-defined]
+    answered(kind, data, Scene())
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(KINDS), TEXTS), max_size=5))
+def test_a_host_with_any_files_gets_an_answer(files: list[tuple[Kind, bytes]]) -> None:
+    sheets = tuple(parsed(kind, data, f"/{at}") for at, (kind, data) in enumerate(files))
+    remarks = judged_host(Scene(sheets=sheets))
+    assert all(remark.what for remark in remarks)
+
+
+def test_a_long_line_of_nothing_is_read_in_no_time(tmp_path: Path) -> None:
+    """No pattern goes back and forth over a line: this would take hours."""
+    del tmp_path
+    for kind in KINDS:
+        for piece in (b"a", b" ", b'"', b"{", b"echo ", b"[", b"=", b"\\", b"net.ipv4.conf."):
+            parsed(kind, piece * 20_000, "file")

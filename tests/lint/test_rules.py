@@ -1,0 +1,73 @@
+"""Every rule: what it finds, and what it lets pass."""
+
+from __future__ import annotations
+
+import pytest
+from rule_cases import CASES, Case
+
+from iotrial.lint.judge import judged
+from iotrial.lint.parsers import parsed
+from iotrial.lint.rule import Remark, Scene
+from iotrial.lint.rules import rules
+
+MEMORY = 16 * 2**30
+
+
+def found(case: Case, text: str) -> list[Remark]:
+    scene = Scene(kernel=case.kernel, memory=MEMORY, memory_mounts=("/mnt/in-memory",))
+    remarks = judged([parsed(case.kind, text.encode(), "file")], scene)
+    return [remark for remark in remarks if remark.rule.name == case.rule]
+
+
+def name(case: Case) -> str:
+    return f"{case.rule}-{case.kind}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_a_rule_speaks_in_the_lines_where_it_should(case: Case) -> None:
+    remarks = found(case, case.bad)
+    assert sorted({remark.line for remark in remarks}) == list(case.lines)
+    assert all(remark.what and remark.file == "file" for remark in remarks)
+    first = min(remarks, key=lambda remark: remark.line)
+    assert case.fix in first.fix
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_a_rule_is_silent_where_nothing_is_wrong(case: Case) -> None:
+    assert found(case, case.good) == []
+
+
+def test_every_rule_of_files_has_a_case() -> None:
+    of_files = {name for name, rule in rules().items() if rule.kinds}
+    assert {case.rule for case in CASES} == of_files
+
+
+@pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.name)
+def test_a_rule_says_why_and_on_whose_word(rule: object) -> None:
+    for words in (rule.title, rule.reason, rule.source):  # type: ignore[attr-defined]
+        assert len(words) > 8
+
+
+def test_a_kernel_that_still_has_it_is_not_told_of_its_end() -> None:
+    sheet = parsed("sysctl", b"net.ipv4.tcp_tw_recycle = 1\n", "file")
+    assert judged([sheet], Scene(kernel=(4, 4))) == ()
+    assert len(judged([sheet], Scene(kernel=(4, 12)))) == 1
+
+
+def test_what_a_host_has_is_no_unknown_name() -> None:
+    sheet = parsed("sysctl", b"vm.of_our_own_kernel = 1\n", "file")
+    assert judged([sheet], Scene(there={"vm.of_our_own_kernel": "1"})) == ()
+    assert len(judged([sheet], Scene())) == 1
+
+
+def test_a_release_of_multipath_that_reads_a_keyword_is_not_told_of_its_end() -> None:
+    sheet = parsed("multipath", b'defaults {\n getuid_callout "/x"\n}\n', "file")
+    assert judged([sheet], Scene(multipath=(0, 8, 5))) == ()
+    assert len(judged([sheet], Scene(multipath=(0, 9, 4)))) == 1
+
+
+def test_modules_that_were_asked_are_believed() -> None:
+    sheet = parsed("modprobe", b"options lpfc lpfc_lun_queue_depth=9 lpfc_new=1\n", "file")
+    assert [remark.key for remark in judged([sheet], Scene())] == ["lpfc.lpfc_new"]
+    asked = {"lpfc": frozenset({"lpfc_lun_queue_depth", "lpfc_new"})}
+    assert judged([sheet], Scene(modules=asked)) == ()
