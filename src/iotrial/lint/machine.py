@@ -48,7 +48,12 @@ def scene_of(host: Host, sheets: Sequence[Sheet], *, kernel: Version = NEWEST) -
     """
     said = _read(host, ("/proc/sys/kernel/osrelease", "/proc/meminfo", "/proc/self/mounts"))
     release, memory, mounts = said.values()
-    scene = Scene(kernel=kernel, memory=_memory(memory), memory_mounts=_in_memory(mounts))
+    scene = Scene(
+        kernel=kernel,
+        memory=_memory(memory),
+        memory_mounts=_in_memory(mounts),
+        sheets=tuple(sheets),
+    )
     if kernel != NEWEST:
         return scene
     there = _there(host, sheets)
@@ -65,7 +70,7 @@ def host_scene(host: Host, *, kernel: Version = NEWEST) -> Scene:
     sheets = _sheets(host)
     scene = scene_of(host, sheets, kernel=kernel)
     release = _multipath(host) if any(each.kind == "multipath" for each in sheets) else ()
-    return replace(scene, sheets=sheets, multipath=release, disks=_disks(host))
+    return replace(scene, multipath=release, disks=_disks(host))
 
 
 def _sheets(host: Host) -> tuple[Sheet, ...]:

@@ -1,4 +1,4 @@
-"""Files of a queue at values that the kernel refuses."""
+"""Files of a queue at values that the kernel refuses or ignores."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ RULE = Rule(
     "a file of a queue at a value it does not take",
     "error",
     ("udev", "tuned"),
-    "The kernel refuses it (Invalid argument), and the device keeps what it had.",
+    "The kernel refuses it (Invalid argument), takes it for another, or takes it and does nothing"
+    " (rq_affinity = 3).",
     "Documentation/ABI/stable/sysfs-block; block/blk-sysfs.c",
     "Take a value within the bounds.",
     _judge,

@@ -1,0 +1,88 @@
+"""What the rules of lint claim of a kernel, tried on a loop device of this one, and over SSH."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iotrial.hosts.local import LocalHost
+from iotrial.hosts.ssh import SSHHost
+from iotrial.lint.judge import judged_host
+from iotrial.lint.known import version
+from iotrial.lint.known.queue import REMOVED
+from iotrial.lint.machine import host_scene
+from lab import Lab
+
+pytestmark = pytest.mark.root
+
+KERNEL = version(Path("/proc/sys/kernel/osrelease").read_text("utf-8"))
+
+
+@pytest.fixture
+def queue(loop_device: str) -> Path:
+    if KERNEL < (5, 0):
+        pytest.skip("what is tried holds from 5.0 on")
+    return Path("/sys/block") / Path(loop_device).name / "queue"
+
+
+def refusal(file: Path, value: str) -> int:
+    """The errno that the kernel refuses a value with; 0 when it is taken."""
+    try:
+        file.write_text(value, "ascii")
+    except OSError as error:
+        return error.errno or -1
+    return 0
+
+
+@pytest.mark.parametrize("name", [*REMOVED, "mq_deadline"])
+def test_schedulers_that_are_gone_or_never_were_are_refused(queue: Path, name: str) -> None:
+    assert refusal(queue / "scheduler", name) == errno.EINVAL
+
+
+def test_deadline_becomes_mq_deadline(queue: Path) -> None:
+    if "mq-deadline" not in (queue / "scheduler").read_text("ascii"):
+        pytest.skip("this kernel has no mq-deadline")
+    assert refusal(queue / "scheduler", "deadline") == 0
+    assert "[mq-deadline]" in (queue / "scheduler").read_text("ascii")
+
+
+def test_the_scheduler_resets_nr_requests_that_was_written_before_it(queue: Path) -> None:
+    if "mq-deadline" not in (queue / "scheduler").read_text("ascii"):
+        pytest.skip("this kernel has no mq-deadline")
+    assert refusal(queue / "scheduler", "mq-deadline") == 0
+    assert refusal(queue / "nr_requests", "77") == 0
+    assert refusal(queue / "scheduler", "none") == 0
+    assert (queue / "nr_requests").read_text("ascii").strip() != "77"
+
+
+def test_without_a_scheduler_nr_requests_above_the_tags_is_refused(queue: Path) -> None:
+    assert refusal(queue / "scheduler", "none") == 0
+    assert refusal(queue / "nr_requests", "4096") == errno.EINVAL
+
+
+@pytest.mark.parametrize(("name", "value"), [("rq_affinity", "3"), ("read_ahead_kb", "-1")])
+def test_values_out_of_range_are_refused_or_ignored(queue: Path, name: str, value: str) -> None:
+    before = (queue / name).read_text("ascii")
+    refusal(queue / name, value)  # or it is taken, and nothing happens
+    assert (queue / name).read_text("ascii") == before
+
+
+@pytest.fixture(scope="module")
+def far(lab: Lab) -> Iterator[SSHHost]:
+    with SSHHost(lab.box().where, name="box") as made:
+        yield made
+
+
+def test_a_host_over_ssh_is_read_as_this_one(far: SSHHost) -> None:
+    """The box is this machine in a network namespace: it has the same files."""
+    here, there = host_scene(LocalHost()), host_scene(far)
+    assert there.kernel == here.kernel == KERNEL
+    assert [sheet.file for sheet in there.sheets] == [sheet.file for sheet in here.sheets]
+    assert there.disks
+    of_files = {(each.file, each.line, each.rule.name) for each in judged_host(here) if each.line}
+    of_far = {(each.file, each.line, each.rule.name) for each in judged_host(there) if each.line}
+    in_force = {each for each in of_files | of_far if each[2] == "sysctl-not-in-force"}
+    assert of_files - in_force == of_far - in_force
