@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Sequence
 
 import pytest
@@ -12,7 +13,7 @@ from iotrial.lint.machine import host_scene, scene_of
 from iotrial.lint.parsers import parsed
 from iotrial.lint.rule import Disk, Remark, Scene
 from iotrial.model.host import Completed
-from iotrial.model.step import Answer, Step
+from iotrial.model.step import Answer, Look, Step
 
 Files = dict[str, str]
 
@@ -157,6 +158,26 @@ def test_files_for_another_kernel_ask_nothing_of_this_one() -> None:
     here = host({})
     assert scene_of(here, [sheet], kernel=(4, 18)).there == {}
     assert scene_of(here, [sheet]).there == {"vm.swappiness": "60\n"}
+
+
+class Closed(CountedHost):
+    """Of which only root may read a file."""
+
+    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+        return tuple(
+            Answer(errno=errno.EACCES)
+            if isinstance(step, Look) and step.probe.path == "/etc/multipath.conf"
+            else answer
+            for step, answer in zip(steps, super().batch(steps), strict=True)
+        )
+
+
+def test_a_file_that_only_root_may_read_is_named() -> None:
+    here = Closed()
+    here.machine.put("/etc/multipath.conf", b"defaults {\n rr_min_io 1\n}\n", mode=0o600)
+    scene = host_scene(here)
+    assert scene.unread == ("/etc/multipath.conf",)
+    assert judged_host(scene) == ()
 
 
 def test_a_queue_below_its_device_and_two_schedulers_are_found() -> None:

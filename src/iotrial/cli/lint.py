@@ -97,8 +97,12 @@ def _sheet(path: Path, kind: Kind | None) -> Sheet:
     if meant is None:
         advice = f"Say what it is: --as {'|'.join(KINDS)}."
         raise UsageError(f"{path}: its place and name do not tell what it is", advice=advice)
-    with path.open("rb") as file:
-        data = file.read(LARGEST + 1)
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        advice = "Look at its owner and mode, or run with sudo."
+        raise UsageError(f"{path} cannot be read: {error.strerror}", advice=advice) from error
     if len(data) > LARGEST:
         raise UsageError(f"{path}: too large for a file of settings", advice="Name another file.")
     return parsed(meant, data, str(path))
@@ -115,10 +119,13 @@ def _say(
         {
             "kernel": None if scene.kernel == NEWEST else ".".join(map(str, scene.kernel)),
             "files": [{"file": sheet.file, "kind": sheet.kind} for sheet in sheets],
+            "unread": list(scene.unread),
             "counts": dict(counts),
             "remarks": [_row(remark) for remark in remarks],
         }
     )
+    if scene.unread:
+        output.note(f"not read, only root may: {', '.join(scene.unread)}")
     if not output.json:
         _show(output, remarks, _summary(counts, len(sheets)))
     return 1 if counts["error"] else 0

@@ -6,6 +6,7 @@ is in force.
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +18,7 @@ from iotrial.lint.parsers.tuned import included
 from iotrial.lint.rule import NEWEST, Disk, Scene, Version
 from iotrial.lint.sheet import Kind, Sheet
 from iotrial.model.host import Host
-from iotrial.model.step import Look, Probe
+from iotrial.model.step import Answer, Look, Probe
 from iotrial.tunables.sysctl import path as sysctl_path
 
 _FOLDERS: Mapping[str, tuple[str, ...]] = {
@@ -67,16 +68,20 @@ def scene_of(host: Host, sheets: Sequence[Sheet], *, kernel: Version = NEWEST) -
 
 def host_scene(host: Host, *, kernel: Version = NEWEST) -> Scene:
     """All of a running host: its files, in the order they are read, and what is in force."""
-    sheets = _sheets(host)
+    sheets, unread = _sheets(host)
     scene = scene_of(host, sheets, kernel=kernel)
     release = _multipath(host) if any(each.kind == "multipath" for each in sheets) else ()
-    return replace(scene, multipath=release, disks=_disks(host))
+    return replace(scene, multipath=release, disks=_disks(host), unread=unread)
 
 
-def _sheets(host: Host) -> tuple[Sheet, ...]:
+def _sheets(host: Host) -> tuple[tuple[Sheet, ...], tuple[str, ...]]:
+    """The files, and the names of those that we may not read."""
     paths = [path for name in _FOLDERS for path in _listed(host, _FOLDERS[name])]
     active = "/etc/tuned/active_profile"
-    said = _read(host, (*paths, *_SINGLE, active))
+    wanted = (*paths, *_SINGLE, active)
+    answers = dict(zip(wanted, _asked(host, wanted), strict=True))
+    said = {path: answer.raw.decode("utf-8", "replace") for path, answer in answers.items()}
+    unread = tuple(path for path, answer in answers.items() if answer.errno in _FORBIDDEN)
     profiles = said.pop(active).split()
     order = [path for path in said if path not in _SINGLE]
     sysctls = [path for path in order if "/sysctl.d/" in path]
@@ -86,7 +91,7 @@ def _sheets(host: Host) -> tuple[Sheet, ...]:
         kind = kind_of(path)
         if kind and said[path].strip():
             found.append(_sheet(kind, path, said[path]))
-    return (*found, *_tuned(host, profiles))
+    return (*found, *_tuned(host, profiles)), unread
 
 
 def _sheet(kind: Kind, path: str, text: str) -> Sheet:
@@ -126,7 +131,7 @@ def _there(host: Host, sheets: Iterable[Sheet]) -> dict[str, str]:
     """Kernel parameters that files name and this host has, with their values."""
     names = {each.name for sheet in sheets for each in sheet.of("sysctl")}
     plain = sorted(name for name in names if re.fullmatch(r"[\w./-]+", name) and ".." not in name)
-    answers = host.batch([Look(Probe(sysctl_path(name))) for name in plain])
+    answers = _asked(host, map(sysctl_path, plain))
     return {
         name: answer.raw.decode("utf-8", "replace")
         for name, answer in zip(plain, answers, strict=True)
@@ -134,8 +139,9 @@ def _there(host: Host, sheets: Iterable[Sheet]) -> dict[str, str]:
     }
 
 
-_ABSENT = (2, 20, 21)
-"""ENOENT, ENOTDIR, EISDIR: no such parameter.  One that may not be read is there."""
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
+"""No such parameter.  One that may not be read is there."""
+_FORBIDDEN = (errno.EACCES, errno.EPERM)
 
 
 def _modules(host: Host, sheets: Iterable[Sheet]) -> dict[str, frozenset[str]]:
@@ -177,11 +183,12 @@ def _multipath(host: Host) -> Version:
 def _read(host: Host, paths: Iterable[str]) -> dict[str, str]:
     """Contents, in one round trip; '' of what cannot be read."""
     wanted = list(dict.fromkeys(paths))
-    answers = host.batch([Look(Probe(path)) for path in wanted])
-    return {
-        path: answer.raw.decode("utf-8", "replace")
-        for path, answer in zip(wanted, answers, strict=True)
-    }
+    answers = zip(wanted, _asked(host, wanted), strict=True)
+    return {path: answer.raw.decode("utf-8", "replace") for path, answer in answers}
+
+
+def _asked(host: Host, paths: Iterable[str]) -> tuple[Answer, ...]:
+    return host.batch([Look(Probe(path)) for path in paths])
 
 
 def _names(host: Host, folder: str) -> list[str]:

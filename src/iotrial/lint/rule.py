@@ -41,7 +41,7 @@ class Scene:
     that were asked; ``memory`` in bytes (0: unknown); ``memory_mounts`` where filesystems in
     memory are mounted; ``multipath`` the version of multipath-tools (empty: unknown); ``sheets``
     all that is judged at once, of a running host in the order in which it reads them; ``disks`` its
-    block devices.
+    block devices; ``unread`` files of it that we may not read.
     """
 
     kernel: Version = NEWEST
@@ -52,6 +52,7 @@ class Scene:
     multipath: Version = ()
     disks: tuple[Disk, ...] = ()
     sheets: tuple[Sheet, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

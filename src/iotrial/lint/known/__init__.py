@@ -15,7 +15,7 @@ from typing import NamedTuple
 from iotrial.lint.rule import Version
 
 CLOSE = 0.84
-"""How alike two names must be to be taken for one (difflib's ratio): one or two letters."""
+"""How alike two names must be to be taken for one (difflib's ratio): one letter or two."""
 
 
 def _rows(name: str) -> Iterator[list[str]]:

@@ -47,6 +47,7 @@ GONE: dict[str, Gone] = {
     "kernel.rtsig-max": Gone((2, 6, 12)),
     "kernel.rtsig-nr": Gone((2, 6, 12)),
     "kernel.maps_protect": Gone((2, 6, 27), "/proc/PID/maps is protected always"),
+    "kernel.exec-shield": Gone((2, 6, 12), "only kernels of RHEL 4 to 6 had it"),
     "kernel.sched_compat_yield": Gone((2, 6, 39)),
     **{
         f"kernel.sched_{name}": Gone((5, 13), _SCHED, _SCHED_FIX)
@@ -54,6 +55,7 @@ GONE: dict[str, Gone] = {
             "min_granularity_ns",
             "latency_ns",
             "wakeup_granularity_ns",
+            "migration_cost",
             "migration_cost_ns",
             "nr_migrate",
             "tunable_scaling",
@@ -71,6 +73,7 @@ GONE: dict[str, Gone] = {
     "net.ipv4.tcp_cookie_size": Gone((3, 10)),
     "net.ipv4.tcp_frto_response": Gone((3, 10)),
     "net.ipv4.tcp_max_ssthresh": Gone((4, 0)),
+    "net.ipv4.tcp_thin_dupack": Gone((4, 11)),
     "net.ipv4.tcp_dma_copybreak": Gone((3, 18)),
     "net.ipv4.tcp_bic": Gone((2, 6, 13), "", "net.ipv4.tcp_congestion_control = cubic"),
     "net.ipv4.tcp_vegas_cong_avoid": Gone(

@@ -9,6 +9,8 @@ from iotrial.lint.sheet import Setting, Sheet
 
 _MODULES = {
     "sunrpc.": "sunrpc",
+    "fs.nfs.nlm_": "lockd",
+    "fs.nfs.nsm_": "lockd",
     "fs.nfs.": "nfs",
     "fs.xfs.": "xfs",
     "net.bridge.": "br_netfilter",
