@@ -76,16 +76,12 @@ class _Reading:
         self.open.append((number, texts[0]))
         if len(self.open) <= _DEEPEST:
             self.sections.append((number, "/".join(name for _, name in self.open)))
-        if "}" in texts[2:]:
-            self.open.pop()
 
     def _entry(self, number: int, words: list[tuple[str, bool]]) -> None:
         key, value = words[0][0], " ".join(text for text, _ in words[1:])
         if "}" in [text for text, quoted in words[1:] if not quoted]:
             self.complain(number, "'}' must stand on a line of its own")
             value = value.partition("}")[0].strip()
-            if self.open:
-                self.open.pop()
         if any(text.startswith('"') for text, _ in words):
             self.complain(number, "a quotation mark is never closed")
         section = tuple(name for _, name in self.open[:_DEEPEST])

@@ -54,7 +54,7 @@ def _judge(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
             continue
         if entry.key == "path_selector" and entry.value.startswith(_SELECTORS):
             continue  # with arguments
-        taken = ", ".join(words) or "a number"
+        taken = ", ".join((*words, *(("a number",) if entry.key in _OR_NUMBER else ())))
         near = nearest(entry.value, words, 0.6)
         what = f"{entry.value!r} is not one of {taken}"
         yield at(entry, what, f'{entry.key} "{near}"' if near else "")

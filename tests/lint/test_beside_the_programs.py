@@ -1,0 +1,64 @@
+"""Lint complains of the lines that the programs themselves complain of, and of no others."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from rule_cases import CASES, Case
+
+from iotrial.lint.judge import judged
+from iotrial.lint.parsers import parsed
+from iotrial.lint.rule import Scene
+from iotrial.lint.sheet import Kind
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "lint"
+
+
+def lines_of_lint(kind: Kind, path: Path, scene: Scene) -> set[int]:
+    remarks = judged([parsed(kind, path.read_bytes(), path.name)], scene)
+    return {remark.line for remark in remarks if remark.severity != "note"}
+
+
+def test_udev_252_and_lint_complain_of_the_same_rules() -> None:
+    folder = DATA / "udevadm-test"
+    said = (folder / "said.txt").read_text("utf-8")
+    lines = {int(line) for line in re.findall(r"^60-wrong\.rules:(\d+)", said, re.MULTILINE)}
+    assert len(lines) == 29
+    assert lines_of_lint("udev", folder / "60-wrong.rules", Scene(kernel=(6, 1))) == lines
+
+
+def test_multipath_0_9_4_and_lint_complain_of_the_same_lines() -> None:
+    folder = DATA / "multipath-t"
+    said = (folder / "said.txt").read_text("utf-8")
+    lines = {int(line) for line in re.findall(r"\bline (\d+)", said)}
+    assert len(lines) == 19
+    scene = Scene(kernel=(6, 1), multipath=(0, 9, 4))
+    assert lines_of_lint("multipath", folder / "multipath.conf", scene) == lines
+
+
+REFUSED = [case for case in CASES if case.rule in ("fio-unknown", "fio-pattern")]
+OF_FIO = [case for case in CASES if case.kind == "fio" and "http" not in case.good]
+
+
+def parse_only(text: str, folder: Path) -> int:
+    if shutil.which("fio") is None:
+        pytest.skip("fio is not installed")
+    file = folder / "jobs.fio"
+    file.write_text(text.replace("[global]\n", "[global]\nsize=1m\n"), "utf-8")
+    command = ["fio", "--parse-only", str(file)]
+    done = subprocess.run(command, capture_output=True, check=False, cwd=folder, timeout=30)
+    return done.returncode
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.rule)
+def test_fio_refuses_what_is_said_to_be_refused(case: Case, tmp_path: Path) -> None:
+    assert parse_only(case.bad, tmp_path) != 0
+
+
+@pytest.mark.parametrize("case", OF_FIO, ids=lambda case: case.rule)
+def test_fio_takes_what_is_said_to_be_right(case: Case, tmp_path: Path) -> None:
+    assert parse_only(case.good, tmp_path) == 0
