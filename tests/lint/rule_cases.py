@@ -92,14 +92,14 @@ CASES = (
         "sysctl",
         "vm.something_else_altogether = 1\n",
         (1,),
-        "vm.swappiness = 1\nkernel/core_pattern = core\n",
+        "vm.swappiness = 1\nkernel/core_pattern = core\n-vm.something_else_altogether = 1\n",
     ),
     Case(
         "sysctl-removed",
         "sysctl",
         "vm.lower_zone_protection = 100\nnet.ipv4.tcp_tw_recycle = 1\n",
         (1, 2),
-        "vm.lowmem_reserve_ratio = 256 256 32\nnet.ipv4.tcp_tw_reuse = 1\n",
+        "vm.lowmem_reserve_ratio = 256 256 32\n-net.ipv4.tcp_tw_recycle = 0\n",
     ),
     Case(
         "sysctl-removed",

@@ -62,3 +62,36 @@ def test_fio_refuses_what_is_said_to_be_refused(case: Case, tmp_path: Path) -> N
 @pytest.mark.parametrize("case", OF_FIO, ids=lambda case: case.rule)
 def test_fio_takes_what_is_said_to_be_right(case: Case, tmp_path: Path) -> None:
     assert parse_only(case.good, tmp_path) == 0
+
+
+WRONG_FSTAB = "a\na b\nUUID=1 /x ext4\nUUID=2 /y ext4 ro x y\n"
+
+
+def test_findmnt_and_lint_cannot_read_the_same_lines(tmp_path: Path) -> None:
+    if shutil.which("findmnt") is None:
+        pytest.skip("findmnt is not installed")
+    file = tmp_path / "fstab"
+    file.write_text(WRONG_FSTAB, "utf-8")
+    command = ["findmnt", "--verify", "--tab-file", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    lines = re.findall(r"parse error at line (\d+)", done.stdout + done.stderr)
+    complaints = parsed("fstab", WRONG_FSTAB.encode()).complaints
+    assert [str(each.line) for each in complaints] == lines == ["1", "2", "4"]
+
+
+WRONG_SYSCTL = (
+    "vm.swapiness = 1\nvm.swappiness = 10\nvm.lower_zone_protection = 1\nvm.page-cluster = 3\n"
+)
+
+
+def test_sysctl_and_lint_miss_the_same_parameters(tmp_path: Path) -> None:
+    if shutil.which("sysctl") is None:
+        pytest.skip("sysctl is not installed")
+    file = tmp_path / "x.conf"
+    file.write_text(WRONG_SYSCTL, "utf-8")
+    command = ["sysctl", "--dry-run", "-p", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    missing = re.findall(r"cannot stat /proc/sys/(\S+):", done.stderr)
+    remarks = judged([parsed("sysctl", WRONG_SYSCTL.encode())], Scene())
+    assert [remark.key for remark in remarks] == [name.replace("/", ".") for name in missing]
+    assert len(missing) == 2

@@ -12,7 +12,8 @@ from iotrial.lint.sheet import Sheet
 def _judge(sheet: Sheet, scene: Scene) -> Iterator[Said]:
     for each in sheet.of("sysctl"):
         found = gone(each.name)
-        if found and scene.kernel >= found.since and each.name not in scene.there:
+        optional = each.entry.sign == "-="  # whoever wrote it knows that it may not be there
+        if found and not optional and scene.kernel >= found.since and each.name not in scene.there:
             what = f"kernels have it no more, from {spelled(found.since)} on"
             yield at(each, f"{what}: {found.why}" if found.why else what, found.instead)
 

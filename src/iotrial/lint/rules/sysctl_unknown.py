@@ -12,7 +12,8 @@ from iotrial.lint.sheet import Sheet
 
 def _judge(sheet: Sheet, scene: Scene) -> Iterator[Said]:
     for each in sheet.of("sysctl"):
-        if unknown(each, scene) and not nearest_sysctl(each.name):
+        optional = each.entry.sign == "-="  # whoever wrote it knows that it may not be there
+        if not optional and unknown(each, scene) and not nearest_sysctl(each.name):
             yield at(each, "no kernel that lint knows has such a parameter, and none is near")
 
 
