@@ -156,7 +156,9 @@ def test_modinfo_and_the_release_of_multipath_are_believed(
 def test_files_for_another_kernel_ask_nothing_of_this_one() -> None:
     sheet = parsed("sysctl", b"vm.swappiness = 10\n", "x")
     here = host({})
-    assert scene_of(here, [sheet], kernel=(4, 18)).there == {}
+    before = here.batches
+    assert scene_of(here, [sheet], kernel=(4, 18)) == Scene(kernel=(4, 18), sheets=(sheet,))
+    assert here.batches == before
     assert scene_of(here, [sheet]).there == {"vm.swappiness": "60\n"}
 
 
@@ -178,6 +180,12 @@ def test_a_file_that_only_root_may_read_is_named() -> None:
     scene = host_scene(here)
     assert scene.unread == ("/etc/multipath.conf",)
     assert judged_host(scene) == ()
+
+
+def test_a_parameter_that_this_kernel_was_built_without_is_named() -> None:
+    """The pretended kernel has few."""
+    files = {"/etc/sysctl.conf": "vm.zone_reclaim_mode = 0\n-vm.stat_interval = 1\n"}
+    assert found(files) == {("/etc/sysctl.conf", 1, "sysctl-not-here")}
 
 
 def test_a_queue_below_its_device_and_two_schedulers_are_found() -> None:

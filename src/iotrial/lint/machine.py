@@ -44,25 +44,21 @@ _MODULES = 64  # asked of modinfo at most
 def scene_of(host: Host, sheets: Sequence[Sheet], *, kernel: Version = NEWEST) -> Scene:
     """What is known of ``host`` for judging files: its kernel, parameters, modules and memory.
 
-    With a ``kernel`` given the files are meant for another machine: nothing is asked of this one
-    but its memory.
+    With a ``kernel`` given the files are meant for another machine: nothing is asked of this one.
     """
+    if kernel != NEWEST:
+        return Scene(kernel=kernel, sheets=tuple(sheets))
     said = _read(host, ("/proc/sys/kernel/osrelease", "/proc/meminfo", "/proc/self/mounts"))
     release, memory, mounts = said.values()
-    scene = Scene(
-        kernel=kernel,
+    there, absent = _there(host, sheets)
+    return Scene(
+        kernel=version(release) or NEWEST,
+        there=there,
+        absent=absent,
+        modules=_modules(host, sheets),
         memory=_memory(memory),
         memory_mounts=_in_memory(mounts),
         sheets=tuple(sheets),
-    )
-    if kernel != NEWEST:
-        return scene
-    there = _there(host, sheets)
-    return replace(
-        scene,
-        kernel=version(release) or NEWEST,
-        there=there,
-        modules=_modules(host, sheets),
     )
 
 
@@ -127,16 +123,17 @@ def _tuned(host: Host, profiles: Iterable[str]) -> tuple[Sheet, ...]:
     return tuple(reversed(found.values()))
 
 
-def _there(host: Host, sheets: Iterable[Sheet]) -> dict[str, str]:
-    """Kernel parameters that files name and this host has, with their values."""
+def _there(host: Host, sheets: Iterable[Sheet]) -> tuple[dict[str, str], frozenset[str]]:
+    """Kernel parameters that files name: those this host has, with their values, and the others."""
     names = {each.name for sheet in sheets for each in sheet.of("sysctl")}
     plain = sorted(name for name in names if re.fullmatch(r"[\w./-]+", name) and ".." not in name)
     answers = _asked(host, map(sysctl_path, plain))
-    return {
+    there = {
         name: answer.raw.decode("utf-8", "replace")
         for name, answer in zip(plain, answers, strict=True)
         if answer.errno not in _ABSENT
     }
+    return there, frozenset(plain) - there.keys()
 
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)

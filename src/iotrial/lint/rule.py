@@ -37,7 +37,7 @@ class Scene:
     """What is known beside the file.
 
     ``kernel`` the version it is judged for; ``there`` sysctls that were looked for and are on this
-    host, with their values; ``modules`` the parameters of modules
+    host, with their values, ``absent`` those that are not; ``modules`` the parameters of modules
     that were asked; ``memory`` in bytes (0: unknown); ``memory_mounts`` where filesystems in
     memory are mounted; ``multipath`` the version of multipath-tools (empty: unknown); ``sheets``
     all that is judged at once, of a running host in the order in which it reads them; ``disks`` its
@@ -46,6 +46,7 @@ class Scene:
 
     kernel: Version = NEWEST
     there: Mapping[str, str] = field(default_factory=dict)
+    absent: frozenset[str] = frozenset()
     modules: Mapping[str, frozenset[str]] = field(default_factory=dict)
     memory: int = 0
     memory_mounts: tuple[str, ...] = ()

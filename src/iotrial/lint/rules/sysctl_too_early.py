@@ -20,9 +20,14 @@ _MODULES = {
 _OF_MODULE = ("tcp_slot_table_entries", "tcp_max_slot_table_entries", "udp_slot_table_entries")
 
 
+def module_of(name: str) -> str:
+    """The module that brings a parameter; '' where none is known to."""
+    return next((module for head, module in _MODULES.items() if name.startswith(head)), "")
+
+
 def _judge(sheet: Sheet, scene: Scene) -> Iterator[Said]:
     for each in sheet.of("sysctl"):
-        module = next((name for head, name in _MODULES.items() if each.name.startswith(head)), "")
+        module = module_of(each.name)
         if module and each.name not in scene.there:
             what = f"it comes with the module {module}, which may be loaded after this file is read"
             yield at(each, what, _fix(each, module))
