@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from rule_cases import CASES, Case
 
 from iotrial.lint.judge import judged, judged_host
 from iotrial.lint.parsers import parsed
-from iotrial.lint.rule import SEVERITIES, Scene
+from iotrial.lint.rule import SEVERITIES, Disk, Scene
 from iotrial.lint.sheet import KINDS, Kind
 
 KERNELS = st.sampled_from([(2, 6, 9), (3, 10), (4, 18), (6, 1), (9999,)])
@@ -75,3 +77,14 @@ def test_no_pattern_goes_back_and_forth_over_a_long_line() -> None:
     for kind in KINDS:
         for piece in (b"a", b" ", b'"', b"{", b"echo ", b"[", b"=", b"\\", b"net.ipv4.conf."):
             parsed(kind, piece * 20_000, "file")
+
+
+def test_a_number_of_ten_thousand_digits_is_no_accident() -> None:
+    """Python refuses to make one of such a text."""
+    digits = "9" * 10_000
+    for case in CASES:
+        for text in (case.bad, case.good):
+            longer = re.sub(r"\d+", digits, text)
+            answered(case.kind, longer.encode(), Scene(memory=2**34))
+    disk = Disk("sda", {"nr_requests": digits, "read_ahead_kb": digits}, 64, ("sda",))
+    assert judged_host(Scene(disks=(disk,))) == ()

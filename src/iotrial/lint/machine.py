@@ -15,7 +15,7 @@ from iotrial.errors import FileRefused
 from iotrial.lint.known import version
 from iotrial.lint.parsers import kind_of, parsed
 from iotrial.lint.parsers.tuned import included
-from iotrial.lint.rule import NEWEST, Disk, Scene, Version
+from iotrial.lint.rule import NEWEST, Disk, Scene, Version, whole
 from iotrial.lint.sheet import Kind, Sheet
 from iotrial.model.host import Host
 from iotrial.model.step import Answer, Look, Probe
@@ -165,8 +165,7 @@ def _disks(host: Host) -> tuple[Disk, ...]:
         queue = {each: said[f"{at}/queue/{each}"].strip() for each in _QUEUE}
         depth = said[f"{at}/device/queue_depth"].strip()
         uuid = said[f"{at}/dm/uuid"].strip()
-        number = int(depth) if depth.isdecimal() else 0
-        found.append(Disk(name, queue, number, slaves.get(name, ()), uuid))
+        found.append(Disk(name, queue, whole(depth) or 0, slaves.get(name, ()), uuid))
     return tuple(found)
 
 

@@ -140,6 +140,16 @@ def shown(setting: Setting) -> str:
     return f"queue/{setting.name}" if setting.family == "queue" else setting.name
 
 
+_DIGITS = 20
+"""Of the largest number of 64 bits: a longer text is no value, and costs time."""
+
+
+def whole(text: str) -> int | None:
+    """A whole number as a control file has it; None for anything else."""
+    plain = text.isascii() and text.isdigit() and len(text) <= _DIGITS
+    return int(text) if plain else None
+
+
 def since(scene: Scene, *version: int) -> bool:
     """Whether the kernel is of this version or a newer one."""
     return scene.kernel >= version

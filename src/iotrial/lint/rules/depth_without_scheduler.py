@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial.lint.rule import Rule, Said, Scene, at, since
+from iotrial.lint.rule import Rule, Said, Scene, at, since, whole
 from iotrial.lint.sheet import Setting, Sheet
 
 _MOST = 1024  # blk-mq drivers offer at most BLK_MQ_MAX_DEPTH = 10240; disks mostly 32 to 1023
@@ -16,9 +16,13 @@ def _judge(sheet: Sheet, scene: Scene) -> Iterator[Said]:
         place = (each.entry.group, each.entry.section)
         if each.name == "scheduler":
             chosen[place] = each
-        elif each.name == "nr_requests" and each.value.isdecimal() and since(scene, 5, 0):
+        elif each.name == "nr_requests" and since(scene, 5, 0):
             scheduler = chosen.get(place)
-            if scheduler and scheduler.value in ("none", "noop") and int(each.value) >= _MOST:
+            if (
+                scheduler
+                and scheduler.value in ("none", "noop")
+                and (whole(each.value) or 0) >= _MOST
+            ):
                 what = f"without a scheduler the device's own depth is the most, and {each.value}"
                 yield at(each, f"{what} is refused above it")
 

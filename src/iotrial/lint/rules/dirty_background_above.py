@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial.lint.rule import Rule, Said, Scene, at
+from iotrial.lint.rule import Rule, Said, Scene, at, whole
 from iotrial.lint.sheet import Sheet
 
 _PAIRS = (
@@ -18,10 +18,10 @@ def _judge(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     for begin, stop in _PAIRS:
         if begin not in wins or stop not in wins:
             continue
-        first, last = wins[begin].value, wins[stop].value
-        if first.isdecimal() and last.isdecimal() and int(first) >= int(last) > 0:
+        first, last = whole(wins[begin].value), whole(wins[stop].value)
+        if first is not None and last and first >= last:
             what = f"{first} is not below {stop} = {last}; the kernel takes half of {last}"
-            yield at(wins[begin], what, f"{begin} = {int(last) // 2}")
+            yield at(wins[begin], what, f"{begin} = {last // 2}")
 
 
 RULE = Rule(

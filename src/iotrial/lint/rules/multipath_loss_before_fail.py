@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial.lint.rule import Rule, Said, Scene, at
+from iotrial.lint.rule import Rule, Said, Scene, at, whole
 from iotrial.lint.sheet import Entry, Sheet
 
 
@@ -12,12 +12,13 @@ def _judge(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     for group in sheet.groups():
         keys = {entry.key: entry for entry in group}
         fail, loss = keys.get("fast_io_fail_tmo"), keys.get("dev_loss_tmo")
-        if fail and loss and fail.value.isdecimal() and loss.value.isdecimal():
+        if fail and loss:
             yield from _compared(fail, loss)
 
 
 def _compared(fail: Entry, loss: Entry) -> Iterator[Said]:
-    if int(loss.value) <= int(fail.value):
+    first, last = whole(fail.value), whole(loss.value)
+    if first is not None and last is not None and last <= first:
         what = f"{loss.value} s is not above fast_io_fail_tmo = {fail.value} s"
         yield at(loss, what, "dev_loss_tmo infinity")
 

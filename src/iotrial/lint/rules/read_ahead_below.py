@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial.lint.rule import Rule, Said, Scene
+from iotrial.lint.rule import Rule, Said, Scene, whole
 
 
 def _host(scene: Scene) -> Iterator[Said]:
     disks = {disk.name: disk for disk in scene.disks}
     for disk in scene.disks:
-        own = disk.queue.get("read_ahead_kb", "")
+        own = whole(disk.queue.get("read_ahead_kb", ""))
         below = {
             disks[name].queue.get("read_ahead_kb", "") for name in disk.slaves if name in disks
         }
-        if own.isdecimal() and below and max(map(_number, below)) > int(own):
+        if own is not None and below and max(map(_number, below)) > own:
             what = f"{own} KiB, and {max(map(_number, below))} below: only the uppermost counts"
             yield Said(0, f"{disk.name} queue/read_ahead_kb", what, file="(in force)")
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
+    return whole(text) or 0
 
 
 RULE = Rule(

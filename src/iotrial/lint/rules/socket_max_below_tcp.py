@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial.lint.rule import Rule, Said, Scene, at
+from iotrial.lint.rule import Rule, Said, Scene, at, whole
 from iotrial.lint.sheet import Sheet
 
 _PAIRS = (
@@ -18,12 +18,12 @@ def _judge(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     for of_socket, of_tcp in _PAIRS:
         if of_socket not in wins or of_tcp not in wins:
             continue
-        largest, words = wins[of_socket], wins[of_tcp].value.split()
-        if not words or not all(word.isdecimal() for word in (*words, largest.value)):
-            continue
-        if int(largest.value) < int(words[-1]):
-            what = f"{largest.value} is below the largest of {of_tcp}, {words[-1]}"
-            yield at(largest, what, f"{of_socket} = {words[-1]}")
+        largest = wins[of_socket]
+        words = [whole(word) for word in wins[of_tcp].value.split()]
+        least, most = whole(largest.value), words[-1] if words else None
+        if least is not None and most is not None and least < most:
+            what = f"{largest.value} is below the largest of {of_tcp}, {most}"
+            yield at(largest, what, f"{of_socket} = {most}")
 
 
 RULE = Rule(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial.lint.rule import Rule, Said, Scene, Version, at, spelled
+from iotrial.lint.rule import Rule, Said, Scene, Version, at, spelled, whole
 from iotrial.lint.sheet import Sheet
 
 _DEFAULTS: dict[str, tuple[int, Version]] = {
@@ -26,7 +26,8 @@ def _judge(sheet: Sheet, scene: Scene) -> Iterator[Said]:
     for each in sheet.of("sysctl"):
         default, since = _DEFAULTS.get(each.name, (0, ()))
         known = default and scene.kernel >= since and each.how != "bound"
-        if known and each.value.isdecimal() and int(each.value[:20]) < default:
+        value = whole(each.value)
+        if known and value is not None and value < default:
             what = f"{each.value} is below the default from {spelled(since)} on, {default}"
             yield at(each, what)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial.lint.rule import Rule, Said, Scene, at
+from iotrial.lint.rule import Rule, Said, Scene, at, whole
 from iotrial.lint.sheet import Setting, Sheet
 
 _TRIPLES = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_mem", "net.ipv4.udp_mem")
@@ -30,24 +30,17 @@ def _judge(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
 
 
 def _rising(setting: Setting, count: int) -> Iterator[Said]:
+    numbers = [number for word in setting.value.split() if (number := whole(word)) is not None]
     words = setting.value.split()
-    try:
-        numbers = [int(word) for word in words]
-    except ValueError:
-        return
-    if len(numbers) != count:
-        yield at(setting, f"it takes {count} numbers, and there are {len(numbers)}")
-    elif numbers != sorted(numbers):
+    if len(words) != count:
+        yield at(setting, f"it takes {count} numbers, and there are {len(words)}")
+    elif len(numbers) == count and numbers != sorted(numbers):
         rising = " ".join(map(str, sorted(numbers)))
         yield at(setting, f"{setting.value} does not rise", f"{setting.name} = {rising}")
 
 
 def _number(setting: Setting | None) -> int | None:
-    return (
-        int(setting.value)
-        if setting and setting.value.isascii() and setting.value.isdigit()
-        else None
-    )
+    return whole(setting.value) if setting else None
 
 
 RULE = Rule(
