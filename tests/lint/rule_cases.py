@@ -363,7 +363,7 @@ CASES = (
         "multipath",
         "defaults {\n rr_min_io 1\n}\n",
         (2,),
-        'defaults {\n rr_min_io_rq 1\n}\ndevices {\n device {\n  features "2 queue_mode bio"\n'
+        'defaults {\n rr_min_io_rq 1\n rr_min_io 1\n}\ndevices {\n device {\n  features "2 queue_mode bio"\n'
         "  rr_min_io 1\n }\n}\n",
         "rr_min_io_rq 1",
     ),
@@ -380,6 +380,13 @@ CASES = (
         'defaults {\n features "1 queue_if_no_path"\n}\noverrides {\n no_path_retry queue\n}\n',
         (2, 5),
         'defaults {\n features "0"\n no_path_retry 12\n}\n',
+    ),
+    Case(
+        "multipath-retry-twice",
+        "multipath",
+        'defaults {\n features "1 queue_if_no_path"\n no_path_retry 12\n}\n',
+        (2,),
+        'defaults {\n features "1 queue_if_no_path"\n}\n',
     ),
     Case(
         "multipath-values",

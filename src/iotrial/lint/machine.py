@@ -58,6 +58,7 @@ def scene_of(host: Host, sheets: Sequence[Sheet], *, kernel: Version = NEWEST) -
         modules=_modules(host, sheets),
         memory=_memory(memory),
         memory_mounts=_in_memory(mounts),
+        multipath=_multipath(host, sheets),
         sheets=tuple(sheets),
     )
 
@@ -66,8 +67,7 @@ def host_scene(host: Host, *, kernel: Version = NEWEST) -> Scene:
     """All of a running host: its files, in the order they are read, and what is in force."""
     sheets, unread = _sheets(host)
     scene = scene_of(host, sheets, kernel=kernel)
-    release = _multipath(host) if any(each.kind == "multipath" for each in sheets) else ()
-    return replace(scene, multipath=release, disks=_disks(host), unread=unread)
+    return replace(scene, disks=_disks(host), unread=unread)
 
 
 def _sheets(host: Host) -> tuple[tuple[Sheet, ...], tuple[str, ...]]:
@@ -169,7 +169,10 @@ def _disks(host: Host) -> tuple[Disk, ...]:
     return tuple(found)
 
 
-def _multipath(host: Host) -> Version:
+def _multipath(host: Host, sheets: Iterable[Sheet]) -> Version:
+    """The release of multipath-tools, where a file is for it; () where it is not installed."""
+    if all(each.kind != "multipath" for each in sheets):
+        return ()
     done = host.run(["multipath", "-h"])
     said = (done.stdout + done.stderr).decode("utf-8", "replace")
     found = re.search(r"multipath-tools v([\d.]+)", said)

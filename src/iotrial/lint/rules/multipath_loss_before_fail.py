@@ -28,10 +28,10 @@ RULE = Rule(
     "dev_loss_tmo not above fast_io_fail_tmo",
     "error",
     ("multipath",),
-    "The port is removed before its I/O is failed to other paths; the kernel refuses a"
-    " fast_io_fail_tmo that is not below dev_loss_tmo, and multipath does not set it then.",
-    "multipath.conf(5): fast_io_fail_tmo; drivers/scsi/scsi_transport_fc.c:"
-    " store_fc_rport_fast_io_fail_tmo()",
+    "multipath switches fast_io_fail_tmo off then, with a line in its log: I/O waits until the port"
+    " is removed.  The kernel refuses such a pair too.",
+    "multipath.conf(5): fast_io_fail_tmo; libmultipath/discovery.c: sysfs_set_scsi_tmo();"
+    " drivers/scsi/scsi_transport_fc.c: store_fc_rport_fast_io_fail_tmo()",
     "Let dev_loss_tmo be large (infinity where I/O waits for paths).",
     _judge,
 )

@@ -13,8 +13,9 @@ def _judge(sheet: Sheet, scene: Scene) -> Iterator[Said]:
         return
     for group in sheet.groups():
         by_bios = any("queue_mode bio" in each.value for each in group if each.key == "features")
+        both = any(each.key == "rr_min_io_rq" for each in group)
         for entry in group:
-            if entry.key == "rr_min_io" and not by_bios:
+            if entry.key == "rr_min_io" and not by_bios and not both:
                 what = "maps take requests from 2.6.31 on, and read rr_min_io_rq"
                 yield at(entry, what, f"rr_min_io_rq {entry.value}")
 
