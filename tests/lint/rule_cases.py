@@ -363,7 +363,8 @@ CASES = (
         "multipath",
         "defaults {\n rr_min_io 1\n}\n",
         (2,),
-        'defaults {\n rr_min_io_rq 1\n rr_min_io 1\n}\ndevices {\n device {\n  features "2 queue_mode bio"\n'
+        "defaults {\n rr_min_io_rq 1\n rr_min_io 1\n}\ndevices {\n device {\n"
+        '  features "2 queue_mode bio"\n'
         "  rr_min_io 1\n }\n}\n",
         "rr_min_io_rq 1",
     ),

@@ -24,7 +24,8 @@ RULE = Rule(
     ("multipath",),
     "The feature and no_path_retry say the same; multipath takes the feature out where"
     " no_path_retry is set.",
-    "multipath.conf(5): features, no_path_retry; libmultipath/propsel.c: reconcile_features_with_options()",
+    "multipath.conf(5): features, no_path_retry; libmultipath/propsel.c:"
+    " reconcile_features_with_options()",
     "Keep no_path_retry.",
     _judge,
 )

@@ -71,7 +71,7 @@ RULE = Rule(
     "error",
     ("tuned",),
     "tuned writes a line into its log, and applies the rest of the profile.",
-    "tuned 2.20 to 2.24, tuned/plugins/*.py; tuned.conf(5)",
+    "tuned 2.20 and what later releases added, tuned/plugins/*.py; tuned.conf(5)",
     "Take the real name.",
     _judge,
 )
