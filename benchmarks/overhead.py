@@ -105,9 +105,7 @@ def pairs(count: int, seconds: float, folder: Path) -> list[Pair]:
             facts = numbers(seen)
             store = create(folder / "results", study, Offer())
             store.write_facts(host.name, seen | {"baselines": {"scheduler": "none"}})
-            limits = Limits(
-                Unwatched(), interruption, facts, Hands(bench, Unwatched(), interruption)
-            )
+            limits = Limits(Unwatched(), interruption, Hands(bench, Unwatched(), interruption))
             trials = next_trials(study, (), ())[:count]
             execute_trial(bench, store, dataclasses.replace(trials[0], number=9999), limits)
             for trial in trials:

@@ -6,6 +6,7 @@ Used by the results folder (:mod:`iotrial.store`): plan.jsonl, trial.json, measu
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, Literal
 
 from iotrial.model.doubt import Doubt
@@ -32,7 +33,17 @@ def line_out(record: TrialRecord) -> dict[str, Any]:
             for m in record.measurements
             if m.job == "all"
         },
+        **({"by_part": by_part(record)} if record.parts else {}),
     }
+
+
+def by_part(record: TrialRecord) -> dict[str, dict[str, list[Any]]]:
+    """What each part measured, by its name."""
+    found: dict[str, dict[str, list[Any]]] = {part: {} for part in record.parts}
+    for m in record.measurements:
+        if m.job in found:
+            found[m.job][m.metric] = [m.value, m.raw, m.censored, m.unit]
+    return found
 
 
 def record_out(record: TrialRecord) -> dict[str, Any]:
@@ -49,6 +60,9 @@ def record_out(record: TrialRecord) -> dict[str, Any]:
         "error": record.error,
         **({"source": record.source} if record.source else {}),
         **({"prepared": round(record.prepared, 6)} if record.prepared else {}),
+        **({"parts": list(record.parts)} if record.parts else {}),
+        **({"starts": dict(record.starts)} if record.starts else {}),
+        **({"clocks": [list(each) for each in record.clocks]} if record.clocks else {}),
     }
 
 
@@ -84,9 +98,19 @@ def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
             for name, what, advice, invalid in row["doubts"]
         ),
         error=row["error"],
-        measurements=tuple(_measurement(name, *told) for name, told in row["values"].items()),
+        measurements=(
+            *(_measurement(name, *told) for name, told in row["values"].items()),
+            *(
+                replace(_measurement(name, *told), job=part)
+                for part, values in row.get("by_part", {}).items()
+                for name, told in values.items()
+            ),
+        ),
         source=row.get("source", ""),
         prepared=row.get("prepared", 0.0),
+        parts=tuple(row.get("parts", ())),
+        starts=tuple(row.get("starts", {}).items()),
+        clocks=tuple((name, ahead, within) for name, ahead, within in row.get("clocks", ())),
     )
 
 

@@ -42,6 +42,7 @@ from iotrial.plan.inventory import recorded as recorded_hosts
 from iotrial.plan.load import parse_study
 from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
 from iotrial.tools import tool
+from iotrial.tools.merging import merged
 
 FORMAT = 1
 INVENTORY = "inventory.json"
@@ -337,7 +338,11 @@ def read_trial(folder: Path) -> TrialRecord:
         raise FormatError(f"{folder}/trial.json: {error!r}") from error
     if record.state == "failed":
         return record
-    return replace(record, measurements=tool(str(row["tool"])).parse(folder).measurements)
+    driver = tool(str(row["tool"]))
+    if record.parts:
+        told = [(part, folder / part, driver.parse(folder / part)) for part in record.parts]
+        return replace(record, measurements=merged(driver, told))
+    return replace(record, measurements=driver.parse(folder).measurements)
 
 
 def _trial_in(path: Path, number: int, row: dict[str, Any]) -> Trial:

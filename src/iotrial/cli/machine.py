@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 
 from iotrial.model.host import Host
 from iotrial.model.study import Place
@@ -24,20 +26,48 @@ def machine(*, pretend: bool, place: Place = HERE, purpose: str = "") -> Iterato
 
     ``purpose`` is what the lock tells another iotrial.  Raises HostUnreachable.
     """
-    if pretend:
-        from iotrial.hosts.fake import FakeHost
+    with machines(pretend=pretend, purpose=purpose) as reach, reach(place) as host:
+        yield host
 
-        yield FakeHost()
+
+@contextmanager
+def machines(
+    *, pretend: bool, purpose: str = "", several: bool = False
+) -> Iterator[Callable[[Place], AbstractContextManager[Host]]]:
+    """How to get at hosts, each as :func:`machine` says, from any thread.  ``several``: this
+    machine too has the name then that the study gives it, to tell it from the others."""
+    if pretend:
+        yield partial(_made_up, several=several)
         return
-    from iotrial.hosts.local import LocalHost, wakeup_pipe
+    from iotrial.hosts.local import wakeup_pipe
 
     with wakeup_pipe() as wakeup:
-        if not place.ssh:
-            yield LocalHost(wakeup=wakeup, purpose=purpose)
-            return
-        from iotrial.hosts.complaints import started_on
-        from iotrial.hosts.ssh import SSHHost
+        yield partial(_real, wakeup=wakeup, purpose=purpose, several=several)
 
-        doing = started_on(purpose, socket.gethostname(), os.getpid())
-        with SSHHost(place.ssh, name=place.name, wakeup=wakeup, purpose=doing) as host:
-            yield host
+
+@contextmanager
+def _made_up(place: Place, *, several: bool) -> Iterator[Host]:
+    from iotrial.hosts.fake import FakeHost
+
+    host = FakeHost(seed=zlib.crc32(place.name.encode()) if several else 1)
+    if several:
+        host.name = place.name
+    yield host
+
+
+@contextmanager
+def _real(place: Place, *, wakeup: int, purpose: str, several: bool) -> Iterator[Host]:
+    from iotrial.hosts.local import LocalHost
+
+    if not place.ssh:
+        here = LocalHost(wakeup=wakeup, purpose=purpose)
+        if several:
+            here.name = place.name
+        yield here
+        return
+    from iotrial.hosts.complaints import started_on
+    from iotrial.hosts.ssh import SSHHost
+
+    doing = started_on(purpose, socket.gethostname(), os.getpid())
+    with SSHHost(place.ssh, name=place.name, wakeup=wakeup, purpose=doing) as host:
+        yield host

@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from iotrial.cli.machine import machine
+from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.progress import Terminal
 from iotrial.cli.verdicts import publish
 from iotrial.cli.watching import Running, Watchers, address_of, announce
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.runner import Outcome, count, execute_study
+from iotrial.execute.runner import Outcome, count, execute_on
 from iotrial.live.address import Address
 from iotrial.live.watcher import Live
 from iotrial.model.results import Results
@@ -137,9 +137,9 @@ def _watched(output: Output, study: Study, folder: Path, *, live: Live, pretend:
     try:
         with (
             Interruption() as interruption,
-            machine(pretend=pretend, place=study.place, purpose=study.name) as host,
+            machines(pretend=pretend, purpose=study.name, several=len(study.places) > 1) as reach,
         ):
-            return execute_study(study, host, folder, watcher=watcher, interruption=interruption)
+            return execute_on(study, reach, folder, watcher=watcher, interruption=interruption)
     finally:
         terminal.close()
 

@@ -32,7 +32,6 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
 from iotrial.model.target import Aim, Target
 from iotrial.model.trial import Trial
-from iotrial.plan.design import settings as settings_of
 from iotrial.units import format_bytes
 
 DROP = "/proc/sys/vm/drop_caches"
@@ -69,7 +68,7 @@ def meet_cache(bench: Bench, trial: Trial) -> tuple[Doubt, ...]:
             return drop(bench.host, aim)
         case "remount":
             doubts = remount(bench.host, aim, target)
-            bench.hold(settings_of(bench.study, trial, bench.topologies))
+            bench.hold(bench.held)
             return doubts
     return ()
 

@@ -32,7 +32,7 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a load ended.  ``timed_out``: it outlived its limit and was ended."""
+    """How a load ended.  ``timed_out``: it outlived its limit, or all others, and was ended."""
 
     exit: int
     seconds: float
@@ -42,11 +42,16 @@ class Ended:
 @dataclass(frozen=True, slots=True)
 class Watch:
     """How a load is watched: ended after ``limit`` seconds, ``tick(elapsed)`` once a second,
-    ended at once when ``interruption`` notes a signal."""
+    ended at once when ``interruption`` notes a signal, and within a second of ``over()``.  With
+    ``begins``, on the host's clock, it waits until then, and its seconds count from there;
+    ``begun()`` is said as soon as it was started."""
 
     limit: float
     tick: Callable[[float], None]
     interruption: Interruption
+    over: Callable[[], bool] = lambda: False
+    begins: float = 0.0
+    begun: Callable[[], None] = lambda: None
 
 
 def execute_load(
@@ -60,6 +65,11 @@ def execute_load(
     process = host.start(argv, folder=folder, environment={TOKEN: token, "LC_ALL": "C"})
     finished = False
     try:
+        watch.begun()
+        if watch.begins:
+            process.wait(watch.begins - began)
+            began = max(watch.begins, began)
+            watch.tick(0.0)
         status, timed_out = _await(host, process, began, watch)
         finished = True
     finally:
@@ -82,7 +92,7 @@ def last_words(folder: Path, ended: Ended) -> str:
 
 
 def _await(host: Host, process: Process, began: float, watch: Watch) -> tuple[int, bool]:
-    """The exit status, and whether the limit ended it."""
+    """The exit status, and whether the limit, or the end of all others, ended it."""
     due = 1.0
     while True:
         elapsed = host.clock() - began
@@ -90,7 +100,7 @@ def _await(host: Host, process: Process, began: float, watch: Watch) -> tuple[in
         elapsed = host.clock() - began
         if status is not None:
             return status, False
-        if watch.interruption.signal or elapsed >= watch.limit:
+        if watch.interruption.signal or elapsed >= watch.limit or watch.over():
             return end(host, process), not watch.interruption.signal
         if elapsed >= due - ROUNDING:
             watch.tick(elapsed)

@@ -203,7 +203,7 @@ def on_filesystem(site: Site, below: Aim, reach: Reach) -> Aim:
 
 def _as_folder(target: Target, point: str) -> Target:
     """What is aimed at, once it is mounted: a folder."""
-    return Target(target.name, "directory", path=point, host=target.host)
+    return Target(target.name, "directory", path=point, hosts=target.hosts)
 
 
 def _own_point(site: Site, below: Aim) -> str:

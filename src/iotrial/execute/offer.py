@@ -104,7 +104,8 @@ class Wanted:
 def wants(study: Study, topologies: Mapping[str, Topology]) -> Iterator[Wanted]:
     """Every value of every level, with all the devices it is for."""
     for factor in study.factors:
-        targets = [factor.target] if factor.target else list(topologies)
+        targets = [factor.target] if factor.target in topologies else []
+        targets = targets if factor.target else list(topologies)
         for level in factor.levels:
             for name, value in level.settings:
                 found = [n for each in targets for n in nodes(factor, name, topologies[each])]
@@ -145,7 +146,8 @@ def _choices(
 def _open_on(factor: Factor, topologies: Mapping[str, Topology]) -> list[str]:
     """The devices of a factor whose levels are whatever they offer."""
     targets = [factor.target] if factor.target else list(topologies)
-    return [d for each in targets for d in nodes(factor, factor.subject, topologies[each])]
+    there = [topologies[each] for each in targets if each in topologies]
+    return [device for below in there for device in nodes(factor, factor.subject, below)]
 
 
 def _values(wanted: list[Wanted], domains: Domains) -> Iterator[tuple[tuple[str, str, str], str]]:

@@ -6,14 +6,12 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from iotrial.errors import (
     LockedError,
     RefusedError,
-    SettingLost,
     SettingRefused,
     StudyError,
     ToolMissing,
@@ -29,11 +27,11 @@ from iotrial.model.host import Host
 from iotrial.model.study import Study
 from iotrial.model.tool import Tool
 from iotrial.model.topology import Topology
-from iotrial.model.trial import Trial, treatment_text
+from iotrial.model.trial import Trial
 from iotrial.model.tunable import Setting
 from iotrial.plan.aa import detour
 from iotrial.plan.design import settings as settings_of
-from iotrial.plan.foreseen import each_study, trials_at_most
+from iotrial.plan.foreseen import each_study
 from iotrial.tools import executed, tool
 from iotrial.tunables import tunable as find
 
@@ -125,34 +123,7 @@ def check_levels(bench: Bench) -> None:
     """Raise StudyError naming each level that this kernel is known, from reading, to refuse."""
     known = list(dict.fromkeys(refusals(bench.host, bench.study, bench.topologies)))
     if known:
-        raise _refused(known)
-
-
-def rehearse(bench: Bench) -> None:
-    """Hold every distinct treatment once, before the first trial, then release.
-
-    Raises StudyError naming each cell that the kernel refuses.
-    """
-    study = bench.study
-    problems = []
-    tried = set()
-    trials = trials_at_most(study)
-    for trial, settings in chain(
-        ((trial, settings_of(study, trial, bench.topologies)) for trial in trials),
-        ((replace(trial, treatment=detour(study, trial)), aside(bench, trial)) for trial in trials),
-    ):
-        if settings in tried:
-            continue
-        tried.add(settings)
-        try:
-            bench.hold(settings)
-        except (SettingRefused, SettingLost) as error:
-            if isinstance(error, SettingRefused) and error.everywhere:
-                raise
-            problems.append(f"cell {treatment_text(trial.treatment)}: {error.message}")
-    bench.release()
-    if problems:
-        raise _refused(problems)
+        raise refused_by(known)
 
 
 def aside(bench: Bench, trial: Trial) -> tuple[Setting, ...]:
@@ -163,7 +134,8 @@ def aside(bench: Bench, trial: Trial) -> tuple[Setting, ...]:
     return settings_of(aa.of, replace(trial, treatment=other), bench.topologies)
 
 
-def _refused(problems: list[str]) -> StudyError:
+def refused_by(problems: list[str]) -> StudyError:
+    """What is raised for all that this kernel refuses."""
     return StudyError(
         "\n  ".join(["this kernel refuses part of the study:", *problems]),
         advice="Leave these levels out, or name the cells under [[exclude]].",

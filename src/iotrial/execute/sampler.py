@@ -10,7 +10,7 @@ Sources: Documentation/admin-guide/iostats.rst, proc(5), Documentation/accountin
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -35,19 +35,21 @@ class Sampler:
 
     ``device`` is the kernel name of the block device under test; empty means that the target is
     remote, and that the network counters are what matters.  ``tell`` is told each sample.
+    ``beside`` are other devices that are loaded at the same time, each with a file of its own.
     """
 
     host: Host
     device: str
     path: Path
     tell: Callable[[str, Mapping[str, Any]], None] | None = None
+    beside: Sequence[tuple[str, Path]] = ()
     first: dict[str, Any] = field(default_factory=dict)
     last: dict[str, Any] = field(default_factory=dict)
-    _file: IO[str] | None = None
+    _files: list[IO[str]] = field(default_factory=list)
     _absent: set[str] = field(default_factory=set)
 
     def __enter__(self) -> Self:
-        self._file = self.path.open("w", encoding="utf-8")
+        self._files = [path.open("w", encoding="utf-8") for _, path in self._places]
         self.sample(0.0)
         return self
 
@@ -57,11 +59,15 @@ class Sampler:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._file is not None:
-            self._file.close()
+        for file in self._files:
+            file.close()
+
+    @property
+    def _places(self) -> tuple[tuple[str, Path], ...]:
+        return ((self.device, self.path), *self.beside)
 
     def sample(self, elapsed: float) -> None:
-        """Read every source once and write one line."""
+        """Read every source once and write one line; at 0.0 the first, whatever came before."""
         said = self._read()
         values: dict[str, Any] = {"t": round(elapsed, 3)}
         values["cpu"] = cpu_times(said.get("/proc/stat", ""))
@@ -71,20 +77,17 @@ class Sampler:
             for what in PRESSURE
             if (pressure := pressures(said.get(f"/proc/pressure/{what}", "")))
         }
-        if self.device:
-            values["disk"] = disk(said.get(self._disk, ""))
-        else:
-            values["network"] = {path: said.get(path, "") for path in NETWORK}
-        self.first = self.first or values
-        self.last = values
-        if self._file is not None:
-            self._file.write(json.dumps(values, separators=(",", ":")) + "\n")
+        each = [{**values, **_own(device, said)} for device, _ in self._places]
+        self.first = self.first if self.first and elapsed else each[0]
+        self.last = each[0]
+        for file, line in zip(self._files, each, strict=False):
+            if not elapsed:
+                file.seek(0)
+                file.truncate()
+            file.write(json.dumps(line, separators=(",", ":")) + "\n")
         if self.tell:
-            self.tell(self.device, values)
-
-    @property
-    def _disk(self) -> str:
-        return f"/sys/block/{self.device}/stat"
+            for (device, _), line in zip(self._places, each, strict=True):
+                self.tell(device, line)
 
     def _read(self) -> dict[str, str]:
         """Every source that there is, in one round trip."""
@@ -93,12 +96,25 @@ class Sampler:
             "/proc/interrupts",
             *(f"/proc/pressure/{what}" for what in PRESSURE),
         ]
-        wanted += [self._disk] if self.device else NETWORK
+        for device, _ in self._places:
+            wanted += [_stat(device)] if device else NETWORK
+        wanted = list(dict.fromkeys(wanted))
         there = [path for path in wanted if path not in self._absent]
         answers = self.host.batch([Look(Probe(path)) for path in there])
         found = dict(zip(there, answers, strict=True))
         self._absent.update(path for path, answer in found.items() if answer.errno)
         return {path: answer.raw.decode("ascii", "replace") for path, answer in found.items()}
+
+
+def _stat(device: str) -> str:
+    return f"/sys/block/{device}/stat"
+
+
+def _own(device: str, said: Mapping[str, str]) -> dict[str, Any]:
+    """What a sample says of one device, or of the network where there is none."""
+    if device:
+        return {"disk": disk(said.get(_stat(device), ""))}
+    return {"network": {path: said.get(path, "") for path in NETWORK}}
 
 
 def disk(text: str) -> dict[str, int]:

@@ -2,64 +2,56 @@
 
 from __future__ import annotations
 
-import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
-from iotrial.errors import FormatError, TrialError
-from iotrial.execute import cgroups, machine, validity
-from iotrial.execute.bench import Bench
-from iotrial.execute.cache import meet_cache
-from iotrial.execute.evidence import gather_evidence
+from iotrial.execute import machine, start
+from iotrial.execute.crew import Crew, HostLost, Member
 from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.leaving import clear, lefts, own
-from iotrial.execute.load import Ended, Watch, execute_load, last_words
+from iotrial.execute.post import Post, aimed_at, by_host, gathered, station
 from iotrial.execute.preflight import aside
-from iotrial.execute.pulse import Pulse
 from iotrial.execute.rules import rules
-from iotrial.execute.sampler import Sampler
 from iotrial.execute.targets import same
 from iotrial.execute.tuning import changes
-from iotrial.execute.upkeep import Upkeep
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
-from iotrial.model.sample import Sample
-from iotrial.model.target import Aim
-from iotrial.model.tool import Aimed, Load, Parsed, Tool, Tracing
-from iotrial.model.trial import Trial, TrialRecord, TrialState
+from iotrial.model.tool import Parsed
+from iotrial.model.trial import HOST_LOST, Trial, TrialRecord, TrialState
 from iotrial.model.tunable import Setting
-from iotrial.plan.design import settings as settings_of
-from iotrial.plan.design import workload_of
 from iotrial.store import Store
 from iotrial.tools import tool
+from iotrial.tools.merging import merged
 
 if TYPE_CHECKING:
     from iotrial.execute.runner import Watcher
 
-SLACK = 60.0
-"""Seconds a load may take beyond twice what its options say, before it is ended."""
+T = TypeVar("T")
+Came = Sequence[tuple[Post, TrialState, str, Parsed]]
+
+__all__ = ["Limits", "aimed_at", "drift", "execute_trial"]
+
+_BACK = "It is tried again when all else is done, if the host is back by then."
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a trial lives under: who watches, who may stop it, the numbers options may use, the
-    hands that set what only a person can, and the upkeep of the targets."""
+    """What a trial lives under: who watches, who may stop it, and the hands that set what only a
+    person can."""
 
     watcher: Watcher
     interruption: Interruption
-    facts: Mapping[str, float]
     hands: Hands
-    upkeep: Upkeep
 
 
 @dataclass(frozen=True, slots=True)
 class _Came:
     """What a trial came to, beside what was in force; settings read back and other writers are
-    pairs, before and after the load."""
+    pairs, before and after the load; ``starts`` by part, in seconds after the common moment."""
 
     state: TrialState = "failed"
     error: str = ""
@@ -69,157 +61,204 @@ class _Came:
     writers: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     doubts: tuple[Doubt, ...] = ()
     measurements: tuple[Measurement, ...] = ()
+    starts: tuple[tuple[str, float], ...] = ()
+    clocks: tuple[tuple[str, float, float], ...] = ()
 
 
-def execute_trial(bench: Bench, store: Store, trial: Trial, limits: Limits) -> TrialRecord:
+def execute_trial(crew: Crew, store: Store, trial: Trial, limits: Limits) -> TrialRecord:
     """Do one planned trial once and commit its folder.
 
     Raises Interrupted when told to stop (nothing is committed: the trial is done again at the
     next run), SettingRefused or SettingLost when its settings cannot be held.
     """
     limits.hands.take(trial)
-    began, started = bench.host.clock(), time.time()
+    clock = crew.chief.bench.host.clock
+    began, started = clock(), time.time()
     partial = store.begin(trial)
-    same(bench.host, bench.aims[trial.target])
-    problem = limits.upkeep.begin(trial, partial)
-    if other := aside(bench, trial):
-        bench.hold(other)
-    bench.hold(settings_of(bench.study, trial, bench.topologies))
-    problem = problem or limits.upkeep.prepare(trial, partial)
-    came = _Came(error=problem) if problem else _measured(bench, trial, partial, limits)
-    if problem := limits.upkeep.clean(trial, partial):
-        came = replace(came, state="failed", error=came.error or problem, measurements=())
+    upkeep = _Upkept()
+    try:
+        crew.muster(trial)
+        came = _worked(crew, trial, station(crew, trial, partial), (partial, limits, upkeep))
+    except HostLost as lost:
+        crew.lose(lost.lost)
+        came = _lost(lost)
+        upkeep.clean(crew)
     record = TrialRecord(
         trial=trial,
         state=came.state,
         started=started,
-        seconds=bench.host.clock() - began - limits.upkeep.took,
+        seconds=clock() - began - upkeep.took,
         load_seconds=came.load_seconds,
-        tool=tool(bench.study.workload(trial.workload).tool).name,
+        tool=tool(crew.study.workload(trial.workload).tool).name,
         command=came.command,
         before=_triples(came.settings[0]),
         after=_triples(came.settings[1]),
         writers=came.writers,
         doubts=came.doubts,
         error=came.error,
-        prepared=limits.upkeep.took,
+        prepared=upkeep.took,
         measurements=came.measurements,
+        parts=tuple(part.name for part in crew.parts(trial)) if crew.several else (),
+        starts=came.starts,
+        clocks=came.clocks,
     )
     store.commit(partial, record)
     return record
 
 
-def _measured(bench: Bench, trial: Trial, partial: Path, limits: Limits) -> _Came:
-    """The load between two looks at the settings, and what is known of it then."""
-    driver = tool(bench.study.workload(trial.workload).tool)
-    aim, workload = bench.aims[trial.target], workload_of(bench.study, trial)
-    leaves = lefts(driver, workload, aimed_at(aim), limits.facts)
-    try:
-        own(bench, aim, leaves)
-        cached = meet_cache(bench, trial)
-    except TrialError as refused:
-        return _Came(error=refused.message)
-    before = (*bench.observed(), *limits.hands.observed())
-    limits.watcher.held(trial, bench.host.name, before)
-    at_first = machine.writers(bench.host)
-    bench.host.sleep(bench.study.design.settle)
-    limits.interruption.check()
-    scene = validity.scene_of(bench, trial, limits.facts)
-    begun = validity.take(bench.host, scene)
-    load, ended = _load(bench, trial, driver, partial, limits)
-    seen = (begun, validity.take(bench.host, scene))
-    after = (*bench.observed(), *limits.hands.observed())
-    writers = (at_first, machine.writers(bench.host))
-    evidence = gather_evidence(
-        bench.host,
-        [
-            tuple(word.replace("{target}", aimed_at(aim).path) for word in argv)
-            for argv in workload.evidence
-        ],
-        partial,
-        token=bench.journal.token,
-        interruption=limits.interruption,
+def _lost(lost: HostLost) -> _Came:
+    what = "; ".join(f"{name}: {error.message}" for name, error in lost.lost.items())
+    names = ", ".join(lost.lost)
+    return _Came(
+        error=f"{names} went out of reach: {what}",
+        doubts=(Doubt(HOST_LOST, f"{names} went out of reach during the trial", _BACK),),
     )
-    clear(bench, leaves)
-    state, error, parsed = _read(driver, partial, ended)
-    drifted = (*_early(bench, before), *_drift(bench, before, after, writers))
-    doubts = (*parsed.doubts, *cached, *drifted, *evidence)
-    doubts = (*doubts, *validity.decide(partial, scene, seen, (ended.seconds, parsed)))
-    if state == "valid" and any(doubt.invalid for doubt in doubts):
+
+
+@dataclass
+class _Upkept:
+    """The chores around a trial: ``took`` seconds, and at which posts they were begun."""
+
+    took: float = 0.0
+    begun: tuple[Post, ...] = ()
+
+    def begin(self, crew: Crew, posts: tuple[Post, ...]) -> str:
+        """What is due of the study and the block; gives back the first problem, or ''."""
+        mine, took = by_host(posts), dict.fromkeys(by_host(posts), 0.0)
+        self.begun = posts
+
+        def do(member: Member) -> str:
+            problems = []
+            for post in mine[member.name]:
+                same(member.bench.host, post.aim)
+                problems.append(post.words(member.upkeep.begin(post.trial, post.folder)))
+                took[member.name] += member.upkeep.took
+            return next(filter(None, problems), "")
+
+        problem = _first(crew.each(do, list(mine)).values())
+        self.took = max(took.values())
+        return problem
+
+    def prepare(self, crew: Crew) -> str:
+        """The chores before this trial."""
+        return self._all(crew, lambda post: post.member.upkeep.prepare(post.trial, post.folder))
+
+    def clean(self, crew: Crew) -> str:
+        """The chores after this trial, on the hosts that are at hand."""
+        return self._all(crew, lambda post: post.member.upkeep.clean(post.trial, post.folder))
+
+    def _all(self, crew: Crew, do: Callable[[Post], str]) -> str:
+        mine = {name: each for name, each in by_host(self.begun).items() if name in crew.members}
+
+        def every(member: Member) -> str:
+            return _first([post.words(do(post)) for post in mine[member.name]])
+
+        return _first(crew.each(every, list(mine)).values()) if mine else ""
+
+
+def _first(problems: Iterable[str]) -> str:
+    return next(filter(None, problems), "")
+
+
+def _worked(
+    crew: Crew,
+    trial: Trial,
+    posts: tuple[Post, ...],
+    within: tuple[Path, Limits, _Upkept],
+) -> _Came:
+    """The trial on all its posts, with its chores around it.  Raises HostLost."""
+    _, _, upkeep = within
+    problem = upkeep.begin(crew, posts)
+    other = crew.wanted(trial, aside)
+    if any(other.values()):
+        crew.hold(other)
+    crew.hold(crew.wanted(trial))
+    problem = problem or upkeep.prepare(crew)
+    came = _Came(error=problem) if problem else _measured(crew, trial, posts, within)
+    if problem := upkeep.clean(crew):
+        came = replace(came, state="failed", error=came.error or problem, measurements=())
+    return came
+
+
+def _measured(
+    crew: Crew, trial: Trial, posts: tuple[Post, ...], within: tuple[Path, Limits, _Upkept]
+) -> _Came:
+    """The load between two looks at the settings, and what is known of it then."""
+    folder, limits, _ = within
+    mine = by_host(posts)
+    names = list(mine)
+
+    def every(do: Callable[[Post], T]) -> dict[str, list[T]]:
+        return crew.each(lambda member: [do(post) for post in mine[member.name]], names)
+
+    if problem := _first(chain(*every(lambda post: post.ready()).values())):
+        return _Came(error=problem)
+    held = crew.observed()
+    before = (*crew.named(held), *limits.hands.observed())
+    for name, seen in held.items():
+        told = (*seen, *limits.hands.observed()) if name == crew.chief.name else seen
+        limits.watcher.held(trial, crew.members[name].bench.host.name, told)
+    at_first = _writers(crew)
+    crew.chief.bench.host.sleep(crew.study.design.settle)
+    limits.interruption.check()
+    every(lambda post: post.look())
+    shared = start.load(crew, posts, limits, folder)
+    every(lambda post: post.look())
+    after = (*crew.named(crew.observed()), *limits.hands.observed())
+    writers = (at_first, _writers(crew))
+    every(lambda post: post.gather(limits.interruption))
+    came = [(post, *post.read()) for post in posts]
+    error = _first(_failures(came, shared))
+    state: TrialState = "failed" if error else "valid"
+    driver = posts[0].driver
+    parsed = merged(driver, [(post.name, post.folder, told) for post, _, _, told in came])
+    doubts = [
+        (post.name, doubt)
+        for post, _, _, told in came
+        for doubt in (*told.doubts, *post.doubts, *post.decide(told))
+    ]
+    began = start.starts(posts, shared)
+    seconds = max(post.ended.seconds for post in posts)
+    drifted = (*_early(crew, held), *_drift(crew, before, after, writers))
+    every_doubt = (*gathered(doubts), *drifted, *start.skewed(began, shared, seconds))
+    if state == "valid" and any(doubt.invalid for doubt in every_doubt):
         state = "invalid"
     return _Came(
         state,
         error,
-        load.argv,
-        ended.seconds,
+        posts[0].load.argv,
+        seconds,
         (before, after),
         writers,
-        doubts,
-        parsed.measurements,
+        every_doubt,
+        parsed if state != "failed" else (),
+        tuple(began.items()),
+        tuple((name, each.seconds, each.within) for name, each in shared.offsets.items()),
     )
 
 
-def _load(
-    bench: Bench, trial: Trial, driver: Tool, partial: Path, limits: Limits
-) -> tuple[Load, Ended]:
-    """Execute the tool in the trial's folder, sampling; what it was told and said stays there."""
-    aim = bench.aims[trial.target]
-    workload = workload_of(bench.study, trial)
-    aimed = aimed_at(aim)
-    load = driver.command(workload, aimed, limits.facts)
-    if bench.study.aa and isinstance(driver, Tracing):
-        load = driver.traced(load, workload)
-    for name, content in load.files:
-        (partial / name).write_bytes(content)
-    (partial / "command").write_text(shlex.join(load.argv) + "\n", encoding="utf-8")
-
-    def tell(device: str, values: Mapping[str, Any]) -> None:
-        limits.watcher.sampled(trial, Sample(bench.host.name, trial.target, device, values))
-
-    with (
-        Sampler(bench.host, aim.device, partial / "telemetry.jsonl", tell) as sampler,
-        Pulse(bench.host, aim.device, partial),
-    ):
-
-        def tick(elapsed: float) -> None:
-            sampler.sample(elapsed)
-            limits.watcher.ticked(trial, elapsed)
-
-        ended = execute_load(
-            bench.host,
-            cgroups.join(load.argv, bench.group),
-            folder=partial,
-            token=bench.journal.token,
-            watch=Watch(2 * driver.seconds(workload, aimed) + SLACK, tick, limits.interruption),
-        )
-        sampler.sample(ended.seconds)
-    (partial / "exitcode").write_text(f"{ended.exit}\n", encoding="utf-8")
-    return load, ended
+def _failures(came: Came, shared: start.Together) -> Iterator[str]:
+    """Why loads failed; first those of the host whose failure ended the others."""
+    if shared.failed:
+        yield from (error for post, _, error, _ in came if post.member.name == shared.failed)
+    yield from (error for _, _, error, _ in came)
 
 
-def aimed_at(aim: Aim) -> Aimed:
-    """What a tool is told of a target."""
-    if aim.target.filesystem:
-        return Aimed(aim.path, "directory")
-    return Aimed(aim.path, aim.target.under_load, aim.target.size)
+def _writers(crew: Crew) -> tuple[str, ...]:
+    found = crew.each(lambda member: machine.writers(member.bench.host))
+    if len(found) == 1:
+        return next(iter(found.values()))
+    return tuple(f"{name}: {writer}" for name, writers in found.items() for writer in writers)
 
 
-def _read(driver: Tool, folder: Path, ended: Ended) -> tuple[TrialState, str, Parsed]:
-    nothing = Parsed(())
-    if ended.timed_out:
-        return "failed", f"{driver.name} did not end within its limit and was ended", nothing
-    if ended.exit != 0:
-        return "failed", f"{driver.name}: {last_words(folder, ended)}", nothing
-    try:
-        return "valid", "", driver.parse(folder)
-    except FormatError as error:
-        return "failed", error.message, nothing
-
-
-def _early(bench: Bench, before: tuple[Setting, ...]) -> tuple[Doubt, ...]:
+def _early(crew: Crew, held: Mapping[str, tuple[Setting, ...]]) -> tuple[Doubt, ...]:
     """What a treatment set must be in force when its load begins; what a chore changes has failed
     the trial already (:meth:`iotrial.execute.upkeep.Upkeep.prepare`)."""
-    changed = bench.displaced(before)
+    changed = [
+        f"{name}: {what}" if crew.several else what
+        for name, seen in held.items()
+        for what in crew.members[name].bench.displaced(seen)
+    ]
     if not changed:
         return ()
     return (
@@ -234,7 +273,7 @@ def _early(bench: Bench, before: tuple[Setting, ...]) -> tuple[Doubt, ...]:
 
 
 def _drift(
-    bench: Bench,
+    crew: Crew,
     before: tuple[Setting, ...],
     after: tuple[Setting, ...],
     writers: tuple[tuple[str, ...], tuple[str, ...]],
@@ -243,8 +282,9 @@ def _drift(
     if not drift(before, after):
         return ()
     seen = [*dict.fromkeys(name for names in writers for name in names)]
-    if machine.udev(bench.host):
-        seen += [f"udev by {rule}" for rule in rules(bench.host)]
+    for member in crew.members.values():
+        if machine.udev(member.bench.host):
+            seen += [f"udev by {rule}" for rule in rules(member.bench.host)]
     return drift(before, after, seen)
 
 

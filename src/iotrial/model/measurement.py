@@ -11,7 +11,8 @@ from typing import Literal
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """``job`` is ``all`` for the trial's own number (summed or merged over its jobs), else the
-    job's name and ordinal (``randread#1``).  ``raw`` is the file in the trial's folder.
+    job's name and ordinal (``randread#1``), or the part of several that measured it
+    (``box1/disk``).  ``raw`` is the file in the trial's folder.
     ``censored`` says on which side the truth lies beyond the value."""
 
     metric: str

@@ -11,7 +11,7 @@ from iotrial.model.stage import Stage
 from iotrial.model.target import Target
 from iotrial.model.workload import OptionValue, Workload
 
-FactorKind = Literal["tunable", "group", "option", "target", "manual", "recorded"]
+FactorKind = Literal["tunable", "group", "option", "target", "manual", "count", "recorded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ class Level:
 @dataclass(frozen=True, slots=True)
 class Factor:
     """What is varied.  ``subject`` is the tunable's name, or the option's, or what a person is
-    asked to do (``{level}`` in it is the level), ``verify`` the command that prints the level.
+    asked to do (``{level}`` in it is the level), or what is counted (``hosts``, ``devices``);
+    ``verify`` is the command that prints the level.
     ``workload`` limits an option factor to one workload (empty: all).  ``target`` says whose
     device a tunable factor means (empty: the target under test); ``on`` names the very thing it
     is set on (``eth0``), where that does not follow from a target.  ``baseline`` is a level's
@@ -142,12 +143,17 @@ class Study:
     inventory: tuple[tuple[str, str], ...] = ()
 
     @property
+    def places(self) -> tuple[Place, ...]:
+        """The machines that the targets are on, in the study's order: those they name, or the
+        study's only one, or this machine."""
+        named = {host for target in self.targets for host in target.hosts}
+        known = [place for place in self.hosts if place.name in named or len(self.hosts) == 1]
+        return tuple(known) or (Place("local"),)
+
+    @property
     def place(self) -> Place:
-        """The machine that the targets are on: the one they name, or the study's only one, or
-        this machine."""
-        named = next((target.host for target in self.targets if target.host), "")
-        known = [place for place in self.hosts if place.name == named or len(self.hosts) == 1]
-        return known[0] if known else Place("local")
+        """The first of :attr:`places`: of most studies the only one."""
+        return self.places[0]
 
     def target(self, name: str) -> Target:
         return next(target for target in self.targets if target.name == name)

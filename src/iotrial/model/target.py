@@ -27,9 +27,13 @@ class Target:
 
     ``path`` is the device, file or directory; for ``loop`` the folder that will hold the backing
     file (empty: iotrial's own).  ``size`` in bytes (file, loop; 0 otherwise).  ``destroy`` is the
-    serial or WWN that arms writing to a device.  What is made for it: ``create`` are commands
+    serial or WWN that arms writing to a device.  ``hosts`` are the machines that have it, where the
+    study names any.  What is made for it: ``create`` are commands
     that make it and ``remove`` those that remove it again, ``filesystem`` is made on the device
     and mounted, ``mount`` is mounted at the directory.
+
+    Several loaded as one: ``devices`` are their paths, ``armed`` what arms each; ``of`` are the
+    names of other targets (:mod:`iotrial.plan.parts` says what it comes to).
     """
 
     name: str
@@ -37,11 +41,14 @@ class Target:
     path: str = ""
     size: int = 0
     destroy: str = ""
-    host: str = ""
+    hosts: tuple[str, ...] = ()
     create: tuple[tuple[str, ...], ...] = ()
     remove: tuple[tuple[str, ...], ...] = ()
     filesystem: str = ""
     mount: Mounting | None = None
+    devices: tuple[str, ...] = ()
+    armed: tuple[str, ...] = ()
+    of: tuple[str, ...] = ()
 
     @property
     def made(self) -> bool:

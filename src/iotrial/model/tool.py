@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
@@ -180,6 +180,16 @@ class Leaves(Protocol):
         self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]
     ) -> tuple[Left, ...]:
         """Everything that is made outside of the trial's folder, and was not there before."""
+        ...
+
+
+@runtime_checkable
+class Merging(Protocol):
+    """A tool whose results of loads that ran at the same time can be made one exactly."""
+
+    def merge(self, folders: Sequence[tuple[str, Path]]) -> tuple[Measurement, ...]:
+        """The numbers of all loads together (job ``all``).  ``folders`` are the loads' own, each
+        with its name.  Raises :class:`~iotrial.errors.FormatError` as ``parse`` does."""
         ...
 
 

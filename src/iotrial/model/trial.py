@@ -11,6 +11,9 @@ from iotrial.model.measurement import Measurement
 Treatment = tuple[tuple[str, str], ...]
 """(factor, label) pairs in the study's order; only the factors that apply to the workload."""
 
+HOST_LOST = "host-lost"
+"""The doubt of a trial that failed because a host went out of reach: it is queued again."""
+
 TrialState = Literal["valid", "invalid", "failed"]
 
 
@@ -56,6 +59,9 @@ class TrialRecord:
     ``source`` is where an imported run stands: file and line below the results folder.
     ``prepared`` are seconds that chores of the whole study or block took with it, which are not
     in ``seconds``.
+    Of a trial on several (host, target) pairs, ``parts`` names them (a measurement of one has it
+    as its job); ``starts`` are (part, seconds after the common moment at which its load went on),
+    ``clocks`` (host, seconds its clock was ahead of ours, how well that is known).
     """
 
     trial: Trial
@@ -73,6 +79,16 @@ class TrialRecord:
     prepared: float = 0.0
     measurements: tuple[Measurement, ...] = field(default=(), repr=False)
     source: str = ""
+    parts: tuple[str, ...] = ()
+    starts: tuple[tuple[str, float], ...] = ()
+    clocks: tuple[tuple[str, float, float], ...] = ()
+
+    def of_part(self, part: str, metric: str) -> float | None:
+        """What one part of several measured of a metric; None where it has no number of it."""
+        for measurement in self.measurements:
+            if measurement.metric == metric and measurement.job == part:
+                return None if measurement.censored else measurement.value
+        return None
 
     def value(self, metric: str) -> float | None:
         """The trial's own number for a metric: over all jobs, or None where it has none.  A

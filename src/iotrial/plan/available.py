@@ -12,7 +12,7 @@ whoever stores the study stores the offer beside it and fills it in again.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -75,6 +75,30 @@ class Offer:
             f"factor {factor}, level {at}: {name} is not applicable here and left out: {why}"
             for (factor, at, name), why in self.missing.items()
         )
+
+
+def combined(offers: Iterable[Offer]) -> Offer:
+    """What several hosts offer together: choices that all have, in the first one's order; a value
+    by the first one's name; missing what is missing anywhere.  A host that has nothing to say of
+    a tunable does not count for it."""
+    every = list(offers)
+    names = dict.fromkeys(name for each in every for name in each.choices)
+    choices = {
+        name: [each.choices[name] for each in every if each.choices.get(name)] for name in names
+    }
+    values: dict[tuple[str, str, str], str] = {}
+    missing: dict[tuple[str, str, str], str] = {}
+    for each in reversed(every):
+        values |= each.values
+        missing |= each.missing
+    return Offer(
+        {
+            name: tuple(c for c in (said or [()])[0] if all(c in o for o in said))
+            for name, said in choices.items()
+        },
+        values,
+        missing,
+    )
 
 
 def with_available(study: Study, offer: Offer) -> Study:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iotrial.errors import UsageError
 from iotrial.plan import convert
+from iotrial.plan.hosting import hosting
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.making import making
 from iotrial.plan.problem import Problem, choices, nearest
@@ -23,7 +24,7 @@ from iotrial.tunables.file import problem
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 MOST_TRIALS = 100_000
-_PLACES = ("device", "devices", "file", "directory", "loop")
+_PLACES = ("device", "devices", "file", "directory", "loop", "targets")
 _VARIED = ("tunable", "option", "options", "targets", "count", "manual")
 _KERNEL = {"vm", "net", "fs", "kernel", "dev", "sunrpc"}  # folders of /proc/sys
 _WHOSE = {
@@ -38,7 +39,7 @@ def checks(spec: StudyFile) -> Iterator[Problem]:
     """Every problem of one table with another, in no particular order."""
     yield from _names(spec)
     for name, target in spec.targets.items():
-        yield from _target(("targets", name), target, spec)
+        yield from _target(("targets", name), target)
     for name, host in spec.hosts.items():
         if "ssh" in host.model_fields_set and not host.ssh.strip():
             message = "it names no machine"
@@ -51,6 +52,7 @@ def checks(spec: StudyFile) -> Iterator[Problem]:
             yield Problem(("knobs", name, "content"), message, 'Such as content = "depth {value}"')
     for name, factor in spec.factors.items():
         yield from _factor(("factors", name), factor, spec)
+    yield from hosting(spec)
     yield from _under_test(spec)
     yield from _size(spec)
     yield from _exclude(spec)
@@ -79,7 +81,7 @@ def _names(spec: StudyFile) -> Iterator[Problem]:
         yield Problem(("factors", "factor"), "'factor' is a word of [[exclude]]", "Rename it.")
 
 
-def _target(path: KeyPath, table: TargetTable, spec: StudyFile) -> Iterator[Problem]:
+def _target(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
     said = [place for place in _PLACES if getattr(table, place)]
     if len(said) != 1:
         found = f"both {said[0]} and {said[1]}" if said else "none"
@@ -96,8 +98,6 @@ def _target(path: KeyPath, table: TargetTable, spec: StudyFile) -> Iterator[Prob
     if table.destroy and not (table.device or table.devices or table.file):
         yield Problem((*path, "destroy"), "only a device or a file needs arming", "Leave it out.")
     yield from making(path, table)
-    if table.host and table.host not in spec.hosts:
-        yield _unknown((*path, "host"), table.host, list(spec.hosts), "hosts")
     yield from _absolute(path, table)
 
 
@@ -234,10 +234,13 @@ def _under_test(spec: StudyFile) -> Iterator[Problem]:
         message = f"the targets are already varied by factor {comparing[0]!r}"
         yield Problem(("factors", name, "targets"), message, "Leave one out.")
     staged = {stage.target for stage in spec.stage}
-    names = [name for at, name in enumerate(spec.targets) if not at or name not in staged]
+    members = {name for table in spec.targets.values() for name in table.targets}
+    whole = [name for name in spec.targets if name not in members]
+    names = [name for at, name in enumerate(whole) if not at or name not in staged]
     if len(names) > 1 and not comparing:
         advice = (
-            f"Compare them: [factors.storage] targets = {names!r}, or make a study for each."
+            f"Compare them: [factors.storage] targets = {names!r}; load them together:"
+            f" [targets.all] targets = {names!r}; or make a study for each."
         ).replace("'", '"')
         yield Problem(("targets", names[1]), "there is more than one target to test", advice)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from iotrial.model.measurement import higher_is_better
 from iotrial.model.order import UNSET
@@ -11,6 +12,7 @@ from iotrial.model.study import Decide, Design, Factor, FactorKind, Level, Place
 from iotrial.model.target import Mounting, Target, TargetKind
 from iotrial.model.tunable import Tunable
 from iotrial.model.workload import OptionValue, Wanted, Workload
+from iotrial.plan.hostlist import expanded
 from iotrial.plan.knob_table import KnobTable
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.metric_table import MetricTable
@@ -55,6 +57,8 @@ def factor_kind(table: FactorTable) -> FactorKind | None:
         return "target"
     if table.manual:
         return "manual"
+    if table.count:
+        return "count"
     return "group" if isinstance(table.levels, dict) else None
 
 
@@ -82,7 +86,7 @@ def written_levels(table: FactorTable) -> tuple[Level, ...]:
             single = (Level(label(first(each)), option=first(each)) for each in values(table))
             groups = (Level(n, options=tuple(o.items())) for n, o in table.options.items())
             return (*single, *groups)
-        case "manual":
+        case "manual" | "count":
             return tuple(Level(label(first(each))) for each in values(table))
         case "target":
             return tuple(Level(name, target=name) for name in table.targets)
@@ -141,7 +145,7 @@ def factor(name: str, table: FactorTable) -> Factor:
         name=name,
         kind=factor_kind(table) or "group",
         levels=levels(table),
-        subject=table.tunable or table.option or table.manual,
+        subject=table.tunable or table.option or table.manual or table.count or "",
         workload=table.workload,
         target=table.target,
         baseline=label(table.baseline),
@@ -166,21 +170,45 @@ def place(name: str, table: HostTable) -> Place:
     return Place(name, table.ssh, table.lease)
 
 
+def targets(tables: Mapping[str, TargetTable]) -> tuple[Target, ...]:
+    """All targets; those that are only part of another come last, for the first is under test."""
+    members = {name for table in tables.values() for name in table.targets}
+    found = {name: target(name, table) for name, table in tables.items()}
+    alike = {name: _like(each, found) for name, each in found.items()}
+    return tuple(sorted(alike.values(), key=lambda each: each.name in members))
+
+
+def _like(made_up: Target, found: Mapping[str, Target]) -> Target:
+    """A target made of others is, as far as a plan goes, like the first of them, on all of their
+    hosts."""
+    if not made_up.of:
+        return made_up
+    members = [found[name] for name in made_up.of]
+    hosts = dict.fromkeys(host for each in members for host in each.hosts)
+    first = members[0]
+    alike = replace(first, name=made_up.name, hosts=tuple(hosts), devices=(), armed=())
+    return replace(alike, of=made_up.of)
+
+
 def target(name: str, table: TargetTable) -> Target:
     kind, path = target_place(table)
     size = table.loop.size if table.loop else table.size or 0
     what = table.mount
+    armed = [table.destroy] if isinstance(table.destroy, str) else table.destroy
     return Target(
         name,
         kind,
         path=path,
         size=size,
-        destroy=table.destroy,
-        host=table.host,
+        destroy="".join(armed) if len(armed) == 1 else "",
+        hosts=(table.host,) if table.host else expanded(table.hosts),
         create=tuple(map(tuple, table.create)),
         remove=commands(table.remove),
         filesystem=table.filesystem,
         mount=Mounting(what.source, what.type, what.options) if what else None,
+        devices=tuple(table.devices),
+        armed=tuple(armed) if table.devices and any(armed) else (),
+        of=tuple(table.targets),
     )
 
 
@@ -192,8 +220,8 @@ def commands(given: Sequence[str] | Sequence[Sequence[str]]) -> tuple[tuple[str,
 
 
 def target_place(table: TargetTable) -> tuple[TargetKind, str]:
-    if table.device:
-        return "device", table.device
+    if table.device or table.devices:
+        return "device", table.device or table.devices[0]
     if table.file:
         return "file", table.file
     if table.directory:

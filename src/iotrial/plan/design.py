@@ -27,7 +27,7 @@ from dataclasses import replace
 from iotrial.errors import SettingRefused, UsageError
 from iotrial.model.study import Factor, Level, Study
 from iotrial.model.topology import Topology
-from iotrial.model.trial import Treatment, Trial, TrialRecord, treatment_text
+from iotrial.model.trial import HOST_LOST, Treatment, Trial, TrialRecord, treatment_text
 from iotrial.model.tunable import Setting
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.looking import blocks_now
@@ -85,7 +85,8 @@ def next_trials(
 
     First all blocks (whatever of them is not yet planned: the end of a plan may be lost in a
     crash), then every trial whose latest attempt was INVALID, in the same block, until
-    :data:`MOST_ATTEMPTS`.  A failed trial is not queued again.  Numbers continue from ``planned``.
+    :data:`MOST_ATTEMPTS`.  A failed trial is not queued again, unless a host was lost in it.
+    Numbers continue from ``planned``.
     A race is planned as far as the next look (:mod:`iotrial.plan.race`), and so is a design that
     ends when all is decided (:mod:`iotrial.plan.looking`).
     Of a study in stages: the same for its latest stage, then for the next one.
@@ -158,7 +159,11 @@ def _again(planned: Sequence[Trial], done: Sequence[TrialRecord]) -> list[tuple[
         slot = (trial.block, trial.workload, trial.treatment)
         if slot not in latest or trial.attempt > latest[slot].attempt:
             latest[slot] = trial
-    invalid = {record.trial.number for record in done if record.state == "invalid"}
+    invalid = {
+        record.trial.number
+        for record in done
+        if record.state == "invalid" or any(doubt.check == HOST_LOST for doubt in record.doubts)
+    }
     return [
         (slot, trial.attempt + 1)
         for slot, trial in latest.items()

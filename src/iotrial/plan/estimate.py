@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iotrial.model.study import Study
 from iotrial.model.target import MOUNT_POINT, Target
 from iotrial.model.tool import LIKELY, Aimed, Ends
+from iotrial.model.trial import Trial
 from iotrial.model.workload import Workload
 from iotrial.plan.ahead import all_blocks
 from iotrial.plan.chores import ASSUMED_FILL_RATE, Doing, around, doings
 from iotrial.plan.design import cells, workload_of
 from iotrial.plan.foreseen import each_study
+from iotrial.plan.parts import parts_of
 from iotrial.plan.stages import varies
 from iotrial.tools import tool
 from iotrial.units import format_bytes, format_seconds, parse_bytes
@@ -80,7 +82,7 @@ def estimate(
         return _in_stages(study, places, noise)
     trials = all_blocks(study)
     block = [trial for trial in trials if trial.block == 1]
-    costs = [_cost(workload_of(study, trial), places[trial.target]) for trial in block]
+    costs = [_trial_cost(study, trial, places) for trial in block]
     settle = study.design.settle + SECONDS_AROUND
     settled = sum(settle + around(study.workload(trial.workload)) for trial in block)
     rounds = study.design.blocks
@@ -150,6 +152,12 @@ def comparisons(study: Study) -> int:
     )
 
 
+def _trial_cost(study: Study, trial: Trial, places: Mapping[str, Aimed]) -> _Cost:
+    """Of a trial on several parts: as long as on one, and as many bytes on each."""
+    one = _cost(workload_of(study, trial), places[trial.target])
+    return replace(one, written=one.written * max(1, len(parts_of(study, trial))))
+
+
 def _cost(workload: Workload, aimed: Aimed) -> _Cost:
     driver = tool(workload.tool)
     longest = driver.seconds(workload, aimed)
@@ -174,7 +182,8 @@ def _sized(workload: Workload, aimed: Aimed) -> float:
 
 def _laid_out(study: Study) -> int:
     """Bytes of the files that are made before the first trial."""
-    return sum(target.size for target in study.targets if target.kind in {"file", "loop"})
+    made = [each for each in study.targets if each.kind in {"file", "loop"} and not each.of]
+    return sum(each.size * max(1, len(each.hosts)) for each in made)
 
 
 def _resolvable(

@@ -158,7 +158,7 @@ def _workloads(spec: StudyFile, read: Callable[[str], str], source: Source) -> t
 def _study(spec: StudyFile, workloads: tuple[Workload, ...], source: Source) -> Study:
     plain = tuple(convert.factor(name, table) for name, table in spec.factors.items())
     factors = with_finer(spec, plain)
-    targets = tuple(convert.target(name, table) for name, table in spec.targets.items())
+    targets = convert.targets(spec.targets)
     define_metrics(each for workload in workloads for each in defined(workload))
     parts = stages(spec)
     _raise(tool_problems((*workloads, *staged_loads(workloads, parts)), factors), source)

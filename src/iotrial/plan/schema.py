@@ -108,7 +108,8 @@ class RangeTable(_Table):
 
 
 class FactorTable(_Table):
-    """What is varied: a tunable, a workload option, the target, or a group of settings."""
+    """What is varied: a tunable, a workload option, the target, how many hosts or devices, or a
+    group of settings."""
 
     tunable: str = Field(
         "", description="A tunable: see `iotrial knobs`.", examples=["queue.scheduler"]
@@ -124,7 +125,10 @@ class FactorTable(_Table):
         default_factory=list, description="Targets to compare.", examples=[["disk", "array"]]
     )
     count: Literal["hosts", "devices"] | None = Field(
-        None, description="How many hosts or devices take part.", examples=["hosts"]
+        None,
+        description="How many of the target's hosts take part, or how many of its devices on each "
+        "host: the first so many.",
+        examples=["hosts"],
     )
     manual: str = Field(
         "",

@@ -34,7 +34,7 @@ class MountTable(_Table):
 
 
 class TargetTable(_Table):
-    """What the I/O is aimed at: one of device, devices, file, directory, loop."""
+    """What the I/O is aimed at: one of device, devices, file, directory, loop, targets."""
 
     device: str = Field(
         "",
@@ -60,14 +60,19 @@ class TargetTable(_Table):
     loop: LoopTable | None = Field(
         None, description="A loop device made for the study.", examples=[{"size": "1GiB"}]
     )
+    targets: list[str] = Field(
+        default_factory=list,
+        description="Other targets that are loaded together as this one.",
+        examples=[["array1", "array2"]],
+    )
     host: str = Field("", description="Which of [hosts] it is on.", examples=["box7"])
     hosts: str | list[str] = Field(
         "", description="Several hosts that each have it.", examples=["box[1-4]"]
     )
-    destroy: str = Field(
+    destroy: str | list[str] = Field(
         "",
-        description="Serial or WWN of the device, or the path of a file that exists: says that "
-        "its content may be lost.",
+        description="Serial or WWN of the device (of each of several devices), or the path of a "
+        "file that exists: says that its content may be lost.",
         examples=["S4X1N0K123456", "/data/old.dat"],
     )
     mount: MountTable | None = Field(

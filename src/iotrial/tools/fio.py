@@ -22,7 +22,7 @@ section names a file or directory, and an option the file sets too is an error. 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from iotrial.formats.fio import json_output as fio_json
 from iotrial.formats.fio.course import OPERATIONS
 from iotrial.formats.fio.course import course as fio_course
 from iotrial.formats.fio.jobfile import Section, escaped
+from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Aimed, Course, Left, Load, Parsed, Reach, inside
 from iotrial.model.workload import Workload
 from iotrial.tools import fio_rules as rules
@@ -142,6 +143,14 @@ class Fio:
         return (
             f"{found[0]} is too old: histograms and nanoseconds came with fio 3.0; install a newer"
         )
+
+    def merge(self, folders: Sequence[tuple[str, Path]]) -> tuple[Measurement, ...]:
+        """See :class:`iotrial.model.tool.Merging`: as if all jobs stood in one report."""
+        reports = [
+            (result(folder, _OUTPUT, "fio", what="report"), f"{name}/{_OUTPUT}")
+            for name, folder in folders
+        ]
+        return fio_json.together(reports, f"*/*/{_OUTPUT}")
 
     def parse(self, folder: Path) -> Parsed:
         return fio_json.parse(result(folder, _OUTPUT, "fio", what="report"), _OUTPUT)

@@ -15,7 +15,7 @@ Source of the fields: HOWTO of fio, section "JSON output"; ``tests/data/fio`` ha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iotrial.errors import FormatError
@@ -27,6 +27,7 @@ from iotrial.formats.fio.report import Job, job
 from iotrial.formats.fio.report import mapping as as_mapping
 from iotrial.formats.fio.runs import Run, last_of_each, recordings
 from iotrial.formats.lines import text_of
+from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import Parsed
 
@@ -48,6 +49,20 @@ def parse(data: bytes, raw: str) -> Parsed:
     doubts = doubts_about(jobs, said, report.repeated)
     shallow = queue_doubts(report.record, [entry for _, entry in entries])
     return Parsed(measurements(jobs, raw), (*doubts, *shallow))
+
+
+def together(several: Sequence[tuple[bytes, str]], all_of: str) -> tuple[Measurement, ...]:
+    """The numbers of several loads that ran at the same time, as if their jobs stood in one
+    report: rates summed, means weighted, percentiles of all their bins.  ``several`` are the
+    reports, each with the name of its file; ``all_of`` names all these files.
+
+    Raises :class:`~iotrial.errors.FormatError` as :func:`parse`.
+    """
+    jobs: list[Job] = []
+    for data, raw in several:
+        whole, _ = reports(data.decode("utf-8", "surrogateescape"), raw)
+        jobs += (one for one, _ in _jobs(whole[-1].record, raw))
+    return tuple(each for each in measurements(jobs, all_of) if each.job == "all")
 
 
 class _Json:

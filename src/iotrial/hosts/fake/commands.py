@@ -314,6 +314,7 @@ COMMANDS: dict[str, Program] = {
     "false": Program(lambda _m, _a, _s: Said(1), changes=False),
     "fio": Program(_fio, changes=False),
     "id": Program(_id, changes=False),
+    "iotrial-together": Program(lambda _m, _a, _s: Said(), changes=True),
     "kill": Program(_kill, changes=True),
     "losetup": Program(_losetup, changes=True),
     "mkdir": Program(_mkdir, changes=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -56,14 +57,11 @@ def _plan(
             said = Said(2, "", f"sh: cannot create {argv[4]}/cgroup.procs: Directory nonexistent\n")
             return 0.0, {}, lambda: _leave(folder, said)
         return _plan(machine, argv[5:], folder, luck)
+    if argv[3:4] == ("iotrial-together",):  # sh -c SCRIPT iotrial-together MOMENT
+        return _together(machine, argv[2], folder, luck)
     program = PurePosixPath(argv[0]).name
-    if program == "sleep":
-        return float(argv[1]), {}, lambda: 0
     if program != "fio" or "--version" in argv:
-        known = program_of(machine, argv)
-        words = f"sh: {program}: not found\n"
-        said = known.command(machine, argv[1:], b"") if known else Said(127, "", words)
-        return 0.0, {}, lambda: _leave(folder, said)
+        return _other(machine, argv, folder)
     try:
         command = fake_fio.parse(argv, folder)
         blocks = [_open(machine, job) for job in command.jobs]
@@ -78,6 +76,47 @@ def _plan(
     seconds = max(each.job.ramp + each.seconds for each in works)
     disk = next(iter(moves), "")
     return seconds, moves, lambda: _report(machine, command, works, disk, folder)
+
+
+def _other(
+    machine: Machine, argv: tuple[str, ...], folder: Path
+) -> tuple[float, Moves, Callable[[], int]]:
+    """Anything but fio: it moves nothing."""
+    program = PurePosixPath(argv[0]).name
+    if program == "sleep":
+        return float(argv[1]), {}, lambda: 0
+    known = program_of(machine, argv)
+    words = f"sh: {program}: not found\n"
+    said = known.command(machine, argv[1:], b"") if known else Said(127, "", words)
+    return 0.0, {}, lambda: _leave(folder, said)
+
+
+def _together(
+    machine: Machine, script: str, folder: Path, luck: random.Random
+) -> tuple[float, Moves, Callable[[], int]]:
+    """Several loads at once, each in its folder: lines ``one FOLDER ARGUMENT… & …``."""
+    lines = (line.partition(" & all=")[0] for line in script.splitlines())
+    words = [shlex.split(line) for line in lines if line.startswith("one ")]
+    plans = [
+        (folder / name, _plan(machine, tuple(argv), folder / name, luck))
+        for _, name, *argv in words
+    ]
+    moves: Moves = {}
+    for _, (_, mine, _) in plans:
+        for disk, each in mine.items():
+            before = moves.get(disk, (0.0, 0.0, 0.0, 0.0))
+            a, b, c, d = (one + more for one, more in zip(before, each, strict=True))
+            moves[disk] = (a, b, c, d)
+
+    def finish() -> int:
+        worst = 0
+        for place, (_, _, ends) in plans:
+            status = ends()
+            (place / "exitcode").write_text(f"{status}\n", "ascii")
+            worst = max(worst, status)
+        return worst
+
+    return max(seconds for _, (seconds, _, _) in plans), moves, finish
 
 
 def _leave(folder: Path, said: Said) -> int:

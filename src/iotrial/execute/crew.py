@@ -1,0 +1,391 @@
+"""The crew: the benches of a study, one a host.  A study on one host has a crew of one.
+
+What is done on every host is done at the same time, a thread each (:meth:`Crew.each`).  A host
+that goes out of reach is let go: what it is owed is noted, its own guard pays, and before the next
+trial that needs it it is asked whether it is back.  The last host of a study is not let go; its
+loss ends the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from iotrial.errors import HostUnreachable, Interrupted, LockedError, OwedError
+from iotrial.execute.bench import Bench, open_bench
+from iotrial.execute.guard import locked
+from iotrial.execute.kernels import Kernel, Key, kernel_of, refuse_twins, shared
+from iotrial.execute.preflight import check_machine
+from iotrial.execute.restore import Payment, read_reports, restore
+from iotrial.execute.upkeep import Upkeep
+from iotrial.hosts.places import journal_folder
+from iotrial.model.doubt import Doubt
+from iotrial.model.host import Host
+from iotrial.model.part import Part
+from iotrial.model.study import Place, Study
+from iotrial.model.topology import Topology
+from iotrial.model.trial import Trial
+from iotrial.model.tunable import Setting
+from iotrial.plan.design import settings as settings_of
+from iotrial.plan.parts import names_on, parts_of, several, share
+from iotrial.tunables import tunable
+
+T = TypeVar("T")
+
+Reach = Callable[[Place], AbstractContextManager[Host]]
+"""How a host is reached; left, the connection ends."""
+
+
+class HostLost(HostUnreachable):
+    """Some hosts of several are out of reach: ``lost`` maps their names to why."""
+
+    def __init__(self, lost: Mapping[str, HostUnreachable]) -> None:
+        super().__init__("; ".join(error.message for error in lost.values()))
+        self.lost = dict(lost)
+
+
+@dataclass
+class Member:
+    """One host at work.  ``numbers`` are those its options may use; ``stack`` gives everything
+    back when it is closed."""
+
+    place: Place
+    bench: Bench
+    stack: ExitStack
+    kernel: Kernel
+    payment: Payment
+    numbers: dict[str, float] = field(default_factory=dict)
+    _upkeep: Upkeep | None = None
+
+    @property
+    def name(self) -> str:
+        return self.place.name
+
+    @property
+    def upkeep(self) -> Upkeep:
+        assert self._upkeep is not None  # noqa: S101 (for the type checker: given when prepared)
+        return self._upkeep
+
+    @upkeep.setter
+    def upkeep(self, upkeep: Upkeep) -> None:
+        self._upkeep = upkeep
+
+
+@dataclass
+class Crew:
+    """``members`` are the hosts at hand, by name; ``owing`` what those that were lost are owed.
+    ``owners`` says which host sets what several have in common; ``tuned`` what was owed on each
+    before the first trial (device → tunables).  ``lead`` is how long before their moment loads
+    are started, in seconds."""
+
+    study: Study
+    reach: Reach
+    results: Path
+    payment: Payment
+    said: Callable[[str], None]
+    members: dict[str, Member] = field(default_factory=dict)
+    owing: dict[str, OwedError | None] = field(default_factory=dict)
+    owners: dict[Key, str] = field(default_factory=dict)
+    prepared: Callable[[Member], None] | None = None
+    doubts: list[Doubt] = field(default_factory=list)
+    lead: float = 0.0
+
+    @property
+    def several(self) -> bool:
+        """Whether trials have parts."""
+        return several(self.study)
+
+    @property
+    def chief(self) -> Member:
+        """The first host at hand: what is done once is done there."""
+        return next(iter(self.members.values()))
+
+    def adopt(self, study: Study) -> None:
+        """From now on this is the study, on every host as far as it is about that."""
+        self.study = study
+        for member in self.members.values():
+            member.bench.study = self.share(member.place)
+
+    def share(self, place: Place) -> Study:
+        return share(self.study, place) if self.several else self.study
+
+    def parts(self, trial: Trial) -> tuple[Part, ...]:
+        return parts_of(self.study, trial)
+
+    def each(self, do: Callable[[Member], T], names: Sequence[str] | None = None) -> dict[str, T]:
+        """``do`` for every member, or for those of these names, at the same time; by name.
+
+        Raises what one of them raised: an Interrupted before all others, and HostLost only where
+        there was nothing else, so that nobody gives up on a study for a host.
+        """
+        members = [m for name, m in self.members.items() if names is None or name in names]
+        if len(members) == 1 and len(self.study.places) == 1:
+            return {members[0].name: do(members[0])}
+        found, errors = at_once({m.name: _bound(do, m) for m in members})
+        lost = {name: e for name, e in errors.items() if isinstance(e, HostUnreachable)}
+        grave = [error for error in errors.values() if not isinstance(error, HostUnreachable)]
+        if grave:
+            raise next((e for e in grave if isinstance(e, Interrupted)), grave[0])
+        if lost:
+            raise HostLost(lost)
+        return found
+
+    # -- settings ---------------------------------------------------------------------------------
+
+    def wanted(self, trial: Trial, of: Choose | None = None) -> dict[str, tuple[Setting, ...]]:
+        """What is to be set for a trial, by host: each value by the host that owns it.
+
+        Raises SettingRefused for a tunable that a target has nothing of.
+        """
+        found: dict[str, dict[Setting, None]] = {name: {} for name in self.members}
+        for member in self.members.values():
+            for setting in self._of(member, trial, of or _settings):
+                owner = self.owner(member, setting.device, setting.tunable)
+                found.setdefault(owner, {})[setting] = None
+        return {
+            name: tuple(sorted(each, key=lambda s: tunable(s.tunable).rank))
+            for name, each in found.items()
+        }
+
+    def _of(self, member: Member, trial: Trial, of: Choose) -> Iterator[Setting]:
+        if not self.several:
+            yield from of(member.bench, trial)
+            return
+        mine = [part for part in self.parts(trial) if part.host == member.name]
+        for part in mine:
+            yield from of(member.bench, replace(trial, target=part.target.name))
+        if not mine:  # no load here; but a factor may be about a target that is
+            named = {f.name for f in member.bench.study.factors if f.target}
+            some = tuple(pair for pair in trial.treatment if pair[0] in named)
+            yield from of(member.bench, replace(trial, treatment=some))
+
+    def owner(self, member: Member, device: str, name: str) -> str:
+        """Who sets a tunable for this host: of what is one kernel's, the first that has it."""
+        return self.owners.setdefault(member.kernel.key(device, name), member.name)
+
+    def hold(self, wanted: Mapping[str, tuple[Setting, ...]]) -> None:
+        """Make these be in force, and on every other host what stood before.
+
+        Raises SettingRefused, SettingLost; HostLost for a host that is not at hand.
+        """
+        for name, settings in wanted.items():
+            if settings and name not in self.members:
+                raise HostLost({name: HostUnreachable(f"{name}: it sets what its kernel shares")})
+        self.each(lambda member: member.bench.hold(wanted.get(member.name, ())))
+
+    def release(self) -> None:
+        self.each(lambda member: member.bench.release())
+
+    def observed(self) -> dict[str, tuple[Setting, ...]]:
+        """Every value of every group of every host, read now."""
+        return self.each(lambda member: member.bench.observed())
+
+    def named(self, seen: Mapping[str, tuple[Setting, ...]]) -> tuple[Setting, ...]:
+        """What was observed, as one; of several hosts with devices named ``box1:sda``."""
+        if not self.several:
+            return next(iter(seen.values()))
+        return tuple(
+            Setting(f"{name}:{s.device}", s.tunable, s.value) for name in seen for s in seen[name]
+        )
+
+    # -- coming and going -------------------------------------------------------------------------
+
+    def muster(self, trial: Trial) -> None:
+        """Have every host that a trial needs at hand.  Raises HostLost for those that are not."""
+        missing = [place for place in self.study.places if place.name not in self.members]
+        needed = {part.host for part in self.parts(trial)}
+        gone = [place for place in missing if place.name in needed or self._sets(place.name)]
+        errors: dict[str, HostUnreachable] = {}
+        for place in gone:
+            try:
+                self.join(place)
+                self.said(f"{place.name} is back")
+            except (HostUnreachable, LockedError) as error:
+                errors[place.name] = HostUnreachable(error.message, advice=error.advice)
+            except OwedError as owed:
+                self.owing[place.name] = owed
+                errors[place.name] = HostUnreachable(owed.message, advice=owed.advice)
+        if errors:
+            raise HostLost(errors)
+
+    def _sets(self, name: str) -> bool:
+        return any(owner == name for owner in self.owners.values())
+
+    def join(self, place: Place) -> None:
+        """Reach a host, pay what it is owed, and make its bench ready."""
+        member = self.open(place)
+        try:
+            if self.prepared:
+                self.prepared(member)
+        except BaseException:
+            member.stack.close()
+            raise
+        order = [each.name for each in self.study.places]
+        self.members[place.name] = member
+        self.members = dict(sorted(self.members.items(), key=lambda each: order.index(each[0])))
+        self.owing.pop(place.name, None)
+
+    def open(self, place: Place) -> Member:
+        """A host's bench.  Raises HostUnreachable, LockedError, and as a bench does."""
+        with ExitStack() as stack:
+            host = stack.enter_context(self.reach(place))
+            mine = self.share(place)
+            check_machine(host, mine)
+            stack.enter_context(locked(host))
+            for line in read_reports(host, journal_folder(host)):
+                self.said(line)
+            for line in restore(host, journal_folder(host)).done:
+                self.said(f"owed from an earlier run: {line}")
+            payment = Payment()
+            opened = open_bench(host, mine, results=self.results, payment=payment)
+            bench = stack.enter_context(opened)
+            kernel = kernel_of(host) if len(self.study.places) > 1 else Kernel("", ())
+            if self.several:
+                bench.topologies |= _together(self.study, place, bench.topologies)
+            return Member(place, bench, stack.pop_all(), kernel, payment)
+        raise AssertionError  # never: the stack lets everything through
+
+    def lose(self, lost: Mapping[str, HostUnreachable]) -> None:
+        """Let hosts go.  Raises HostUnreachable, or what is owed, where none is left."""
+        for name, error in lost.items():
+            member = self.members.pop(name, None)
+            if member is None:
+                continue
+            self.said(f"{name} is lost: {error.message}")
+            try:
+                self._close(member)
+                self.owing[name] = None
+            except OwedError as owed:
+                self.owing[name] = owed
+            except HostUnreachable:
+                self.owing[name] = None
+        if not self.members:
+            raise next(iter(lost.values()))
+
+    def finish(self) -> list[str]:
+        """The chores at the end of a run; gives back what failed, and stays owed."""
+        try:
+            found = self.each(lambda member: member.upkeep.finish())
+        except HostLost as lost:
+            self.lose(lost.lost)
+            return [error.message for error in lost.lost.values()]
+        return [problem for problems in found.values() for problem in problems]
+
+    def _close(self, member: Member) -> None:
+        try:
+            member.stack.close()
+        finally:
+            self.payment.done += member.payment.done
+            self.payment.notes += member.payment.notes
+            self.payment.owed += member.payment.owed
+
+    def close(self) -> None:
+        """Give everything back, everywhere.  Raises OwedError naming what could not be."""
+        members, self.members = list(self.members.values()), {}
+        _, errors = at_once({m.name: _bound(self._close, m) for m in reversed(members)})
+        for name in [name for name, error in self.owing.items() if error is not None]:
+            self._settle(name)
+        owed = [error for error in errors.values() if isinstance(error, OwedError)]
+        owed += [error for error in self.owing.values() if error is not None]
+        if others := [e for e in errors.values() if not isinstance(e, OwedError)]:
+            raise others[0]
+        if len(owed) == 1:
+            raise owed[0]
+        if owed:
+            lines = [line for each in owed for line in (each.message, *each.owed)]
+            raise OwedError(
+                f"{len(owed)} hosts are still owed something:", owed=lines, advice=owed[0].advice
+            )
+
+    def _settle(self, name: str) -> None:
+        """Ask a host that was lost once more; what its guard has paid, or is paid now, is owed no
+        longer."""
+        place = next(each for each in self.study.places if each.name == name)
+        try:
+            with self.reach(place) as host, locked(host):
+                for line in read_reports(host, journal_folder(host)):
+                    self.said(f"{name}: {line}")
+                self.payment.done += restore(host, journal_folder(host)).done
+        except OwedError as owed:
+            self.owing[name] = owed
+        except HostUnreachable:
+            return
+        else:
+            self.owing[name] = None
+
+
+Choose = Callable[[Bench, Trial], Sequence[Setting]]
+
+
+def _settings(bench: Bench, trial: Trial) -> tuple[Setting, ...]:
+    return settings_of(bench.study, trial, bench.topologies)
+
+
+def _together(
+    study: Study, place: Place, known: Mapping[str, Topology]
+) -> Iterator[tuple[str, Topology]]:
+    """What lies below each target of the study here: of several parts, below all of them."""
+    for name, names in names_on(study, place):
+        nodes = dict.fromkeys(node for each in names for node in known[each].nodes)
+        yield name, Topology(tuple(nodes))
+
+
+def _opening(crew: Crew, place: Place) -> Callable[[], Member]:
+    return lambda: crew.open(place)
+
+
+def _bound(do: Callable[[Member], T], member: Member) -> Callable[[], T]:
+    return lambda: do(member)
+
+
+def at_once(jobs: Mapping[str, Callable[[], T]]) -> tuple[dict[str, T], dict[str, Exception]]:
+    """Do all jobs at the same time; gives back what they gave, and what they raised, by name."""
+    found: dict[str, T] = {}
+    errors: dict[str, Exception] = {}
+    if not jobs:
+        return found, errors
+    if len(jobs) == 1:
+        name, job = next(iter(jobs.items()))
+        try:
+            return {name: job()}, errors
+        except Exception as raised:  # noqa: BLE001 (given back, and raised by whoever asked)
+            return found, {name: raised}
+    with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
+        futures = {name: pool.submit(job) for name, job in jobs.items()}
+    for name, future in futures.items():
+        error = future.exception()
+        if error is None:
+            found[name] = future.result()
+        elif isinstance(error, Exception):
+            errors[name] = error
+        else:
+            raise error
+    return found, errors
+
+
+@contextmanager
+def open_crew(
+    study: Study, reach: Reach, *, results: Path, payment: Payment, said: Callable[[str], None]
+) -> Iterator[Crew]:
+    """The crew of a study, every host reached and its targets ready; on the way out all that is
+    owed is paid.
+
+    Raises HostUnreachable where a host cannot be reached at the beginning: a study is begun whole.
+    """
+    crew = Crew(study, reach, results, payment, said)
+    try:
+        opened, errors = at_once({each.name: _opening(crew, each) for each in study.places})
+        crew.members = {p.name: opened[p.name] for p in study.places if p.name in opened}
+        if errors:
+            raise next(iter(errors.values()))
+        if len(study.places) > 1:
+            kernels = {name: member.kernel for name, member in crew.members.items()}
+            refuse_twins(kernels)
+            crew.doubts += shared(kernels)
+        yield crew
+    finally:
+        crew.close()

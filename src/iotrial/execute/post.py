@@ -1,0 +1,178 @@
+"""A post: one part of a trial, and what is done at it before, during and after its load.
+
+A trial has one post, or one for each (host, target) pair that it loads at the same time.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from iotrial.errors import FormatError, TrialError
+from iotrial.execute import validity
+from iotrial.execute.cache import meet_cache
+from iotrial.execute.crew import Crew, Member
+from iotrial.execute.evidence import gather_evidence
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.leaving import clear, lefts, own
+from iotrial.execute.load import Ended, last_words
+from iotrial.model.doubt import Doubt
+from iotrial.model.target import Aim
+from iotrial.model.tool import Aimed, Left, Load, Parsed, Tool, Tracing
+from iotrial.model.trial import Trial, TrialState
+from iotrial.model.validity import Scene, Snapshot
+from iotrial.model.workload import Workload
+from iotrial.plan.design import workload_of
+from iotrial.tools import tool
+
+
+@dataclass
+class Post:
+    """``trial`` is the trial with this part as its target; ``name`` tells it from the others ('':
+    there are none).  ``folder`` is where everything of it is kept."""
+
+    member: Member
+    trial: Trial
+    folder: Path
+    name: str = ""
+    load: Load = field(default_factory=lambda: Load(()))
+    ended: Ended = field(default_factory=lambda: Ended(-1, 0.0))
+    leaves: tuple[Left, ...] = ()
+    doubts: list[Doubt] = field(default_factory=list)
+    scene: Scene | None = None
+    seen: list[Snapshot] = field(default_factory=list)
+
+    @property
+    def aim(self) -> Aim:
+        return self.member.bench.aims[self.trial.target]
+
+    @property
+    def workload(self) -> Workload:
+        return workload_of(self.member.bench.study, self.trial)
+
+    @property
+    def driver(self) -> Tool:
+        return tool(self.member.bench.study.workload(self.trial.workload).tool)
+
+    def words(self, what: str) -> str:
+        """What happened, and where."""
+        return f"{self.name}: {what}" if self.name and what else what
+
+    # -- before -----------------------------------------------------------------------------------
+
+    def ready(self) -> str:
+        """What is done right before the settings are read; gives back what is wrong, or ''."""
+        bench = self.member.bench
+        aimed = aimed_at(self.aim)
+        self.leaves = lefts(self.driver, self.workload, aimed, self.member.numbers)
+        try:
+            own(bench, self.aim, self.leaves)
+            self.doubts += meet_cache(bench, self.trial)
+        except TrialError as refused:
+            return self.words(refused.message)
+        return ""
+
+    def look(self) -> None:
+        """Read what the checks of validity want."""
+        bench = self.member.bench
+        self.scene = self.scene or validity.scene_of(bench, self.trial, self.member.numbers)
+        self.seen.append(validity.take(bench.host, self.scene))
+
+    def command(self) -> tuple[str, ...]:
+        """What is executed; written down, with the files it needs, in the folder."""
+        study = self.member.bench.study
+        load = self.driver.command(self.workload, aimed_at(self.aim), self.member.numbers)
+        if study.aa and isinstance(self.driver, Tracing):
+            load = self.driver.traced(load, self.workload)
+        for name, content in load.files:
+            (self.folder / name).write_bytes(content)
+        text = shlex.join(load.argv) + "\n"
+        (self.folder / "command").write_text(text, encoding="utf-8")
+        self.load = load
+        return load.argv
+
+    def seconds(self) -> float:
+        """How long the load is expected to take."""
+        return self.driver.seconds(self.workload, aimed_at(self.aim))
+
+    # -- after ------------------------------------------------------------------------------------
+
+    def gather(self, interruption: Interruption) -> None:
+        """What is done while the settings still hold."""
+        bench = self.member.bench
+        path = aimed_at(self.aim).path
+        self.doubts += gather_evidence(
+            bench.host,
+            [tuple(w.replace("{target}", path) for w in argv) for argv in self.workload.evidence],
+            self.folder,
+            token=bench.journal.token,
+            interruption=interruption,
+        )
+        clear(bench, self.leaves)
+
+    def read(self) -> tuple[TrialState, str, Parsed]:
+        """What the load came to by itself."""
+        nothing, driver = Parsed(()), self.driver
+        if self.ended.timed_out:
+            limit = "with the others" if self.name else "within its limit"
+            what = f"{driver.name} did not end {limit} and was ended"
+            return "failed", self.words(what), nothing
+        if self.ended.exit != 0:
+            what = f"{driver.name}: {last_words(self.folder, self.ended)}"
+            return "failed", self.words(what), nothing
+        try:
+            return "valid", "", driver.parse(self.folder)
+        except FormatError as error:
+            return "failed", self.words(error.message), nothing
+
+    def decide(self, parsed: Parsed) -> tuple[Doubt, ...]:
+        """What the checks of validity say."""
+        assert self.scene is not None  # noqa: S101 (for the type checker: looked before)
+        before, after = self.seen
+        return validity.decide(
+            self.folder, self.scene, (before, after), (self.ended.seconds, parsed)
+        )
+
+
+def aimed_at(aim: Aim) -> Aimed:
+    """What a tool is told of a target."""
+    if aim.target.filesystem:
+        return Aimed(aim.path, "directory")
+    return Aimed(aim.path, aim.target.under_load, aim.target.size)
+
+
+def station(crew: Crew, trial: Trial, folder: Path) -> tuple[Post, ...]:
+    """The posts of a trial, each with its folder.  Of a study with one part the trial's own."""
+    if not crew.several:
+        return (Post(crew.chief, trial, folder),)
+    posts = []
+    for part in crew.parts(trial):
+        own = folder / part.host / part.target.name
+        own.mkdir(parents=True)
+        alone = replace(trial, target=part.target.name)
+        posts.append(Post(crew.members[part.host], alone, own, part.name))
+    return tuple(posts)
+
+
+def by_host(posts: Sequence[Post]) -> Mapping[str, list[Post]]:
+    """The posts of each host, in their order."""
+    found: dict[str, list[Post]] = {}
+    for post in posts:
+        found.setdefault(post.member.name, []).append(post)
+    return found
+
+
+def gathered(doubts: Sequence[tuple[str, Doubt]], most: int = 4) -> tuple[Doubt, ...]:
+    """Doubts of several posts, by their names, those of one kind as one."""
+    kinds: dict[tuple[str, str, bool], dict[str, None]] = {}
+    for name, doubt in doubts:
+        what = f"{name}: {doubt.what}" if name else doubt.what
+        kinds.setdefault((doubt.check, doubt.advice, doubt.invalid), {})[what] = None
+    found = []
+    for (check, advice, invalid), whats in kinds.items():
+        shown = [*whats][:most]
+        more = f" (and {len(whats) - most} more like it)" if len(whats) > most else ""
+        found.append(Doubt(check, "; ".join(shown) + more, advice, invalid=invalid))
+    return tuple(found)

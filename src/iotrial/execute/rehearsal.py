@@ -1,0 +1,40 @@
+"""Rehearsal: every distinct treatment held once, before the first trial."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iotrial.errors import SettingLost, SettingRefused
+from iotrial.execute.crew import Crew
+from iotrial.execute.preflight import aside, refused_by
+from iotrial.model.trial import treatment_text
+from iotrial.plan.aa import detour
+from iotrial.plan.foreseen import trials_at_most
+
+
+def rehearse(crew: Crew) -> None:
+    """Hold every distinct treatment once, before the first trial, then release.
+
+    Raises StudyError naming each cell that the kernel refuses.
+    """
+    problems = []
+    tried = set()
+    trials = trials_at_most(crew.study)
+    wanted = [(trial, crew.wanted(trial)) for trial in trials]
+    for trial in trials:
+        other = replace(trial, treatment=detour(crew.study, trial))
+        wanted.append((other, crew.wanted(trial, aside)))
+    for trial, settings in wanted:
+        known = tuple(settings.items())
+        if known in tried:
+            continue
+        tried.add(known)
+        try:
+            crew.hold(settings)
+        except (SettingRefused, SettingLost) as error:
+            if isinstance(error, SettingRefused) and error.everywhere:
+                raise
+            problems.append(f"cell {treatment_text(trial.treatment)}: {error.message}")
+    crew.release()
+    if problems:
+        raise refused_by(problems)

@@ -1,0 +1,196 @@
+"""Start: the loads of all posts of a trial, at the same moment, watched until the last has ended.
+
+One load on one host is executed as it is.  Several on one host are started by one shell there, in
+a folder each; on several hosts each such shell waits for a common moment
+(:mod:`iotrial.execute.moment`).  A load that fails ends the others: what they would measure is not
+what was asked for.  One that outlives all others by :data:`PATIENCE` has hung.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from iotrial.execute import cgroups, moment
+from iotrial.execute.crew import Crew, Member
+from iotrial.execute.load import Ended, Watch, execute_load
+from iotrial.execute.post import Post, by_host
+from iotrial.execute.pulse import Pulse
+from iotrial.execute.sampler import Sampler
+from iotrial.model.doubt import Doubt
+from iotrial.model.sample import Sample
+from iotrial.model.tool import Ends
+
+if TYPE_CHECKING:
+    from iotrial.execute.trial import Limits
+
+SLACK = 60.0
+"""Seconds a load may take beyond twice what its options say, before it is ended."""
+PATIENCE = 10.0
+"""Seconds that a load which ends by time may outlive all others; and half of what it takes."""
+SOON, EACH = 0.7, 0.1
+"""Seconds before the first common moment, and so many more for each host: what starting takes."""
+UNEVEN, INVALID = 0.02, 0.25
+"""Shares of the load's time by which starts may differ: more is a doubt, more is no trial."""
+LEAST = 0.05
+
+
+@dataclass
+class Together:
+    """What the loads of one trial know of each other.  ``at`` is their moment, in seconds since
+    the epoch by our clock (0: at once); ``speaker`` the host whose seconds are told; ``offsets``
+    are those of the hosts' clocks; ``started`` how long starting took on each; ``failed`` the host
+    whose load failed first."""
+
+    hosts: int
+    patience: float
+    speaker: str
+    at: float = 0.0
+    offsets: dict[str, moment.Offset] = field(default_factory=dict)
+    started: dict[str, float] = field(default_factory=dict)
+    failed: str = ""
+    _ended: list[float] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    telling: threading.Lock = field(default_factory=threading.Lock)
+
+    def ended(self, name: str, status: int) -> None:
+        with self._lock:
+            self._ended.append(time.monotonic())
+            if status and not self.failed:
+                self.failed = name
+
+    def over(self) -> bool:
+        """Whether a load that still runs is to be ended."""
+        if self.hosts == 1:
+            return False
+        with self._lock:
+            last = len(self._ended) == self.hosts - 1
+            hung = last and time.monotonic() - self._ended[-1] > self.patience
+        return bool(self.failed) or hung
+
+
+def load(crew: Crew, posts: Sequence[Post], limits: Limits, folder: Path) -> Together:
+    """Execute the loads of all posts; each knows then how it ended.
+
+    Raises Interrupted after ending them, HostLost.
+    """
+    mine = by_host(posts)
+    first = posts[0]
+    ends = isinstance(first.driver, Ends)
+    patience = 2 * first.seconds() + SLACK if ends else PATIENCE + first.seconds() / 2
+    shared = Together(len(mine), patience, first.member.name)
+    if len(mine) > 1:
+        shared.offsets = crew.each(lambda member: moment.offset(member.bench.host), list(mine))
+        crew.lead = crew.lead or SOON + EACH * len(mine)
+        shared.at = time.time() + crew.lead
+    crew.each(lambda member: _on(member, mine[member.name], shared, folder, limits), list(mine))
+    if shared.started:  # twice the slowest of this time, and never as little as a hiccup
+        crew.lead = max(SOON, 2 * max(shared.started.values()))
+    return shared
+
+
+def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limits: Limits) -> None:
+    """The loads of one host, sampled."""
+    first, host = posts[0], member.bench.host
+    commands = {post.folder.name: post.command() for post in posts}
+    where, argv = first.folder, commands[first.folder.name]
+    if first.name:
+        ahead = shared.offsets[member.name].seconds if shared.offsets else 0.0
+        at = shared.at + ahead if shared.at else 0.0
+        where, argv = folder / member.name, moment.together(commands, at)
+    places = [(post.aim.device, post.folder / "telemetry.jsonl") for post in posts]
+    with ExitStack() as stack:
+        tell = _telling(posts, shared, limits)
+        sampler = stack.enter_context(Sampler(host, *places[0], tell=tell, beside=places[1:]))
+        for post in posts:
+            stack.enter_context(Pulse(host, post.aim.device, post.folder))
+        watch = _watch(posts, sampler, shared, limits)
+        began = time.monotonic()
+        if shared.at:
+            watch = replace(watch, begins=host.clock() + shared.at - time.time())
+        try:
+            ended = execute_load(
+                host,
+                cgroups.join(argv, member.bench.group),
+                folder=where,
+                token=member.bench.journal.token,
+                watch=replace(watch, begun=lambda: _noted(shared, member.name, began)),
+            )
+        except BaseException:
+            shared.ended(member.name, -1)
+            raise
+        shared.ended(member.name, ended.exit)
+        sampler.sample(ended.seconds)
+    for post in posts:
+        post.ended = _own(post, ended) if first.name else ended
+        (post.folder / "exitcode").write_text(f"{post.ended.exit}\n", encoding="utf-8")
+
+
+def _noted(shared: Together, name: str, began: float) -> None:
+    shared.started[name] = time.monotonic() - began
+
+
+def _telling(
+    posts: list[Post], shared: Together, limits: Limits
+) -> Callable[[str, Mapping[str, Any]], None]:
+    """Who watches is told one thing at a time, whichever host it is from."""
+    by_device = {post.aim.device: post for post in posts}
+
+    def tell(device: str, values: Mapping[str, Any]) -> None:
+        post = by_device[device]
+        sample = Sample(post.member.bench.host.name, post.trial.target, device, values)
+        with shared.telling:
+            limits.watcher.sampled(post.trial, sample)
+
+    return tell
+
+
+def _watch(posts: list[Post], sampler: Sampler, shared: Together, limits: Limits) -> Watch:
+    first = posts[0]
+
+    def tick(elapsed: float) -> None:
+        sampler.sample(elapsed)
+        if first.member.name == shared.speaker:
+            with shared.telling:
+                limits.watcher.ticked(first.trial, elapsed)
+
+    longest = max(post.seconds() for post in posts)
+    return Watch(2 * longest + SLACK, tick, limits.interruption, shared.over)
+
+
+def _own(post: Post, ended: Ended) -> Ended:
+    """How one of several loads of a host ended."""
+    status = moment.ended(post.folder, ended.exit or -9)
+    return Ended(status, ended.seconds, ended.timed_out)
+
+
+def starts(posts: Sequence[Post], shared: Together) -> dict[str, float]:
+    """Part → when its load went on, in seconds after the common moment (after the first of them,
+    where there was none), by our clock.  One that never did is not in it."""
+    found = {}
+    for post in posts:
+        told = moment.began(post.folder) if post.name else None
+        if told is not None:
+            ahead = shared.offsets.get(post.member.name, moment.Offset(0.0, 0.0)).seconds
+            found[post.name] = told - ahead
+    zero = shared.at or min(found.values(), default=0.0)
+    return {name: round(value - zero, 6) for name, value in found.items()}
+
+
+def skewed(began: Mapping[str, float], shared: Together, seconds: float) -> list[Doubt]:
+    """A doubt where the loads did not begin at the same time."""
+    if len(began) < 2 or not seconds:  # noqa: PLR2004 (one begins with itself)
+        return []
+    late = max(began, key=began.__getitem__)
+    skew = began[late] - min(began.values())
+    known = max((each.within for each in shared.offsets.values()), default=0.0)
+    if skew <= max(LEAST, UNEVEN * seconds) + known:
+        return []
+    what = f"loads began {skew:.3f} s apart, {late} last; a load took {seconds:.1f} s"
+    advice = "Load for longer, or leave out the host that is slow to start."
+    return [Doubt("start-skew", what, advice, invalid=skew > INVALID * seconds)]

@@ -1,0 +1,89 @@
+"""What several loads at the same time measured together.  Pure.
+
+What is counted adds up: I/Os, bytes, IOPS, bandwidths.  The time is that of the longest; the CPU of
+a load generator is the mean of theirs; a largest is the largest, a least the least.  Latencies are
+merged by the tool itself, from its histograms (:class:`iotrial.model.tool.Merging`); where it
+cannot, only means are, weighted by the I/Os, and there is no percentile: an average of percentiles
+is the percentile of nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from iotrial.model.measurement import Measurement, split
+from iotrial.model.tool import Merging, Parsed, Tool
+
+_SUMS = frozenset(
+    ("iops", "bw", "rate", "bytes", "ios", "retransmits", "bw.sent", "bw.received", "depth")
+)
+_LARGEST = frozenset(("seconds", "bw.max", "lat.max", "clat.max", "slat.max"))
+_LEAST = frozenset(("bw.min", "bytes.min", "lat.min", "clat.min", "slat.min"))
+_WEIGHTS = ("iops", "rate", "ios")
+
+Told = Sequence[tuple[str, Path, Parsed]]
+"""Of each load: its name ('' where it is the only one), its folder, what it measured."""
+
+
+def merged(driver: Tool, told: Told) -> tuple[Measurement, ...]:
+    """The numbers of all loads together (job ``all``), then each load's own with its name as job.
+    Of one load without a name all it said.  Nothing where one of them said nothing.
+
+    Raises :class:`~iotrial.errors.FormatError` as the tool does.
+    """
+    if len(told) == 1 and not told[0][0]:
+        return told[0][2].measurements
+    if not all(parsed.measurements for _, _, parsed in told):
+        return ()
+    apart = tuple(
+        replace(each, job=name, raw=f"{name}/{each.raw}" if each.raw else "")
+        for name, _, parsed in told
+        for each in parsed.measurements
+        if each.job == "all"
+    )
+    if isinstance(driver, Merging):
+        return (*driver.merge([(name, folder) for name, folder, _ in told]), *apart)
+    return (*summed([parsed for _, _, parsed in told]), *apart)
+
+
+def summed(several: Sequence[Parsed]) -> Iterator[Measurement]:
+    """What can be said of all of them from their own numbers, of metrics that each has."""
+    values = [{m.metric: m for m in each.measurements if m.job == "all"} for each in several]
+    for name in values[0]:
+        found = [each[name] for each in values if name in each]
+        if len(found) == len(values) and (value := _one(name, found, values)) is not None:
+            bounds = [each for each in found if each.censored] or found
+            yield replace(bounds[0], value=value, raw=f"*/*/{bounds[0].raw}")
+
+
+def _one(
+    name: str, found: Sequence[Measurement], values: Sequence[dict[str, Measurement]]
+) -> float | None:
+    operation, quantity = split(name) if "." in name else ("", name)
+    numbers = [each.value for each in found]
+    if operation == "cpu":
+        return sum(numbers) / len(numbers)
+    if quantity in _SUMS:
+        return sum(numbers)
+    if quantity in _LARGEST:
+        return max(numbers)
+    if quantity in _LEAST:
+        return min(numbers)
+    if quantity.endswith(".mean"):
+        return _weighted(operation, numbers, values)
+    return None
+
+
+def _weighted(
+    operation: str, numbers: Sequence[float], values: Sequence[dict[str, Measurement]]
+) -> float | None:
+    for weight in _WEIGHTS:
+        said = [each.get(f"{operation}.{weight}") for each in values]
+        known = [each.value for each in said if each is not None]
+        if len(known) == len(numbers) and any(known):
+            pairs = zip(numbers, known, strict=True)
+            return math.fsum(number * by for number, by in pairs) / math.fsum(known)
+    return None
