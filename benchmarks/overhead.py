@@ -23,14 +23,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 from scipy.stats import t as student
 
-from iotrial.execute.bench import Bench, open_bench
-from iotrial.execute.facts import gather, numbers
+from iotrial.execute.bench import Bench
+from iotrial.execute.crew import Crew, open_crew
 from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
+from iotrial.execute.prepare import prepare
 from iotrial.execute.restore import Payment
 from iotrial.execute.runner import Unwatched
 from iotrial.execute.trial import Limits, aimed_at, execute_trial
@@ -99,34 +101,35 @@ def pairs(count: int, seconds: float, folder: Path) -> list[Pair]:
     found = []
     with Interruption() as interruption, wakeup_pipe() as wakeup:
         host = LocalHost(wakeup=wakeup, purpose="overhead")
-        with open_bench(host, study, results=folder, payment=Payment()) as bench:
-            bench.own_groups({next(iter(bench.aims.values())).device: ["queue.scheduler"]})
-            seen = gather(host, tuple(bench.aims.values()), ["fio"])
-            facts = numbers(seen)
-            store = create(folder / "results", study, Offer())
-            store.write_facts(host.name, seen | {"baselines": {"scheduler": "none"}})
-            limits = Limits(Unwatched(), interruption, Hands(bench, Unwatched(), interruption))
+        with open_crew(
+            study, lambda _place: nullcontext(host), results=folder, payment=Payment(), said=str
+        ) as crew:
+            store = prepare(crew, folder / "results", interruption)
+            hands = Hands(crew.chief.bench, Unwatched(), interruption)
+            limits = Limits(Unwatched(), interruption, hands)
             trials = next_trials(study, (), ())[:count]
-            execute_trial(bench, store, dataclasses.replace(trials[0], number=9999), limits)
+            execute_trial(crew, store, dataclasses.replace(trials[0], number=9999), limits)
             for trial in trials:
-                found.append(_pair(bench, store, trial, limits, order, folder))
+                found.append(_pair(crew, store, trial, limits, order, folder))
                 interruption.check()
     return found
 
 
 def _pair(  # noqa: PLR0913, PLR0917
-    bench: Bench, store: Store, trial: Trial, limits: Limits, order: random.Random, folder: Path
+    crew: Crew, store: Store, trial: Trial, limits: Limits, order: random.Random, folder: Path
 ) -> Pair:
+    bench = crew.chief.bench
+
     def inside() -> tuple[TrialRecord, float]:
         before = _cpu()
-        record = execute_trial(bench, store, trial, limits)
+        record = execute_trial(crew, store, trial, limits)
         return record, _cpu() - before
 
     def bare() -> float:
         from iotrial.plan.design import settings  # noqa: PLC0415
 
         bench.hold(settings(bench.study, trial, bench.topologies))
-        return _bare(bench, trial, dict(limits.facts), folder / f"bare-{trial.number}")
+        return _bare(bench, trial, crew.chief.numbers, folder / f"bare-{trial.number}")
 
     if order.random() < 0.5:
         (record, cpu), iops = inside(), bare()

@@ -11,11 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from iotrial.cli import stages
-from iotrial.cli.machine import machine
+from iotrial.cli.machine import machines
 from iotrial.cli.noise import Below, Noise, chosen
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import StudyError
 from iotrial.execute.outline import Outline, outline
+from iotrial.execute.outline_of_many import outline_of_many
 from iotrial.execute.topology import warnings, words
 from iotrial.model.study import Study
 from iotrial.model.trial import treatment_text
@@ -25,6 +26,7 @@ from iotrial.plan.design import levels_of
 from iotrial.plan.estimate import Estimate, Expected, estimate
 from iotrial.plan.given_up import GivenUp
 from iotrial.plan.load import load_study
+from iotrial.plan.parts import several
 from iotrial.units import format_bytes, format_wait
 
 SHOWN = 12
@@ -65,8 +67,12 @@ def command(
       iotrial plan study.toml --noise results/2026-11-20-scheduler-aa
     """
     loaded = load_study(study)
-    with machine(pretend=pretend, place=loaded.place) as host:
-        seen, name = outline(host, loaded), host.name
+    with machines(pretend=pretend, several=len(loaded.places) > 1) as reach:
+        if several(loaded):
+            seen, name = outline_of_many(reach, loaded), loaded.place.name
+        else:
+            with reach(loaded.place) as host:
+                seen, name = outline(host, loaded), host.name
     spread = chosen(loaded, noise, pilot, Below(Path("results"), name))
     costs = estimate(seen.study, aims=seen.aimed, noise=spread.spreads)
     _document(output, seen, costs, spread)
@@ -233,7 +239,7 @@ def _tree(output: Output, seen: Outline, target: str) -> None:
     """What lies below a target; of a loop device that is yet to be made there is nothing to say."""
     kinds = {each.name: each.kind for each in seen.study.targets}
     below = seen.topologies[target]
-    if kinds[target] != "loop":
+    if kinds[target.rpartition("/")[2].partition("#")[0]] != "loop":
         for line in (*words(below), *(f"! {odd}" for odd in warnings(below))):
             output.text(f"    {line}")
 

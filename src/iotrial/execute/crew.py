@@ -245,7 +245,7 @@ class Crew:
             bench = stack.enter_context(opened)
             kernel = kernel_of(host) if len(self.study.places) > 1 else Kernel("", ())
             if self.several:
-                bench.topologies |= _together(self.study, place, bench.topologies)
+                bench.topologies |= together(self.study, place, bench.topologies)
             return Member(place, bench, stack.pop_all(), kernel, payment)
         raise AssertionError  # never: the stack lets everything through
 
@@ -325,7 +325,7 @@ def _settings(bench: Bench, trial: Trial) -> tuple[Setting, ...]:
     return settings_of(bench.study, trial, bench.topologies)
 
 
-def _together(
+def together(
     study: Study, place: Place, known: Mapping[str, Topology]
 ) -> Iterator[tuple[str, Topology]]:
     """What lies below each target of the study here: of several parts, below all of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from iotrial.errors import IotrialError
@@ -20,7 +21,7 @@ from iotrial.model.tool import Aimed
 from iotrial.model.topology import Topology
 from iotrial.model.trial import Treatment, Trial
 from iotrial.model.tunable import Setting
-from iotrial.plan.available import with_available
+from iotrial.plan.available import Offer, with_available
 from iotrial.plan.design import cells, workload_of
 from iotrial.plan.design import settings as settings_of
 from iotrial.plan.foreseen import trials_at_most
@@ -49,37 +50,54 @@ def outline(host: Host, study: Study) -> Outline:
 
     Raises as the run would for a target that is refused.
     """
-    notes: list[str] = []
-    aims = {target.name: _aim(host, study, target, notes) for target in study.targets}
-    topologies = {name: _below(host, aim) for name, aim in aims.items()}
-    offered = offer(host, study, topologies)
-    notes += offered.notes(study)
+    looked = look(host, study)
+    aims, topologies, named = looked.aims, looked.topologies, looked.named
+    offered = looked.offered
+    notes = [*looked.notes, *offered.notes(study)]
     study = with_available(study, offered)
     trials = trials_at_most(study)
-    named = {name: _named(aim, topologies[name]) for name, aim in aims.items()}
     per_treatment = {
         trial.treatment: settings_of(study, trial, named) for trial in reversed(trials)
     }
     return Outline(
         study=study,
         trials=trials,
-        settings=tuple(
-            (cell, per_treatment[cell])
-            for cell in dict.fromkeys(
-                cell
-                for part in ([] if study.stages else [study])
-                for workload in part.workloads
-                for cell in cells(part, workload.name)
-            )
-            or dict.fromkeys(trial.treatment for trial in trials)
-        ),
+        settings=tuple((cell, per_treatment[cell]) for cell in treatments(study, trials)),
         commands=_commands(host, study, trials, aims),
-        targets=tuple(f"{name}: {_words(aim)}" for name, aim in aims.items()),
+        targets=tuple(f"{name}: {words(aim)}" for name, aim in aims.items()),
         topologies=named,
-        aimed={name: _aimed(aim) for name, aim in aims.items()},
+        aimed={name: aimed(aim) for name, aim in aims.items()},
         refused=tuple(dict.fromkeys(refusals(host, study, topologies))),
         notes=tuple(notes),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was seen on one host: by target, what is aimed at, what lies below it, and the same
+    with the names that it will have."""
+
+    aims: dict[str, Aim]
+    topologies: dict[str, Topology]
+    named: dict[str, Topology]
+    offered: Offer
+    notes: tuple[str, ...]
+
+
+def look(host: Host, study: Study) -> Looked:
+    """Look at the targets on a host.  Raises as the run would for one that is refused."""
+    notes: list[str] = []
+    aims = {target.name: _aim(host, study, target, notes) for target in study.targets}
+    topologies = {name: _below(host, aim) for name, aim in aims.items()}
+    named = {name: _named(aim, topologies[name]) for name, aim in aims.items()}
+    return Looked(aims, topologies, named, offer(host, study, topologies), tuple(notes))
+
+
+def treatments(study: Study, trials: Sequence[Trial]) -> tuple[Treatment, ...]:
+    """Every treatment, in the study's order; of a study in stages in that of its trials."""
+    parts = [] if study.stages else [study]
+    own = (c for part in parts for w in part.workloads for c in cells(part, w.name))
+    return tuple(dict.fromkeys(own) or dict.fromkeys(trial.treatment for trial in trials))
 
 
 def _below(host: Host, aim: Aim) -> Topology:
@@ -136,19 +154,19 @@ def _commands(
     for trial in trials:
         if trial.workload not in found:
             workload = workload_of(study, trial)
-            aimed = aimed_at(aims[trial.target])
-            found[trial.workload] = tool(workload.tool).command(workload, aimed, facts).argv
+            there = aimed_at(aims[trial.target])
+            found[trial.workload] = tool(workload.tool).command(workload, there, facts).argv
     return tuple((w.name, found[w.name]) for w in study.workloads if w.name in found)
 
 
-def _aimed(aim: Aim) -> Aimed:
+def aimed(aim: Aim) -> Aimed:
     if aim.target.filesystem:
         return aimed_at(aim)
     whole = aim.identity.size if aim.identity and aim.target.kind == "device" else 0
     return replace(aimed_at(aim), size=aim.target.size or whole)
 
 
-def _words(aim: Aim) -> str:
+def words(aim: Aim) -> str:
     made = f" with {aim.target.filesystem} on it" if aim.target.filesystem else ""
     if aim.target.kind == "loop":
         return f"a loop device that iotrial makes{made} and removes"

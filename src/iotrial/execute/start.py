@@ -33,8 +33,11 @@ SLACK = 60.0
 """Seconds a load may take beyond twice what its options say, before it is ended."""
 PATIENCE = 10.0
 """Seconds that a load which ends by time may outlive all others; and half of what it takes."""
-SOON, EACH = 0.7, 0.1
-"""Seconds before the first common moment, and so many more for each host: what starting takes."""
+FIRST, EACH = 2.0, 0.25
+"""Seconds before the first common moment, and so many more for each host: nobody knows yet what
+starting takes there."""
+SOON = 0.7
+"""Seconds before every other one at least; else twice what starting took."""
 UNEVEN, INVALID = 0.02, 0.25
 """Shares of the load's time by which starts may differ: more is a doubt, more is no trial."""
 LEAST = 0.05
@@ -86,10 +89,10 @@ def load(crew: Crew, posts: Sequence[Post], limits: Limits, folder: Path) -> Tog
     shared = Together(len(mine), patience, first.member.name)
     if len(mine) > 1:
         shared.offsets = crew.each(lambda member: moment.offset(member.bench.host), list(mine))
-        crew.lead = crew.lead or SOON + EACH * len(mine)
+        crew.lead = crew.lead or FIRST + EACH * len(mine)
         shared.at = time.time() + crew.lead
     crew.each(lambda member: _on(member, mine[member.name], shared, folder, limits), list(mine))
-    if shared.started:  # twice the slowest of this time, and never as little as a hiccup
+    if shared.at and shared.started:
         crew.lead = max(SOON, 2 * max(shared.started.values()))
     return shared
 

@@ -9,7 +9,7 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
-from iotrial.report import ceiling, effects, keepsake, knees, races, staged
+from iotrial.report import ceiling, effects, hosts, keepsake, knees, races, staged
 from iotrial.report.view import VerdictRow, View
 from iotrial.stats.scaling import scaling
 
@@ -63,6 +63,7 @@ def document(view: View) -> dict[str, Any]:
         **({"keep": keepsake.document(view.kept)} if view.kept else {}),
         **staged.as_data(view.stages, view.choices),
         **ceiling.as_data(view.ceiling),
+        **hosts.as_data(view.hosts),
     }
 
 

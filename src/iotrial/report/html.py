@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import iotrial
-from iotrial.report import ceiling, charts, effects, palette, races, staged, words
+from iotrial.report import ceiling, charts, effects, hosts, palette, races, staged, words
 from iotrial.report.effect_charts import effect_figures
 from iotrial.report.knee_charts import knee_figures
 from iotrial.report.race_charts import race_figures
@@ -141,6 +141,7 @@ _WORDS = {
     "direction": words.direction,
     "effects": effects,
     "guard": words.guard,
+    "hosts": hosts,
     "interval": words.interval,
     "latency_heads": words.latency_heads,
     "latency_row": words.latency_row,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from iotrial.report import ceiling, effects, knees, races, staged, words
+from iotrial.report import ceiling, effects, hosts, knees, races, staged, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.keepsake import Keepsake
 from iotrial.report.strip import Scale, scale, strip
@@ -56,6 +56,9 @@ def _blocks(view: View) -> Iterator[list[str]]:
     if view.ceiling and view.ceiling.points:
         yield ["## Latency against load"]
         yield _table(ceiling.HEAD, [tuple(map(escape, r)) for r in ceiling.rows(view.ceiling)])
+    if view.hosts:
+        yield ["## Hosts"]
+        yield _table(hosts.HEAD, [tuple(map(escape, hosts.cells(row))) for row in view.hosts])
     yield from _latencies(view)
     yield [_method(view)]
     if view.doubt_groups:

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iotrial.model.finding import Finding, Verdict
-from iotrial.report import ceiling, effects, knees, races, staged, words
+from iotrial.report import ceiling, effects, hosts, knees, races, staged, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
@@ -96,6 +96,7 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
             yield Text()
     yield from _of_stages(view)
     yield from _of_ceiling(view)
+    yield from _of_hosts(view)
     yield Text(_terms(view), style="dim")
     for group in view.doubt_groups:
         yield Text()
@@ -151,6 +152,20 @@ def _of_factors(part: Part) -> Iterator[RenderableType]:
     if part.shares:
         yield Text(f"variation explained: {effects.explained(part.shares)}")
     yield from map(Text, effects.fronts(part))
+
+
+def _of_hosts(view: View) -> Iterator[RenderableType]:
+    """What each host of several contributed."""
+    if not view.hosts:
+        return
+    yield Text("Hosts", style="bold")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    for title in hosts.HEAD:
+        table.add_column(title, overflow="fold")
+    for row in view.hosts:
+        table.add_row(*map(Text, hosts.cells(row)))
+    yield table
+    yield Text()
 
 
 def _of_stages(view: View) -> Iterator[RenderableType]:

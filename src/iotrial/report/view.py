@@ -29,7 +29,7 @@ from iotrial.model.measurement import Metric, metric
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord, treatment_text
 from iotrial.model.workload import Workload
-from iotrial.report import evidence, staged, words
+from iotrial.report import evidence, hosts, staged, words
 from iotrial.report.keepsake import Keepsake, keepsake
 from iotrial.report.links import original, raw, source
 from iotrial.report.series import Series, series
@@ -157,6 +157,7 @@ class View:
     choices: tuple[Choice, ...] = ()
     kept: Keepsake | None = None
     ceiling: Ceiling | None = None
+    hosts: tuple[hosts.HostRow, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -202,6 +203,7 @@ def view(results: Results, comparison: Comparison) -> View:
         choices=tuple(map(staged.shown, comparison.choices)),
         kept=keepsake(results, comparison),
         ceiling=comparison.ceiling,
+        hosts=hosts.rows(results, _responses(results, comparison)),
     )
 
 

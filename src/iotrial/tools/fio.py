@@ -150,7 +150,7 @@ class Fio:
             (result(folder, _OUTPUT, "fio", what="report"), f"{name}/{_OUTPUT}")
             for name, folder in folders
         ]
-        return fio_json.together(reports, f"*/*/{_OUTPUT}")
+        return fio_json.together(reports, "trial.json")
 
     def parse(self, folder: Path) -> Parsed:
         return fio_json.parse(result(folder, _OUTPUT, "fio", what="report"), _OUTPUT)

@@ -24,6 +24,9 @@ _LARGEST = frozenset(("seconds", "bw.max", "lat.max", "clat.max", "slat.max"))
 _LEAST = frozenset(("bw.min", "bytes.min", "lat.min", "clat.min", "slat.min"))
 _WEIGHTS = ("iops", "rate", "ios")
 
+MERGED = "trial.json"
+"""The raw file of a number that is made of several loads': it names them."""
+
 Told = Sequence[tuple[str, Path, Parsed]]
 """Of each load: its name ('' where it is the only one), its folder, what it measured."""
 
@@ -56,7 +59,7 @@ def summed(several: Sequence[Parsed]) -> Iterator[Measurement]:
         found = [each[name] for each in values if name in each]
         if len(found) == len(values) and (value := _one(name, found, values)) is not None:
             bounds = [each for each in found if each.censored] or found
-            yield replace(bounds[0], value=value, raw=f"*/*/{bounds[0].raw}")
+            yield replace(bounds[0], value=value, raw=MERGED)
 
 
 def _one(

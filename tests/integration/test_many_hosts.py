@@ -1,0 +1,321 @@
+"""Several hosts in one study: network namespaces with a real sshd, and loop devices of their own.
+
+They share one kernel and these few CPUs, so the loads are slow on purpose (``rate_iops``), and
+nothing here depends on how fast anything is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iotrial.store import open_results
+from lab import Box, Lab, lab, why_not
+
+__all__ = ["lab"]
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(bool(why_not()), reason=why_not() or "-"),
+]
+
+HOSTS, DISKS = 8, 4
+LEASE = 5
+RATE = 150
+JOURNALS = "/var/lib/iotrial/journal.d"
+BIN = 1 / 64
+"""A bin of fio's histograms is this share of a power of two wide."""
+
+
+@dataclass
+class Rack:
+    """Boxes, and the folder of the controller."""
+
+    boxes: tuple[Box, ...]
+    folder: Path
+
+    def study(self, text: str, *, hosts: int, disks: int, options: str) -> Path:
+        words = "".join(
+            f'[hosts.{box.name}]\nssh = "{box.where}"\nlease = "{LEASE}s"\n'
+            for box in self.boxes[:hosts]
+        )
+        words += "".join(
+            f'[targets.d{n}]\nloop = {{ size = "8MiB", directory = "{self.folder}" }}\n'
+            f'hosts = "box[1-{hosts}]"\n'
+            for n in range(1, disks + 1)
+        )
+        names = json.dumps([f"d{n}" for n in range(1, disks + 1)])
+        words += (
+            f'[targets.all]\ntargets = {names}\n[workloads.reads]\ntool = "fio"\n'
+            f'options = {{ rw = "randread", bs = "4k", rate_iops = {RATE}, {options} }}\n'
+        )
+        path = self.folder / "study.toml"
+        path.write_text(words + text)
+        return path
+
+    def run(self, study: Path) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "iotrial.cli.main", "run", str(study), "--out", str(self.out)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "results"
+
+    def owing(self) -> dict[str, str]:
+        """What journals are left, by box; none where nothing is owed."""
+        found = {
+            box.name: box.run("sh", "-c", f"ls -A {JOURNALS} 2>/dev/null || :")
+            for box in self.boxes
+        }
+        return {name: said for name, said in found.items() if ".journal" in said}
+
+    def loads(self, box: Box) -> list[int]:
+        """fio processes in a box that load a loop device."""
+        found = []
+        for pid in box.processes():
+            with suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                if words[0] == b"fio" and b"--rw=randread" in words:
+                    found.append(pid)
+        return found
+
+    def trials(self) -> list[dict[str, Any]]:
+        folders = sorted((self.out / "trials").glob("*[!l]"))
+        return [
+            json.loads((f / "trial.json").read_text())
+            for f in folders
+            if (f / "trial.json").exists()
+        ]
+
+
+def until(happened: Callable[[], Any], within: float = 90.0) -> Any:  # noqa: ANN401
+    deadline = time.monotonic() + within
+    while not (found := happened()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def loops(rack: Rack) -> list[str]:
+    """Loop devices over files of the rack's; others may come and go."""
+    files = Path("/sys/block").glob("loop*/loop/backing_file")
+    return [str(file) for file in files if _said(file).startswith(str(rack.folder))]
+
+
+def _said(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+@pytest.fixture(scope="module")
+def boxes(lab: Lab) -> tuple[Box, ...]:
+    return tuple(lab.box(f"box{n}") for n in range(1, HOSTS + 1))
+
+
+@pytest.fixture
+def rack(boxes: tuple[Box, ...], tmp_path: Path) -> Iterator[Rack]:
+    made = Rack(boxes, tmp_path)
+    swap = Path("/proc/sys/vm/swappiness").read_text()
+    yield made
+    for box in boxes:
+        box.mend()
+    assert Path("/proc/sys/vm/swappiness").read_text() == swap
+
+
+def logged(folder: Path) -> list[int]:
+    """The latency of every I/O in nanoseconds, as fio noted it."""
+    lines = [line for log in folder.glob("each_clat*.log") for line in log.read_text().splitlines()]
+    return [int(line.split(",")[1]) for line in lines]
+
+
+def device_reads(folder: Path) -> int:
+    """Reads that the kernel counted on a part's device between the looks around its load."""
+    lines = [json.loads(line) for line in (folder / "telemetry.jsonl").read_text().splitlines()]
+    return int(lines[-1]["disk"]["reads"]) - int(lines[0]["disk"]["reads"])
+
+
+def nearest_rank(values: Sequence[int], p: float) -> int:
+    ordered = sorted(values)
+    return ordered[max(0, -(-len(ordered) * int(p * 100) // 10_000) - 1)]
+
+
+@pytest.mark.timeout(300)
+def test_eight_hosts_with_four_targets_each_are_one_answer(rack: Rack) -> None:
+    study = rack.study(
+        """
+[factors.scale]
+count = "hosts"
+levels = [1, 8]
+[factors.swap]
+tunable = "sysctl.vm.swappiness"
+levels = [41]
+[factors.ahead]
+tunable = "queue.read_ahead_kb"
+levels = [96]
+[design]
+blocks = 1
+settle = "0s"
+""",
+        hosts=HOSTS,
+        disks=DISKS,
+        options='runtime = "2s", write_lat_log = "each"',
+    )
+    done = rack.run(study)
+    said, complaint = done.communicate(timeout=280)
+    assert done.returncode == 0, f"{said}\n{complaint}"
+    assert rack.owing() == {}
+    assert loops(rack) == []
+    results = open_results(rack.out)
+    wide = next(r for r in results.records if dict(r.trial.treatment)["scale"] == str(HOSTS))
+    folder = rack.out / "trials" / wide.trial.folder
+    assert len(wide.parts) == HOSTS * DISKS
+    # The whole is the sum of what hosts, kernel and logs say.
+    own = [wide.of_part(part, "read.iops") for part in wide.parts]
+    total = wide.value("read.iops")
+    assert total is not None
+    assert total == pytest.approx(sum(each or 0.0 for each in own), rel=0.01)
+    assert total == pytest.approx(RATE * HOSTS * DISKS, rel=0.2)
+    moved = wide.value("read.bytes")
+    assert moved is not None
+    reads = sum(device_reads(folder / part) for part in wide.parts)
+    assert reads == pytest.approx(moved / 4096, rel=0.01)
+    pooled = [value for part in wide.parts for value in logged(folder / part)]
+    assert len(pooled) == moved / 4096
+    for p in (50.0, 90.0, 99.0):
+        value = wide.value(f"read.clat.p{p:g}")
+        assert value is not None
+        assert value * 1e9 == pytest.approx(nearest_rank(pooled, p), rel=BIN)
+    # Settings: the kernel's own through one hand, each device's through its host.
+    held = {(device, name): value for device, name, value in wide.before}
+    assert held["box1:", "sysctl.vm.swappiness"] == "41"
+    assert [d for d, name in held if name == "sysctl.vm.swappiness"] == ["box1:"]
+    devices = {d for d, name in held if name == "queue.read_ahead_kb"}
+    assert {d.partition(":")[0] for d in devices} == {f"box{n}" for n in range(1, HOSTS + 1)}
+    assert len(devices) == HOSTS * DISKS
+    # Starts and clocks are known of each; on one kernel the clocks are one.
+    assert {name for name, _ in wide.starts} == set(wide.parts)
+    assert all(abs(ahead) <= within + 0.001 for _, ahead, within in wide.clocks)
+    assert {doubt.check for doubt in results.doubts} >= {"shared-kernel", "same-kernel"}
+
+
+def quick(rack: Rack, blocks: int, runtime: str) -> Path:
+    return rack.study(
+        f"""
+[factors.ahead]
+tunable = "queue.read_ahead_kb"
+levels = [96]
+[design]
+blocks = {blocks}
+settle = "0s"
+""",
+        hosts=3,
+        disks=1,
+        options=f'runtime = "{runtime}"',
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    said, complaint = process.communicate(timeout=150)
+    return process.returncode, f"{said}\n{complaint}"
+
+
+@pytest.mark.timeout(200)
+def test_a_killed_load_is_named_with_its_host_and_the_study_goes_on(rack: Rack) -> None:
+    process = rack.run(quick(rack, 2, "2s"))
+    for pid in until(lambda: rack.loads(rack.boxes[1])):
+        os.kill(pid, signal.SIGKILL)
+    status, said = ended(process)
+    first, second = rack.trials()
+    assert first["state"] == "failed", said
+    assert first["error"].startswith("box2/d1: fio"), first["error"]
+    assert second["state"] == "valid", second["error"]
+    assert status == 5, said
+    assert rack.owing() == {}
+    assert loops(rack) == []
+
+
+@pytest.mark.timeout(200)
+def test_a_paused_load_is_ended_and_named_when_all_others_have_ended(rack: Rack) -> None:
+    process = rack.run(quick(rack, 2, "2s"))
+    for pid in until(lambda: rack.loads(rack.boxes[2])):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+    status, said = ended(process)
+    first, second = rack.trials()
+    assert first["state"] == "failed", said
+    assert first["error"].startswith("box3/d1: fio did not end with the others"), first["error"]
+    assert second["state"] == "valid", second["error"]
+    assert status == 5, said
+    assert rack.owing() == {}
+
+
+@pytest.mark.timeout(250)
+def test_a_host_whose_link_is_cut_is_named_and_its_trial_done_again_when_it_is_back(
+    rack: Rack,
+) -> None:
+    process = rack.run(quick(rack, 2, "2s"))
+    box = rack.boxes[1]
+    until(lambda: rack.loads(box))
+    box.cut()
+    until(lambda: not rack.loads(box))  # its own guard has ended the load
+    until(lambda: box.name not in rack.owing())
+    mending = threading.Timer(15.0, box.mend)
+    mending.start()
+    try:
+        status, said = ended(process)
+    finally:
+        mending.join()
+    trials = rack.trials()
+    assert trials[0]["state"] == "failed", said
+    assert trials[0]["error"].startswith("box2 went out of reach"), trials[0]["error"]
+    again = [t for t in trials if t["trial"]["attempt"] > 1]
+    assert again, said
+    assert {t["trial"]["block"] for t in trials if t["state"] == "valid"} == {1, 2}, said
+    assert "box2 is back" in said
+    assert status == 5, said
+    assert rack.owing() == {}
+    assert loops(rack) == []
+
+
+@pytest.mark.timeout(250)
+def test_what_an_unreachable_host_is_owed_is_named_and_its_guard_pays(rack: Rack) -> None:
+    process = rack.run(quick(rack, 1, "2s"))
+    box = rack.boxes[2]
+    until(lambda: rack.loads(box))
+    box.cut()
+    status, said = ended(process)
+    assert status == 4, said
+    words = " ".join(said.split())
+    assert "box3" in words
+    assert "queue.read_ahead_kb" in words or "loop" in words
+    assert "Its guard puts everything back" in words
+    until(lambda: rack.owing() == {})
+    box.mend()
+
+
+def test_one_machine_by_two_names_is_refused(rack: Rack) -> None:
+    text = quick(rack, 1, "1s").read_text()
+    first, second = rack.boxes[:2]
+    (rack.folder / "study.toml").write_text(text.replace(f"{second.where}", f"{first.where}"))
+    status, said = ended(rack.run(rack.folder / "study.toml"))
+    assert status in (3, 75), said
+    assert rack.owing() == {}
