@@ -58,7 +58,7 @@ def test_every_example_is_a_study(example: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "executed"),
-    [("manual", True), ("stage", True), ("ssh", True), ("mount", True), ("devices", False),
+    [("manual", True), ("stage", True), ("ssh", True), ("mount", True), ("devices", True),
      ("tunable", True), ("loop", True), ("guardrails", True), ("destroy", True)],
 )  # fmt: skip
 def test_what_is_not_executed_is_said_at_its_key(key: str, executed: bool) -> None:  # noqa: FBT001

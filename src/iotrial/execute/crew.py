@@ -31,7 +31,7 @@ from iotrial.model.topology import Topology
 from iotrial.model.trial import Trial
 from iotrial.model.tunable import Setting
 from iotrial.plan.design import settings as settings_of
-from iotrial.plan.parts import names_on, parts_of, several, share
+from iotrial.plan.parts import names_on, needed_by, parts_of, several, share
 from iotrial.tunables import tunable
 
 T = TypeVar("T")
@@ -78,9 +78,9 @@ class Member:
 @dataclass
 class Crew:
     """``members`` are the hosts at hand, by name; ``owing`` what those that were lost are owed.
-    ``owners`` says which host sets what several have in common; ``tuned`` what was owed on each
-    before the first trial (device → tunables).  ``lead`` is how long before their moment loads
-    are started, in seconds."""
+    ``owners`` says which host sets what several have in common, ``lenders`` who does so for
+    others.  ``prepared`` makes a host ready that is back.  ``lead`` is how long before their
+    moment loads are started, in seconds."""
 
     study: Study
     reach: Reach
@@ -90,6 +90,7 @@ class Crew:
     members: dict[str, Member] = field(default_factory=dict)
     owing: dict[str, OwedError | None] = field(default_factory=dict)
     owners: dict[Key, str] = field(default_factory=dict)
+    lenders: set[str] = field(default_factory=set)
     prepared: Callable[[Member], None] | None = None
     doubts: list[Doubt] = field(default_factory=list)
     lead: float = 0.0
@@ -165,7 +166,10 @@ class Crew:
 
     def owner(self, member: Member, device: str, name: str) -> str:
         """Who sets a tunable for this host: of what is one kernel's, the first that has it."""
-        return self.owners.setdefault(member.kernel.key(device, name), member.name)
+        owner = self.owners.setdefault(member.kernel.key(device, name), member.name)
+        if owner != member.name:
+            self.lenders.add(owner)
+        return owner
 
     def hold(self, wanted: Mapping[str, tuple[Setting, ...]]) -> None:
         """Make these be in force, and on every other host what stood before.
@@ -197,8 +201,8 @@ class Crew:
     def muster(self, trial: Trial) -> None:
         """Have every host that a trial needs at hand.  Raises HostLost for those that are not."""
         missing = [place for place in self.study.places if place.name not in self.members]
-        needed = {part.host for part in self.parts(trial)}
-        gone = [place for place in missing if place.name in needed or self._sets(place.name)]
+        needed = {*needed_by(self.study, trial), *self.lenders}
+        gone = [place for place in missing if place.name in needed]
         errors: dict[str, HostUnreachable] = {}
         for place in gone:
             try:
@@ -211,9 +215,6 @@ class Crew:
                 errors[place.name] = HostUnreachable(owed.message, advice=owed.advice)
         if errors:
             raise HostLost(errors)
-
-    def _sets(self, name: str) -> bool:
-        return any(owner == name for owner in self.owners.values())
 
     def join(self, place: Place) -> None:
         """Reach a host, pay what it is owed, and make its bench ready."""

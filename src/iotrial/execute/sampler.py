@@ -50,7 +50,11 @@ class Sampler:
 
     def __enter__(self) -> Self:
         self._files = [path.open("w", encoding="utf-8") for _, path in self._places]
-        self.sample(0.0)
+        try:
+            self.sample(0.0)
+        except BaseException:
+            self._close()
+            raise
         return self
 
     def __exit__(
@@ -59,6 +63,9 @@ class Sampler:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._close()
+
+    def _close(self) -> None:
         for file in self._files:
             file.close()
 

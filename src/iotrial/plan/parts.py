@@ -71,6 +71,13 @@ def counted(study: Study, treatment: Treatment, what: str) -> int | None:
     return None
 
 
+def needed_by(study: Study, trial: Trial) -> set[str]:
+    """The hosts that a trial needs: those it loads, and those a factor's own target is on."""
+    named = {study.factor(name).target for name, _ in trial.treatment} - {""}
+    elsewhere = {part.host for name in named for part in parts(study, name)}
+    return elsewhere | {part.host for part in parts_of(study, trial)}
+
+
 def several(study: Study) -> bool:
     """Whether there may be trials on more than one part, or parts on more than one machine."""
     return len(study.places) > 1 or any(
