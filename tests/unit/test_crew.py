@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.errors import HostUnreachable, OwedError
+from iotrial.errors import HostUnreachable, OwedError, RefusedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import Outcome, Unwatched, execute_on
 from iotrial.hosts.fake import FakeHost
+from iotrial.keep.winner import profile
+from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
 from iotrial.model.step import Answer, Step
 from iotrial.model.study import Place, Study
@@ -131,6 +133,14 @@ def test_each_host_is_loaded_set_and_given_back(tmp_path: Path) -> None:
     alone = next(r for r in results.records if dict(r.trial.treatment)["scale"] == "1")
     held = {device: value for device, _, value in alone.before}
     assert held == {"a:": dict(alone.trial.treatment)["swap"], "b:": "60"}, "b takes no part"
+
+
+def test_what_won_on_several_hosts_is_not_kept_as_if_they_were_one(tmp_path: Path) -> None:
+    execute(Rack(), tmp_path / "r")
+    results = open_results(tmp_path / "r")
+    comparison = Comparison("", (), "", "", ())
+    with pytest.raises(RefusedError, match="several hosts"):
+        profile(results, comparison, {"swap": "10"})
 
 
 def test_a_trial_read_from_its_folder_is_the_one_that_was_noted(tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ class Crew:
 
     def named(self, seen: Mapping[str, tuple[Setting, ...]]) -> tuple[Setting, ...]:
         """What was observed, as one; of several hosts with devices named ``box1:sda``."""
-        if not self.several:
+        if len(self.study.places) == 1:
             return next(iter(seen.values()))
         return tuple(
             Setting(f"{name}:{s.device}", s.tunable, s.value) for name in seen for s in seen[name]

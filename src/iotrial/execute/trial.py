@@ -255,7 +255,7 @@ def _early(crew: Crew, held: Mapping[str, tuple[Setting, ...]]) -> tuple[Doubt, 
     """What a treatment set must be in force when its load begins; what a chore changes has failed
     the trial already (:meth:`iotrial.execute.upkeep.Upkeep.prepare`)."""
     changed = [
-        f"{name}: {what}" if crew.several else what
+        f"{name}: {what}" if len(crew.study.places) > 1 else what
         for name, seen in held.items()
         for what in crew.members[name].bench.displaced(seen)
     ]

@@ -31,8 +31,13 @@ def profile(
     """The settings to be kept.  ``chosen`` (factor → level) takes the place of the findings.
 
     Raises UsageError for a factor or level that is not there, and RefusedError where there is
-    nothing to keep.
+    nothing to keep, or the study has several hosts.
     """
+    if len(results.study.places) > 1:
+        raise RefusedError(
+            f"{results.folder}: the study has several hosts, and what is kept is kept on one",
+            advice="Set the winner on each host, or keep that of a study on one of them.",
+        )
     levels = dict(chosen or {}) or winners(results, comparison)
     for varied, label in levels.items():
         _known(results, varied, label)
