@@ -7,6 +7,8 @@ import pytest
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial
 from iotrial.plan.design import next_trials, target_of
+from iotrial.plan.estimate import estimate
+from iotrial.plan.foreseen import each_study
 from iotrial.plan.hostlist import expanded
 from iotrial.plan.load import parse_study
 from iotrial.plan.parts import parts, parts_of, several, share
@@ -132,3 +134,15 @@ def test_host_lists_are_written_as_clush_writes_them(text: str, found: tuple[str
 def test_a_host_list_that_cannot_be_meant_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"bracket|down|more than"):
         expanded(text)
+
+
+def test_a_stage_on_targets_together_knows_what_they_are_made_of() -> None:
+    it = study(
+        '[targets.a]\nloop = { size = "1MiB" }\n[targets.b]\nloop = { size = "2MiB" }\n'
+        '[targets.all]\ntargets = ["a", "b"]\n[factors.ahead]\ntunable = "queue.read_ahead_kb"\n'
+        f'levels = [64, 128]\nbaseline = 128\n[[stage]]\nvary = ["ahead"]\nthen = "best"\n{LOAD}'
+    )
+    (stage,) = each_study(it)
+    assert [target.name for target in stage.whole] == ["all"]
+    assert [part.name for part in parts(stage, "all")] == ["local/a", "local/b"]
+    assert estimate(it).trials

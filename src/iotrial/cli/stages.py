@@ -25,7 +25,7 @@ def lines(study: Study) -> Iterator[str]:
     for course in at_most(study):
         costs, part = _costs(course), course.study
         loads = ", ".join(each.name for each in part.workloads)
-        on = f"{loads} on {', '.join(each.name for each in part.targets)}"
+        on = f"{loads} on {', '.join(each.name for each in part.whole)}"
         head = f"stage {course.stage.number}: {course.words}; {on}: at most"
         if costs is None:
             yield f"{head} nothing to do"
@@ -50,7 +50,7 @@ def _data(course: Course) -> dict[str, object]:
         "stage": course.stage.number,
         "vary": list(course.stage.vary),
         "then": course.stage.then,
-        "targets": [each.name for each in course.study.targets],
+        "targets": [each.name for each in course.study.whole],
         "workloads": [each.name for each in course.study.workloads],
         "blocks": course.study.design.blocks,
         "trials": costs.trials if costs else 0,

@@ -155,6 +155,12 @@ class Study:
         """The first of :attr:`places`: of most studies the only one."""
         return self.places[0]
 
+    @property
+    def whole(self) -> tuple[Target, ...]:
+        """The targets that are not only part of another."""
+        members = {name for target in self.targets for name in target.of}
+        return tuple(target for target in self.targets if target.name not in members)
+
     def target(self, name: str) -> Target:
         return next(target for target in self.targets if target.name == name)
 

@@ -129,9 +129,11 @@ def _design(study: Study, stage: Stage, factors: Sequence[Factor]) -> Design:
 
 
 def targets_of(study: Study, stage: Stage) -> tuple[Target, ...]:
+    """The targets of a stage: the one under test, and those that it is made of."""
     if any(factor.kind == "target" for factor in study.factors):
         return study.targets
-    return (study.target(stage.target),) if stage.target else study.targets[:1]
+    chosen = study.target(stage.target) if stage.target else study.targets[0]
+    return (chosen, *map(study.target, chosen.of))
 
 
 def _at(factor: Factor, stage: Stage, so_far: Carried) -> Factor:
