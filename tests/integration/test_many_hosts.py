@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +41,11 @@ BIN = 1 / 64
 
 @dataclass
 class Rack:
-    """Boxes, and the folder of the controller."""
+    """Boxes, the folder of the controller, and what it ran."""
 
     boxes: tuple[Box, ...]
     folder: Path
+    runs: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def study(self, text: str, *, hosts: int, disks: int, options: str) -> Path:
         words = "".join(
@@ -66,13 +67,15 @@ class Rack:
         return path
 
     def run(self, study: Path) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        run = subprocess.Popen(
             [sys.executable, "-m", "iotrial.cli.main", "run", str(study), "--out", str(self.out)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
+        self.runs.append(run)
+        return run
 
     @property
     def out(self) -> Path:
@@ -105,9 +108,14 @@ class Rack:
         ]
 
 
-def until(happened: Callable[[], Any], within: float = 90.0) -> Any:  # noqa: ANN401
+def until(
+    happened: Callable[[], Any], run: subprocess.Popen[str] | None = None, within: float = 90.0
+) -> Any:  # noqa: ANN401
+    """What ``happened``, as soon as it has, while the ``run`` goes on."""
     deadline = time.monotonic() + within
     while not (found := happened()):
+        if run is not None and run.poll() is not None:
+            pytest.fail(f"the run has ended: {run.communicate()}")
         assert time.monotonic() < deadline
         time.sleep(0.02)
     return found
@@ -136,6 +144,10 @@ def rack(boxes: tuple[Box, ...], tmp_path: Path) -> Iterator[Rack]:
     made = Rack(boxes, tmp_path)
     swap = Path("/proc/sys/vm/swappiness").read_text()
     yield made
+    for run in made.runs:
+        if run.poll() is None:
+            run.terminate()
+        run.communicate(timeout=60)
     for box in boxes:
         box.mend()
     assert Path("/proc/sys/vm/swappiness").read_text() == swap
@@ -234,7 +246,7 @@ settle = "0s"
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    said, complaint = process.communicate(timeout=150)
+    said, complaint = process.communicate(timeout=200)
     return process.returncode, f"{said}\n{complaint}"
 
 
@@ -243,10 +255,10 @@ def test_a_killed_load_and_a_paused_one_are_named_with_their_hosts_and_the_study
     rack: Rack,
 ) -> None:
     process = rack.run(quick(rack, 3, "2s"))
-    for pid in until(lambda: rack.loads(rack.boxes[1])):
+    for pid in until(lambda: rack.loads(rack.boxes[1]), process):
         os.kill(pid, signal.SIGKILL)
-    until(lambda: len(rack.trials()) == 1)
-    for pid in until(lambda: rack.loads(rack.boxes[2])):
+    until(lambda: len(rack.trials()) == 1, process)
+    for pid in until(lambda: rack.loads(rack.boxes[2]), process):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
     status, said = ended(process)
@@ -267,7 +279,7 @@ def test_a_host_whose_link_is_cut_is_named_and_its_trial_done_again_when_it_is_b
 ) -> None:
     process = rack.run(quick(rack, 2, "2s"))
     box = rack.boxes[1]
-    until(lambda: rack.loads(box))
+    until(lambda: rack.loads(box), process)
     box.cut()
     until(lambda: not rack.loads(box))  # its own guard has ended the load
     until(lambda: box.name not in rack.owing())
@@ -293,7 +305,7 @@ def test_a_host_whose_link_is_cut_is_named_and_its_trial_done_again_when_it_is_b
 def test_what_an_unreachable_host_is_owed_is_named_and_its_guard_pays(rack: Rack) -> None:
     process = rack.run(quick(rack, 1, "2s"))
     box = rack.boxes[2]
-    until(lambda: rack.loads(box))
+    until(lambda: rack.loads(box), process)
     box.cut()
     status, said = ended(process)
     assert status == 4, said
