@@ -359,7 +359,7 @@ def test_a_setting_that_something_else_changes_before_the_load_makes_the_trial_i
         bench.host.write(f"/sys/block/{device}/queue/read_ahead_kb", b"512")
         return ()
 
-    monkeypatch.setattr("iotrial.execute.trial.meet_cache", meets)
+    monkeypatch.setattr("iotrial.execute.post.meet_cache", meets)
     records = run(FakeHost(), tmp_path / "results", parse_study(VARIED, "varied.toml", str))
     by_level: dict[str, set[str]] = {}
     for record in records:
