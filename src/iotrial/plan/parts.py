@@ -3,7 +3,7 @@
 A trial names one target, as it always did.  What that comes to follows from the study alone, so
 nothing more is written down: the target on each of its hosts; of ``devices`` each; of a target
 made of ``targets`` each of them; and of these the first *n* hosts, and the first *n* on each host,
-where a factor counts them.  ``docs/decisions/0014-many-hosts.md`` says why.
+where a factor counts them.  ``docs/decisions/0017-many-hosts.md`` says why.
 """
 
 from __future__ import annotations
