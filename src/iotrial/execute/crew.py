@@ -8,6 +8,7 @@ loss ends the run.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -94,6 +95,7 @@ class Crew:
     prepared: Callable[[Member], None] | None = None
     doubts: list[Doubt] = field(default_factory=list)
     lead: float = 0.0
+    _gates: dict[str, threading.Lock] = field(default_factory=dict)
 
     @property
     def several(self) -> bool:
@@ -243,8 +245,9 @@ class Crew:
                 self.said(f"owed from an earlier run: {line}")
             payment = Payment()
             opened = open_bench(host, mine, results=self.results, payment=payment)
-            bench = stack.enter_context(opened)
             kernel = kernel_of(host) if len(self.study.places) > 1 else Kernel("", ())
+            with self._gates.setdefault(kernel.boot, threading.Lock()):  # one kernel, one hand:
+                bench = stack.enter_context(opened)  # they would take each other's loop devices
             if self.several:
                 bench.topologies |= together(self.study, place, bench.topologies)
             return Member(place, bench, stack.pop_all(), kernel, payment)
