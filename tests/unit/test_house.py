@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -166,3 +167,9 @@ def test_dev_refuses_what_it_does_not_know() -> None:
     )
     assert done.returncode == 2
     assert "no sub-command deom" in done.stderr
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """They are modules without packages: the second of a name cannot be imported."""
+    names = Counter(path.name for path in TESTS if path.name != "__init__.py")
+    assert [name for name, count in names.items() if count > 1] == []
