@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,8 @@ from iotrial.units import format_wait, parse_seconds
 if TYPE_CHECKING:
     from iotrial.execute.kept import Kept
     from iotrial.keep.native import Export, NativeFile
-    from iotrial.keep.profile import Profile
+    from iotrial.keep.profile import Entry, Profile
+    from iotrial.lint.conflicts import Conflict
     from iotrial.model.host import Host
 
 ACTIONS = ("show", "try", "apply", "confirm", "verify", "undo", "export")
@@ -198,8 +201,10 @@ def _apply(output: Output, host: Host, profile: Profile, exported: Export, secon
 
     with locked(host):
         notes = apply(host, profile, exported.files, trial=seconds)
+    others = _conflicts(host, profile.entries, exported.files)
     state = {"kept": not seconds, "trying": seconds, "host": host.name}
-    output.document({**_document(profile, exported), **state, "known": list(notes)})
+    told = {"known": list(notes), "conflicts": list(map(asdict, others))}
+    output.document({**_document(profile, exported), **state, **told})
     for entry in profile.entries:
         output.answer(Text(f"in force: {entry}"))
     for each in exported.files:
@@ -207,6 +212,7 @@ def _apply(output: Output, host: Host, profile: Profile, exported: Export, secon
     for note in notes:
         output.note(note)
     _notes(output, exported.files)
+    _say_conflicts(output, others)
     if seconds:
         output.answer(
             f"{host.name} undoes it in {format_wait(seconds)}, unless before that: "
@@ -214,6 +220,27 @@ def _apply(output: Output, host: Host, profile: Profile, exported: Export, secon
         )
     else:
         output.answer(f"kept; undo: iotrial keep {profile.name} undo")
+
+
+def _conflicts(
+    host: Host, entries: Sequence[Entry], files: Sequence[NativeFile]
+) -> tuple[Conflict, ...]:
+    """Who else sets it on the host."""
+    from iotrial.execute.machine import writers
+    from iotrial.lint.conflicts import conflicts
+    from iotrial.lint.machine import host_scene
+
+    return conflicts(entries, files, host_scene(host).sheets, writers(host))
+
+
+_WINS = {"ours": "ours wins", "theirs": "theirs wins", "perhaps": "it may win"}
+
+
+def _say_conflicts(output: Output, found: Sequence[Conflict]) -> None:
+    for each in found:
+        value = f" to {each.value}" if each.value else ""
+        words = f"{each.what}: {each.who} sets it too{value}; {_WINS[each.wins]}. {each.advice}"
+        output.answer(Text(words))
 
 
 def _on_host(output: Output, host: Host, action: str, name: str) -> int:
@@ -241,8 +268,12 @@ def _verify(output: Output, host: Host, name: str) -> int:
     from iotrial.execute.kept import verify
 
     there, differences = verify(host, name)
+    from iotrial.keep.native import export
+
+    others = _conflicts(host, there.profile.entries, export(there.profile).files)
     output.document(
         {
+            "conflicts": list(map(asdict, others)),
             "name": name,
             "host": host.name,
             "pending": there.pending,
@@ -255,6 +286,7 @@ def _verify(output: Output, host: Host, name: str) -> int:
     for each in differences:
         words = f"{each.what}: wanted {each.wanted}, found {each.found}, {each.since}"
         output.answer(Text(words))
+    _say_conflicts(output, [each for each in others if each.wins != "ours"])
     if there.pending:
         output.answer(Text(_pending(there)))
     elif not differences:
