@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from test_killed_at_any_moment import guards_of
 
 from lab import Lab, lab, why_not
 
@@ -27,7 +28,6 @@ pytestmark = pytest.mark.root
 SWAPPINESS = Path("/proc/sys/vm/swappiness")
 THP = Path("/sys/kernel/mm/transparent_hugepage/defrag")
 KILLS = 12
-LATEST = 1.5
 PROFILE = """
 format = 1
 name = "{name}"
@@ -60,6 +60,11 @@ def until(true: Callable[[], bool], seconds: float) -> bool:
 def chosen() -> str:
     text = THP.read_text()
     return text[text.index("[") + 1 : text.index("]")]
+
+
+def begun(state: Path) -> list[Path]:
+    """Journals of what was begun and neither kept nor undone."""
+    return list(state.glob("kept.d/*.journal"))
 
 
 @pytest.fixture
@@ -160,24 +165,28 @@ def test_what_is_tried_is_undone_unless_it_is_confirmed(profile: Path, name: str
 
 
 @pytest.mark.timeout(300)
-def test_killed_at_any_moment_all_of_it_is_kept_or_nothing(profile: Path, name: str) -> None:
+def test_killed_at_any_moment_all_of_it_is_kept_or_nothing(
+    profile: Path, name: str, state: Path
+) -> None:
     former, kept = SWAPPINESS.read_text(), 0
     moments = random.Random(4)
     argv = [sys.executable, "-m", "iotrial.cli.main", "keep", str(profile), "apply"]
+    began = time.monotonic()
+    assert iotrial(str(profile), "apply").returncode == 0
+    took = time.monotonic() - began
+    assert iotrial(name, "undo").returncode == 0
     for _ in range(KILLS):
         process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(moments.uniform(0.2, LATEST))
+        time.sleep(moments.uniform(0.3, 1.1) * took)
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=30)
 
-        def settled() -> bool:
-            whole = SWAPPINESS.read_text() != former and len(files(name)) == 2
-            return whole or (SWAPPINESS.read_text() == former and files(name) == [])
-
-        assert until(settled, 30), (SWAPPINESS.read_text(), files(name))
-        time.sleep(0.3)  # a guard that only now begins would be seen
-        assert settled()
-        if files(name):
+        assert until(lambda: not guards_of(state) and not begun(state), 60), "nobody undoes it"
+        whole = SWAPPINESS.read_text() != former and len(files(name)) == 2
+        nothing = SWAPPINESS.read_text() == former and files(name) == []
+        assert whole or nothing, (SWAPPINESS.read_text(), files(name))
+        assert (state / "kept.d" / f"{name}.kept").exists() is whole
+        if whole:
             kept += 1
             assert iotrial(name, "verify").returncode == 0
             assert iotrial(name, "undo").returncode == 0
@@ -205,3 +214,36 @@ def test_a_setting_that_cuts_its_own_link_is_undone_by_the_host(
     said = iotrial(name, "verify", "--on", box.where)
     assert said.returncode == 3, "and the host answers again"
     assert "the guard restored" in said.stderr
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
+@pytest.mark.timeout(300)
+def test_what_is_tried_elsewhere_is_undone_there_or_kept_when_confirmed(
+    lab: Lab, name: str, tmp_path: Path
+) -> None:
+    """The connection that began it has long ended."""
+    network = tmp_path / "network"
+    network.mkdir()
+    box = lab.box("other", into=[(network, "/etc/systemd/network")])
+    former = box.run("cat", "/sys/class/net/eth0/tx_queue_len")
+    path = tmp_path / "profile.toml"
+    path.write_text(
+        f'format = 1\nname = "{name}"\n[[keep]]\ntunable = "net.txqueuelen"\non = "eth0"\n'
+        "value = 77\n"
+    )
+
+    def now() -> str:
+        return box.run("cat", "/sys/class/net/eth0/tx_queue_len")
+
+    tried = iotrial(str(path), "try", "--for", "4s", "--on", box.where)
+    assert tried.returncode == 0, tried.stderr
+    assert now() == "77\n"
+    assert list(network.iterdir())
+    assert until(lambda: now() == former and not list(network.iterdir()), 60)
+
+    assert iotrial(str(path), "try", "--for", "8s", "--on", box.where).returncode == 0
+    assert iotrial(name, "confirm", "--on", box.where).returncode == 0
+    time.sleep(10)
+    assert iotrial(name, "verify", "--on", box.where).returncode == 0
+    assert iotrial(name, "undo", "--on", box.where).returncode == 0
+    assert now() == former

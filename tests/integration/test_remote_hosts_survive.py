@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,8 +92,7 @@ class Bench:
 
     def seen(self) -> dict[str, str]:
         """Everything that a run changes, as it reads now."""
-        queue = Path("/sys/block", self.device, "queue")
-        found = {str(path): _content(path) for path in sorted(queue.rglob("*")) if path.is_file()}
+        found = _queue(Path("/sys/block", self.device, "queue"))
         said = self.box.run(
             "cat", *(f"/proc/sys/net/ipv4/{key}" for key in KEYS), "/sys/class/net/lo/tx_queue_len"
         )
@@ -159,6 +159,17 @@ class Bench:
 
 def iotrial(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "iotrial.cli.main", *arguments]
+
+
+def _queue(folder: Path) -> dict[str, str]:
+    """All its files.  A scheduler that changes meanwhile takes a folder away: then once more."""
+    for _ in range(100):
+        with suppress(FileNotFoundError):
+            return {
+                str(path): _content(path) for path in sorted(folder.rglob("*")) if path.is_file()
+            }
+        time.sleep(0.01)
+    raise AssertionError(f"{folder} does not hold still")
 
 
 def _content(path: Path) -> str:

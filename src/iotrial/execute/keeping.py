@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -34,6 +35,7 @@ from iotrial.execute.journal import (
     read_session,
 )
 from iotrial.execute.kept import KEPT, find, folder, kept, live_settings
+from iotrial.execute.load import TOKEN
 from iotrial.execute.reboot import at_next_boot, tell
 from iotrial.execute.restore import Payment, boot_id, pay
 from iotrial.execute.tuning import apply as apply_settings
@@ -45,6 +47,7 @@ from iotrial.keep.profile import Profile, to_toml
 from iotrial.model.host import Host
 from iotrial.model.step import ABSENT, Act, Hold, Look, Probe
 from iotrial.model.tunable import Owed, Setting
+from iotrial.tunables.file import UNMARKED
 
 _LONGEST = 24 * 3600.0
 LEASE = 30.0
@@ -67,27 +70,34 @@ def apply(
     live = live_settings(profile)
     debts = (*_former_files(host, files), *_former_values(host, live))
     notes = at_next_boot(host, place)
-    with guarded(host, path, lock_path(host), lease_of(host, LEASE)):
-        host.save(f"{place}/{name}.toml", to_toml(profile).encode())
-        texts = {each.path: each.text for each in files if not each.people}
-        host.save(f"{place}/{name}.files", (json.dumps(texts) + "\n").encode())
-        host.remove(f"{place}/{name}{REPORT}")  # of an earlier one that was undone
-        header = {"boot_id": boot_id(host), "token": name, "study": name, "at": time.time()}
-        journal = open_journal(host, place, header)
-        try:
-            journal.owe_all(debts)
-            if trial:
-                _watch_on(host, path, trial)  # first: the change itself may cut the link
-            _change(host, files, live)
-            if not trial:
-                _commit(host, place, name)
-        except HostUnreachable as lost:
-            within = max(LEASE, trial)
-            lost.advice = f"{host.name} undoes it by itself, within {within:.0f} s or so."
-            raise
-        except BaseException:
-            _undo_begun(host, path)
-            raise
+    # Whatever we have just begun ends with us, before the guard gives anything back: a rename that
+    # comes late would make kept what was undone.
+    host.mark({TOKEN: name})
+    try:
+        with guarded(host, path, lock_path(host), lease_of(host, LEASE)):
+            host.save(f"{place}/{name}.toml", to_toml(profile).encode())
+            texts = {each.path: each.text for each in files if not each.people}
+            host.save(f"{place}/{name}.files", (json.dumps(texts) + "\n").encode())
+            host.remove(f"{place}/{name}{REPORT}")  # of an earlier one that was undone
+            header = {"boot_id": boot_id(host), "token": name, "study": name, "at": time.time()}
+            journal = open_journal(host, place, header)
+            try:
+                journal.owe_all(debts)
+                if trial:
+                    _watch_on(host, path, trial)  # first: the change itself may cut the link
+                _change(host, files, live)
+                if not trial:
+                    _commit(host, place, name)
+            except HostUnreachable as lost:
+                within = max(LEASE, trial)
+                lost.advice = f"{host.name} undoes it by itself, within {within:.0f} s or so."
+                raise
+            except BaseException:
+                _undo_begun(host, path)
+                raise
+    finally:
+        with suppress(HostUnreachable):
+            host.mark({})
     return notes
 
 
@@ -241,12 +251,12 @@ def _as_now(host: Host, session: Session) -> Session:
 
 def _watch_on(host: Host, path: str, seconds: float) -> None:
     """Leave a guard behind, that pays when the time is over: its only sign of life is that
-    somebody still sleeps."""
+    somebody still sleeps.  It carries no mark: it lives on when we have ended."""
     argv = guard_argv(path, lock_path(host), 0.0)
     waiting = 'sleep "$1" | sh -c "$2" iotrial-guard "$3" "$4" 0'
     quiet = f"setsid sh -c '{waiting}' iotrial-try \"$@\" </dev/null >/dev/null 2>&1 &"
     words = (f"{seconds:.0f}", argv[2], path, argv[5])
-    done = host.run(["sh", "-c", quiet, "iotrial-try", *words])
+    done = host.run([*UNMARKED, "sh", "-c", quiet, "iotrial-try", *words])
     if done.exit != 0:
         raise HostError(f"{host.name}: no guard can be left: {done.complaint}")
 
