@@ -10,9 +10,11 @@ import pytest
 
 from iotrial.errors import HostUnreachable, OwedError, RefusedError
 from iotrial.execute.interruption import Interruption
+from iotrial.execute.post import gathered
 from iotrial.execute.runner import Outcome, Unwatched, execute_on
 from iotrial.hosts.fake import FakeHost
 from iotrial.keep.winner import profile
+from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
 from iotrial.model.step import Answer, Step
@@ -185,3 +187,10 @@ def test_what_a_host_that_stays_away_is_owed_is_named(tmp_path: Path) -> None:
     states = {(dict(r.trial.treatment)["scale"], r.state) for r in results.records}
     assert ("1", "valid") in states, "what does not need it goes on"
     assert {r.trial.attempt for r in results.records if r.state == "failed"} == {1, 2, 3}
+
+
+def test_doubts_of_the_only_load_stay_one_by_one_and_those_of_several_are_told_together() -> None:
+    two = [Doubt("evidence", "a", "mend"), Doubt("evidence", "b", "mend")]
+    assert gathered([("", each) for each in two]) == tuple(two)
+    (said,) = gathered([("box1/d", two[0]), ("box2/d", two[0])])
+    assert said.what == "box1/d: a; box2/d: a"

@@ -165,7 +165,10 @@ def by_host(posts: Sequence[Post]) -> Mapping[str, list[Post]]:
 
 
 def gathered(doubts: Sequence[tuple[str, Doubt]], most: int = 4) -> tuple[Doubt, ...]:
-    """Doubts of several posts, by their names, those of one kind as one."""
+    """Doubts of several posts, by their names, those of one kind as one; of a post without a name,
+    the only one, as they are."""
+    if not any(name for name, _ in doubts):
+        return tuple(doubt for _, doubt in doubts)
     kinds: dict[tuple[str, str, bool], dict[str, None]] = {}
     for name, doubt in doubts:
         what = f"{name}: {doubt.what}" if name else doubt.what
