@@ -12,13 +12,17 @@ import itertools
 import pytest
 
 from deaths import HOWS, killed, lived
-from iotrial.execute.keeping import apply, undo
-from iotrial.execute.kept import find, kept
+from iotrial.errors import RefusedError
+from iotrial.execute.identity import identify
+from iotrial.execute.keeping import apply, confirm, undo
+from iotrial.execute.kept import find, kept, refuse_pending, verify
 from iotrial.hosts.fake import FakeHost, HostCrashed
+from iotrial.hosts.fake.disk import Disk
 from iotrial.keep.native import export
 from iotrial.keep.profile import Entry, Profile
 
 DISK = "fake0"
+IDS = identify(FakeHost(), f"/dev/{DISK}").ids
 FORMER = b"vm.swappiness = 33\n"
 SYSCTL = "/etc/sysctl.d/99-iotrial-crash.conf"
 PROFILE = Profile(
@@ -27,8 +31,8 @@ PROFILE = Profile(
         Entry("sysctl.vm.swappiness", "7"),
         Entry("sysctl.vm.dirty_bytes", "1048576"),
         Entry("mm.thp", "never"),
-        Entry("queue.scheduler", "bfq", DISK, (("serial", "S1"),)),
-        Entry("queue.nr_requests", "64", DISK, (("serial", "S1"),)),
+        Entry("queue.scheduler", "bfq", DISK, IDS),
+        Entry("queue.nr_requests", "64", DISK, IDS),
         Entry("module.loop.max_loop", "16"),
     ),
 )
@@ -113,4 +117,37 @@ def test_without_the_journal_some_deaths_would_leave_half_of_it() -> None:
     halves = 0
     for at in range(1, lived(prepared, live).operations + 1):
         halves += seen(killed(prepared, live, at, "after")) not in (before, after)
+    assert halves > 3
+
+
+def test_another_disk_of_that_name_is_refused_and_told_apart_later() -> None:
+    host = prepared()
+    before = seen(host)
+    other = Profile("crash", (Entry("queue.scheduler", "bfq", DISK, (("serial", "ANOTHER"),)),))
+    with pytest.raises(RefusedError, match=f"{DISK} is another one now: it was serial ANOTHER"):
+        apply(host, other, export(other).files)
+    assert seen(host) == before
+    kept_host = lived(prepared, live)
+    assert verify(kept_host, "crash")[1] == ()
+    kept_host.replace_disk(DISK, Disk(DISK, (240, 0), serial="ANOTHER"))
+    assert [each.what for each in verify(kept_host, "crash")[1]] == [DISK]
+
+
+def test_only_a_whole_change_can_be_confirmed_and_no_run_begins_beside_one_that_waits() -> None:
+    whole = lived(prepared, live).operations
+    halves = 0
+    for at in range(1, whole + 1):
+        host = killed(prepared, live, at, "after")
+        there = find(host, "crash")
+        if there is None or not there.pending:
+            refuse_pending(host)
+            continue
+        with pytest.raises(RefusedError, match="confirm, or iotrial keep crash undo"):
+            refuse_pending(host)
+        try:
+            confirm(host, "crash")
+        except RefusedError:
+            halves += 1
+        else:
+            assert verify(host, "crash")[1] == ()
     assert halves > 3

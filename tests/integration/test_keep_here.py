@@ -8,6 +8,7 @@ it found.
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -19,6 +20,8 @@ from pathlib import Path
 import pytest
 from test_killed_at_any_moment import guards_of
 
+from iotrial.execute import reboot
+from iotrial.execute.guard import script
 from lab import Lab, lab, why_not
 
 __all__ = ["lab"]
@@ -130,8 +133,6 @@ def test_a_file_of_somebody_elses_goes_back_with_its_owner_and_mode(
     path.write_bytes(b"# mine\r\n")
     path.chmod(0o640)
     try:
-        import os  # noqa: PLC0415
-
         os.chown(path, 1, 2)
         assert iotrial(str(profile), "apply").returncode == 0
         assert b"swappiness" in path.read_bytes()
@@ -193,6 +194,31 @@ def test_killed_at_any_moment_all_of_it_is_kept_or_nothing(
     assert kept < KILLS, "no kill came in time"
 
 
+def test_the_next_boot_undoes_what_a_power_cut_left_half_made(
+    profile: Path, name: str, state: Path, tmp_path: Path
+) -> None:
+    """Nobody was left to undo it, and /run, where the lock lies, is empty."""
+    former = SWAPPINESS.read_text()
+    assert iotrial(str(profile), "try", "--for", "1h").returncode == 0
+    for guard in guards_of(state):
+        os.kill(guard, signal.SIGKILL)
+    Path(files(name)[0]).unlink()
+    refused = iotrial(name, "confirm")
+    assert refused.returncode == 3, "only a whole change is kept"
+    assert f"not all of {name} is in force" in refused.stderr
+    status = [sys.executable, "-m", "iotrial.cli.main", "status"]
+    said = subprocess.run(status, capture_output=True, text=True, timeout=60, check=False)
+    assert f"{name}: not confirmed" in said.stdout
+
+    place, lock = state / "kept.d", tmp_path / "run" / "iotrial" / "lock"
+    (place / "guard.sh").write_text(script())
+    boot = reboot.boot_script(str(place), str(lock))
+    subprocess.run(["sh", "-c", boot], check=True, timeout=60)
+    assert SWAPPINESS.read_text() == former
+    assert files(name) == []
+    assert begun(state) == []
+
+
 @pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
 @pytest.mark.timeout(300)
 def test_a_setting_that_cuts_its_own_link_is_undone_by_the_host(
@@ -202,10 +228,11 @@ def test_a_setting_that_cuts_its_own_link_is_undone_by_the_host(
     network = tmp_path / "network"
     network.mkdir()
     box = lab.box(into=[(network, "/etc/systemd/network")])
+    address = box.run("cat", "/sys/class/net/eth0/address").strip()
     path = tmp_path / "profile.toml"
     path.write_text(
         f'format = 1\nname = "{name}"\n[[keep]]\ntunable = "net.mtu"\non = "eth0"\nvalue = 68\n'
-        'ids = { address = "52:54:00:00:00:01" }\n'
+        f'ids = {{ address = "{address}" }}\n'
     )
     tried = iotrial(str(path), "try", "--for", "6s", "--on", box.where)
     assert tried.returncode in (0, 6), tried.stderr

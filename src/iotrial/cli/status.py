@@ -13,6 +13,7 @@ from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import UsageError
 from iotrial.execute.journal import Session, sessions
+from iotrial.execute.kept import kept
 from iotrial.execute.restore import read_reports
 from iotrial.hosts.places import holder, journal_folder, unseen
 from iotrial.model.results import Results
@@ -64,10 +65,16 @@ def _of_host(output: Output, what: str | None, *, pretend: bool) -> int:
             each for each in sessions(here, journal_folder(here)) if each.token or each.describe()
         )
         told = read_reports(here, journal_folder(here))
+        keeps = kept(here)
         running = holder(here)
         blind = unseen(here)
     document = {"host": place.name, "running": running, "unseen": blind, "guard": list(told)}
-    output.document({**document, "sessions": [_session(each) for each in owing]})
+    listed = [{"name": each.profile.name, "pending": each.pending} for each in keeps]
+    output.document({**document, "sessions": [_session(each) for each in owing], "kept": listed})
+    for each_kept in keeps:
+        name = each_kept.profile.name
+        how = "not confirmed: being tried, or interrupted" if each_kept.pending else "kept"
+        output.answer(Text(f"{name}: {how} (iotrial keep {name} verify)"))
     for line in told:
         output.answer(Text(line))
     if running:

@@ -19,6 +19,7 @@ from typing import TypeVar
 from iotrial.errors import HostUnreachable, Interrupted, LockedError, OwedError
 from iotrial.execute.bench import Bench, open_bench
 from iotrial.execute.guard import locked
+from iotrial.execute.kept import refuse_pending
 from iotrial.execute.kernels import Kernel, Key, kernel_of, refuse_twins, shared
 from iotrial.execute.preflight import check_machine
 from iotrial.execute.restore import Payment, read_reports, restore
@@ -241,6 +242,7 @@ class Crew:
             stack.enter_context(locked(host))
             for line in read_reports(host, journal_folder(host)):
                 self.said(line)
+            refuse_pending(host)
             for line in restore(host, journal_folder(host)).done:
                 self.said(f"owed from an earlier run: {line}")
             payment = Payment()

@@ -34,7 +34,7 @@ from iotrial.execute.journal import (
     open_journal,
     read_session,
 )
-from iotrial.execute.kept import KEPT, find, folder, kept, live_settings
+from iotrial.execute.kept import KEPT, differing, find, folder, kept, live_settings, strangers
 from iotrial.execute.load import TOKEN
 from iotrial.execute.reboot import at_next_boot, tell
 from iotrial.execute.restore import Payment, boot_id, pay
@@ -119,6 +119,11 @@ def _check(host: Host, profile: Profile, files: Sequence[NativeFile], trial: flo
         raise RefusedError(
             f"{host.name}: {profile.name} {how}",
             advice=f"First: iotrial keep {profile.name} undo; or give it another --name.",
+        )
+    for device, was, now in strangers(host, profile):
+        raise RefusedError(
+            f"{host.name}: {device} is another one now: it was {was}; it is {now}",
+            advice="Write in the profile the name that it has now (`on`): see iotrial doctor.",
         )
     others = {path: each.profile.name for each in kept(host) for path, _ in each.files}
     for each in files:
@@ -262,11 +267,18 @@ def _watch_on(host: Host, path: str, seconds: float) -> None:
 
 
 def confirm(host: Host, name: str) -> None:
-    """What is being tried is kept.  Raises RefusedError where nothing is tried by that name."""
+    """What is being tried is kept.  Raises RefusedError where nothing is tried by that name, and
+    where not all of it is in force, as after a death in the middle."""
     there = find(host, name)
     if there is None or not there.pending:
         how = "is kept already" if there else "is not being tried: was it undone?"
         raise RefusedError(f"{host.name}: {name} {how}", advice=f"See: iotrial keep {name} verify")
+    if differences := differing(host, there):
+        what = ", ".join(each.what for each in differences)
+        raise RefusedError(
+            f"{host.name}: not all of {name} is in force: {what}",
+            advice=f"Only a whole change is kept: iotrial keep {name} undo, and try again.",
+        )
     _commit(host, folder(host), name)
 
 

@@ -6,11 +6,12 @@ The folder is described in :mod:`iotrial.execute.keeping`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from iotrial.errors import FileRefused, IotrialError, RefusedError
+from iotrial.errors import FileRefused, IotrialError, RefusedError, TargetRefused
+from iotrial.execute.identity import BLOCK, SOURCES, identify
 from iotrial.execute.journal import REPORT, SUFFIX, Session, read_session
 from iotrial.execute.restore import BOOT_ID, boot_id, in_words
 from iotrial.hosts.places import journal_folder
@@ -18,11 +19,12 @@ from iotrial.hosts.steps import reads
 from iotrial.keep.profile import Profile, parse
 from iotrial.model.host import Host
 from iotrial.model.step import ABSENT, Look, Probe
-from iotrial.model.tunable import Setting
+from iotrial.model.tunable import Scope, Setting
 from iotrial.tunables import tunable
 
 KEPT = ".kept"
 _FILES_ONLY = ("multipath.", "module.")
+_KINDS = {"address", *(kind for kind, _ in SOURCES)}
 
 
 def folder(host: Host) -> str:
@@ -63,6 +65,18 @@ def undone(host: Host, name: str) -> str:
     return "; ".join(line.strip() for line in in_words(report))
 
 
+def refuse_pending(host: Host) -> None:
+    """Nothing may hold the host's lock for long while a change waits to be undone: its guard needs
+    the lock.  Raises RefusedError naming what is begun or being tried."""
+    pending = [each.profile.name for each in kept(host) if each.pending]
+    if pending:
+        name = pending[0]
+        raise RefusedError(
+            f"{host.name}: {name} is being tried by `iotrial keep`, or was interrupted",
+            advice=f"First: iotrial keep {name} confirm, or iotrial keep {name} undo",
+        )
+
+
 def find(host: Host, name: str) -> Kept | None:
     return next((each for each in kept(host) if each.profile.name == name), None)
 
@@ -93,6 +107,36 @@ def live_settings(profile: Profile) -> tuple[Setting, ...]:
     )
 
 
+def strangers(host: Host, profile: Profile) -> Iterator[tuple[str, str, str]]:
+    """(device, who it was, who it is) of each that is another one now by the profile's ids: names
+    move.  What is gone is not among them."""
+    wanted = {(each.device, tunable(each.tunable).scope): each.ids for each in profile.entries}
+    for (device, scope), ids in wanted.items():
+        now = _ids(host, scope, device)
+        known = [(kind, value) for kind, value in ids if kind in _KINDS]
+        told = [(kind, value) for kind, value in known if kind in now]
+        if now and known and (not told or any(now[kind] != value for kind, value in told)):
+            yield device, _words(known), _words(now.items())
+
+
+def _ids(host: Host, scope: Scope, device: str) -> dict[str, str]:
+    """What the thing of this name is known by now; empty where it is not there."""
+    try:
+        if scope in ("nic", "rx", "tx"):
+            place = f"/sys/class/net/{device.partition('/')[0]}/address"
+            return {"address": host.read(place).decode().strip()}
+        if scope in BLOCK:
+            who = identify(host, f"/dev/{device.replace('!', '/')}")
+            return {"size": str(who.size), **dict(who.ids)}
+    except (FileRefused, TargetRefused):
+        pass
+    return {}
+
+
+def _words(ids: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{kind} {value}" for kind, value in ids)
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """``what`` is not as it was kept: ``wanted`` against ``found``, ``since`` in words."""
@@ -114,12 +158,22 @@ def verify(host: Host, name: str) -> tuple[Kept, tuple[Difference, ...]]:
             f"{host.name}: no {name} is kept{': ' if told else ''}{told}",
             advice=f"Kept here: {known}",
         )
-    seen = _last_seen(host, f"{place}/{name}.seen")
-    found = [*_files_differing(host, there, seen), *_values_differing(host, there, seen)]
+    found = differing(host, there)
     if not found:
         stamp = {"boot_id": boot_id(host), "at": host.run(["date", "+%F %T"]).text.strip()}
         host.save(f"{place}/{name}.seen", (json.dumps(stamp) + "\n").encode())
     return there, tuple(found)
+
+
+def differing(host: Host, there: Kept) -> tuple[Difference, ...]:
+    """What is no longer as it was kept; values of a device that is another one now are not read."""
+    seen = _last_seen(host, f"{folder(host)}/{there.profile.name}.seen")
+    others = {device: (was, now) for device, was, now in strangers(host, there.profile)}
+    moved = [
+        Difference(device, was, now, "another one now") for device, (was, now) in others.items()
+    ]
+    values = _values_differing(host, there, seen, others)
+    return (*moved, *_files_differing(host, there, seen), *values)
 
 
 def _last_seen(host: Host, path: str) -> str:
@@ -144,8 +198,10 @@ def _files_differing(host: Host, there: Kept, seen: str) -> Iterable[Difference]
         yield Difference(path, "as written", found, f"changed {changed}" if changed else seen)
 
 
-def _values_differing(host: Host, there: Kept, seen: str) -> Iterable[Difference]:
-    live = live_settings(there.profile)
+def _values_differing(
+    host: Host, there: Kept, seen: str, without: Container[str]
+) -> Iterable[Difference]:
+    live = [each for each in live_settings(there.profile) if each.device not in without]
     probes = [tunable(each.tunable).probe(each.device) for each in live]
     answers = host.batch([Look(probe) for probe in probes])
     for each, probe, answer in zip(live, probes, answers, strict=True):

@@ -23,16 +23,18 @@ def at_next_boot(host: Host, place: str) -> tuple[str, ...]:
         risk = "a power cut in the middle would leave it half made until `iotrial keep NAME undo`"
         return (f"{host.name} is not run by systemd: {risk}",)
     host.save(f"{place}/guard.sh", script().encode(), private=False)
-    host.save(f"{place}/boot.sh", _boot_script(place, lock_path(host)).encode(), private=False)
+    host.save(f"{place}/boot.sh", boot_script(place, lock_path(host)).encode(), private=False)
     host.save(UNIT, _unit(place).encode(), private=False)
     tell(host, ("systemctl", "daemon-reload"))
     tell(host, ("systemctl", "enable", UNIT.rpartition("/")[2]))
     return ()
 
 
-def _boot_script(place: str, lock: str) -> str:
+def boot_script(place: str, lock: str) -> str:
+    """POSIX sh.  Needs ``guard.sh`` beside the journals."""
     return (
         "# Undoes what `iotrial keep` had begun and not finished when the machine went down.\n"
+        f'mkdir -p -m 700 -- "{lock.rpartition("/")[0]}"\n'  # /run is empty now
         f'for each in "{place}"/*{SUFFIX}; do\n'
         '    [ -f "$each" ] || continue\n'
         f'    sh "{place}/guard.sh" "$each" "{lock}" 0 </dev/null\n'
