@@ -10,7 +10,7 @@ import os
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +32,19 @@ LOOP_CONTROL = Path("/dev/loop-control")
 LOOP_CTL_REMOVE = 0x4C81  # <linux/loop.h>
 LOOP_SIZE = 64 * 2**20
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all", action="store_true", help="as often and as long as ever: `./dev test --all`"
+    )
+
+
+@pytest.fixture
+def times(request: pytest.FixtureRequest) -> Callable[[int], int]:
+    """How often something is done that with ``--all`` is done so often: a third as often without,
+    so that all tests fit in an hour."""
+    return lambda most: most if request.config.getoption("--all") else -(-most // 3)
 
 
 def _why_not_root() -> str:

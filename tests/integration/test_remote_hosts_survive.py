@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,12 +203,13 @@ def killed(process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.timeout(1500)
 def test_after_any_kill_of_the_controller_the_host_restores_itself(
-    bench: Bench, record_property: pytest.FixtureRequest
+    bench: Bench, times: Callable[[int], int], record_property: pytest.FixtureRequest
 ) -> None:
+    kills = times(KILLS)
     before = bench.seen()
     moments = random.Random(30)
     struck = 0
-    for kill in range(KILLS):
+    for kill in range(kills):
         process = bench.run()
         if kill % 2:  # at any moment; and, however slow the machine is, while something is held
             bench.changed(before)
@@ -223,14 +224,16 @@ def test_after_any_kill_of_the_controller_the_host_restores_itself(
     )
     bench.swept(10)
     record_property("kills that struck while something was changed", struck)  # type: ignore[operator]
-    assert struck >= KILLS // 5, f"only {struck} of {KILLS} kills struck while anything was changed"
+    assert struck >= kills // 5, f"only {struck} of {kills} kills struck while anything was changed"
 
 
 @pytest.mark.timeout(900)
-def test_after_a_cut_of_the_link_at_any_moment_the_host_restores_itself(bench: Bench) -> None:
+def test_after_a_cut_of_the_link_at_any_moment_the_host_restores_itself(
+    bench: Bench, times: Callable[[int], int]
+) -> None:
     before = bench.seen()
     moments = random.Random(31)
-    for cut in range(CUTS):
+    for cut in range(times(CUTS)):
         process = bench.run(runtime="1s")
         time.sleep(moments.uniform(0.3, LATEST))
         bench.box.cut()
