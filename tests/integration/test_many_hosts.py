@@ -317,6 +317,28 @@ def test_what_an_unreachable_host_is_owed_is_named_and_its_guard_pays(rack: Rack
     box.mend()
 
 
+@pytest.mark.timeout(250)
+def test_a_controller_that_dies_before_the_moment_leaves_no_load_and_no_debt(rack: Rack) -> None:
+    process = rack.run(quick(rack, 1, "60s"))
+    boxes = rack.boxes[:3]
+    until(lambda: all(map(rack.loads, boxes)), process)
+    os.killpg(process.pid, signal.SIGKILL)
+    until(lambda: not any(map(rack.loads, boxes)))
+    until(lambda: rack.owing() == {})
+    until(lambda: not any(map(waiting, boxes)))
+    assert loops(rack) == []
+
+
+def waiting(box: Box) -> list[int]:
+    """Processes in a box whose load is not to begin before others are ready."""
+    found = []
+    for pid in box.processes():
+        with suppress(OSError):
+            if b"\0IOTRIAL_GATE=" in Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(pid)
+    return found
+
+
 def test_one_machine_by_two_names_is_refused(rack: Rack) -> None:
     text = quick(rack, 1, "1s").read_text()
     first, second = rack.boxes[:2]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.model.tool import Aimed, Reach
+from iotrial.model.tool import Aimed, Gate, Reach
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import tool, tools
 from iotrial.tools.fio import TOOL
@@ -37,6 +37,37 @@ def command(workload: Workload, aimed: Aimed = DEVICE, **facts: float) -> set[st
 
 def complaints(workload: Workload) -> dict[str, str]:
     return dict(TOOL.check(workload, FACTS))
+
+
+GATE = Gate("every", "first")
+
+
+@pytest.mark.parametrize(
+    ("workload", "words"),
+    [
+        (load(rw="randread", runtime="1s", numjobs=4), "every"),
+        (job("[a]\nrw=read\n[b]\nrw=read\n"), "every"),
+        (job("[a]\nrw=read\nstonewall\n[b]\nrw=read\n"), "every"),
+        (job("[a]\nrw=read\n[b]\nrw=read\nstonewall\n"), "first"),
+        (job("[a]\nrw=read\n[b]\nrw=read\nwait_for=a\n"), "first"),
+    ],
+)
+def test_the_first_jobs_wait_at_a_gate_before_their_clock_starts(
+    workload: Workload, words: str
+) -> None:
+    plain = TOOL.command(workload, DEVICE, FACTS)
+    gated = TOOL.gated(plain, workload, GATE)
+    assert gated is not None
+    added = [word for word in gated.argv if word not in plain.argv]
+    assert added == [f"--exec_prerun={words} #"]
+    assert [word for word in gated.argv if word not in added] == [*plain.argv]
+    assert gated.argv.index(added[0]) < len(gated.argv) - 1  # before a job file: for all its jobs
+    assert gated.files == plain.files
+
+
+def test_a_start_delay_counts_from_the_start_of_fio_so_that_it_does_not_wait_inside() -> None:
+    workload = load(rw="randread", runtime="1s", startdelay="1s")
+    assert TOOL.gated(TOOL.command(workload, DEVICE, FACTS), workload, GATE) is None
 
 
 def test_the_registry_finds_fio_and_names_the_nearest() -> None:

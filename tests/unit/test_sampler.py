@@ -55,6 +55,22 @@ def test_every_sample_is_one_line_on_the_trials_clock(tmp_path: Path) -> None:
     assert "network" not in rows[0]
 
 
+def test_an_answer_that_comes_too_late_is_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    host = FakeHost(seed=1)
+    with Sampler(host, "", path) as sampler:
+        sampler.sample(0.0, by=host.clock() - 1.0)
+        sampler.sample(1.0)
+        sampler.sample(2.0, by=host.clock() + 1.0)
+    assert [json.loads(line)["t"] for line in path.read_text().splitlines()] == [0.0, 1.0, 2.0]
+    late = tmp_path / "late.jsonl"
+    with Sampler(host, "", late) as sampler:
+        before = sampler.first
+        host.sleep(1.0)
+        sampler.sample(0.0, by=host.clock() - 0.5)
+        assert sampler.first is before
+
+
 def test_a_remote_target_is_watched_by_its_network(tmp_path: Path) -> None:
     with Sampler(FakeHost(), "", tmp_path / "telemetry.jsonl") as sampler:
         pass

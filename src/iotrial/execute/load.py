@@ -20,6 +20,9 @@ from iotrial.model.host import Host, Process
 TOKEN = "IOTRIAL_LOAD"  # noqa: S105 (a name in the environment, no secret)
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL: fio writes its result when asked to stop."""
+EARLY = 0.3
+"""Seconds before a moment that loads wait for: what is read then stands at the moment as well, and
+reading it takes nothing from the start."""
 
 _JSON_ERROR = re.compile(r'^\s*"error":\s*"(.+)"', re.MULTILINE)
 """Where iperf3 says why, in the middle of its JSON."""
@@ -43,8 +46,8 @@ class Ended:
 class Watch:
     """How a load is watched: ended after ``limit`` seconds, ``tick(elapsed)`` once a second,
     ended at once when ``interruption`` notes a signal, and within a second of ``over()``.  With
-    ``begins``, on the host's clock, it waits until then, and its seconds count from there;
-    ``begun()`` is said as soon as it was started."""
+    ``begins``, on the host's clock, its seconds count from there, and the first tick is
+    :data:`EARLY`; ``begun()`` is said as soon as it was started."""
 
     limit: float
     tick: Callable[[float], None]
@@ -67,7 +70,7 @@ def execute_load(
     try:
         watch.begun()
         if watch.begins:
-            process.wait(watch.begins - began)
+            process.wait(watch.begins - EARLY - began)
             began = max(watch.begins, began)
             watch.tick(0.0)
         status, timed_out = _await(host, process, began, watch)
@@ -76,7 +79,7 @@ def execute_load(
         if not finished:
             end(host, process)
     watch.interruption.check()
-    return Ended(status, host.clock() - began, timed_out)
+    return Ended(status, max(0.0, host.clock() - began), timed_out)
 
 
 def last_words(folder: Path, ended: Ended) -> str:

@@ -20,7 +20,7 @@ from iotrial.execute.leaving import clear, lefts, own
 from iotrial.execute.load import Ended, last_words
 from iotrial.model.doubt import Doubt
 from iotrial.model.target import Aim
-from iotrial.model.tool import Aimed, Left, Load, Parsed, Tool, Tracing
+from iotrial.model.tool import Aimed, Gate, Gated, Left, Load, Parsed, Tool, Tracing
 from iotrial.model.trial import Trial, TrialState
 from iotrial.model.validity import Scene, Snapshot
 from iotrial.model.workload import Workload
@@ -92,6 +92,12 @@ class Post:
         (self.folder / "command").write_text(text, encoding="utf-8")
         self.load = load
         return load.argv
+
+    def gated(self, gate: Gate) -> Load | None:
+        """The same, waiting at ``gate`` when it is ready; None where the tool cannot."""
+        if isinstance(self.driver, Gated):
+            return self.driver.gated(self.load, self.workload, gate)
+        return None
 
     def seconds(self) -> float:
         """How long the load is expected to take."""

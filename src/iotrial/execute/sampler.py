@@ -10,6 +10,7 @@ Sources: Documentation/admin-guide/iostats.rst, proc(5), Documentation/accountin
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,9 +74,12 @@ class Sampler:
     def _places(self) -> tuple[tuple[str, Path], ...]:
         return ((self.device, self.path), *self.beside)
 
-    def sample(self, elapsed: float) -> None:
-        """Read every source once and write one line; at 0.0 the first, whatever came before."""
+    def sample(self, elapsed: float, by: float = math.inf) -> None:
+        """Read every source once and write one line; at 0.0 the first, whatever came before.
+        An answer after ``by``, on the host's clock, is not kept."""
         said = self._read()
+        if self.host.clock() > by:
+            return
         values: dict[str, Any] = {"t": round(elapsed, 3)}
         values["cpu"] = cpu_times(said.get("/proc/stat", ""))
         values["interrupts"] = interrupts(said.get("/proc/interrupts", ""))

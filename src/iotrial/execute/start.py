@@ -1,13 +1,15 @@
 """Start: the loads of all posts of a trial, at the same moment, watched until the last has ended.
 
 One load on one host is executed as it is.  Several on one host are started by one shell there, in
-a folder each; on several hosts each such shell waits for a common moment
-(:mod:`iotrial.execute.moment`).  A load that fails ends the others: what they would measure is not
-what was asked for.  One that outlives all others by :data:`PATIENCE` has hung.
+a folder each; on several hosts each such shell waits for a common moment, or the tools themselves
+do, ready for their first I/O (:mod:`iotrial.execute.moment`).  A load that fails ends the others:
+what they would measure is not what was asked for.  One that outlives all others by
+:data:`PATIENCE` has hung.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,8 +38,8 @@ PATIENCE = 10.0
 FIRST, EACH = 2.0, 0.25
 """Seconds before the first common moment, and so many more for each host: nobody knows yet what
 starting takes there."""
-SOON = 0.7
-"""Seconds before every other one at least; else twice what starting took."""
+SOON, LONGEST = 0.7, 15.0
+"""Seconds before every other one at least; and at most for the sake of tools that make ready."""
 UNEVEN, INVALID = 0.02, 0.25
 """Shares of the load's time by which starts may differ: more is a doubt, more is no trial."""
 LEAST = 0.05
@@ -93,8 +95,26 @@ def load(crew: Crew, posts: Sequence[Post], limits: Limits, folder: Path) -> Tog
         shared.at = time.time() + crew.lead
     crew.each(lambda member: _on(member, mine[member.name], shared, folder, limits), list(mine))
     if shared.at and shared.started:
-        crew.lead = max(SOON, 2 * max(shared.started.values()))
+        ready = _ready(posts, shared) - (shared.at - crew.lead)
+        crew.lead = lead(max(shared.started.values()), ready)
     return shared
+
+
+def lead(started: float, ready: float) -> float:
+    """Seconds from the order to the next common moment, where starting took so many on the slowest
+    host, and the last tool was ready so many after the order (below 0: none told).  One that lays
+    out its files takes long once, and a later trial need not wait for that."""
+    return max(SOON, 2 * started, min(LONGEST, 1.5 * ready))
+
+
+def _ready(posts: Sequence[Post], shared: Together) -> float:
+    """When the last load that waits by itself had made ready, by our clock; 0: none said so."""
+    times = [
+        told - shared.offsets[post.member.name].seconds
+        for post in posts
+        if (told := moment.noted(post.folder, moment.READY))
+    ]
+    return max(times, default=0.0)
 
 
 def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limits: Limits) -> None:
@@ -105,17 +125,22 @@ def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limit
     if first.name:
         ahead = shared.offsets[member.name].seconds if shared.offsets else 0.0
         at = shared.at + ahead if shared.at else 0.0
-        where, argv = folder / member.name, moment.together(commands, at)
+        gated = {
+            post.folder.name: load.argv
+            for post in posts
+            if shared.at and (load := post.gated(moment.GATE))
+        }
+        argv = moment.together({**commands, **gated}, at, gated)
+        where = folder / member.name
     places = [(post.aim.device, post.folder / "telemetry.jsonl") for post in posts]
     with ExitStack() as stack:
         tell = _telling(posts, shared, limits)
         sampler = stack.enter_context(Sampler(host, *places[0], tell=tell, beside=places[1:]))
         for post in posts:
             stack.enter_context(Pulse(host, post.aim.device, post.folder))
-        watch = _watch(posts, sampler, shared, limits)
         began = time.monotonic()
-        if shared.at:
-            watch = replace(watch, begins=host.clock() + shared.at - time.time())
+        begins = host.clock() + shared.at - time.time() if shared.at else 0.0
+        watch = _watch(posts, sampler, shared, limits, begins)
         try:
             ended = execute_load(
                 host,
@@ -153,17 +178,20 @@ def _telling(
     return tell
 
 
-def _watch(posts: list[Post], sampler: Sampler, shared: Together, limits: Limits) -> Watch:
+def _watch(
+    posts: list[Post], sampler: Sampler, shared: Together, limits: Limits, begins: float
+) -> Watch:
     first = posts[0]
 
     def tick(elapsed: float) -> None:
-        sampler.sample(elapsed)
+        # What was read after the load began is no beginning; the one before its start is.
+        sampler.sample(elapsed, math.inf if elapsed else begins)
         if first.member.name == shared.speaker:
             with shared.telling:
                 limits.watcher.ticked(first.trial, elapsed)
 
     longest = max(post.seconds() for post in posts)
-    return Watch(2 * longest + SLACK, tick, limits.interruption, shared.over)
+    return Watch(2 * longest + SLACK, tick, limits.interruption, shared.over, begins)
 
 
 def _own(post: Post, ended: Ended) -> Ended:
@@ -177,7 +205,7 @@ def starts(posts: Sequence[Post], shared: Together) -> dict[str, float]:
     where there was none), by our clock.  One that never did is not in it."""
     found = {}
     for post in posts:
-        told = moment.began(post.folder) if post.name else None
+        told = moment.noted(post.folder) if post.name else None
         if told is not None:
             ahead = shared.offsets.get(post.member.name, moment.Offset(0.0, 0.0)).seconds
             found[post.name] = told - ahead

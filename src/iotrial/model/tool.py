@@ -198,3 +198,23 @@ class LaysOut(Protocol):
     """A tool that can write the files that a load in a directory will read, without a load."""
 
     def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Where loads wait for one another: words that a load has a shell do when it is ready; they
+    return at the common moment, or fail where it is not to begin.  ``every`` job of it may do
+    them; ``first`` are the same for a load whose jobs are not all ready at the same time: only
+    those wait, and tell when, that find nobody has begun."""
+
+    every: str
+    first: str
+
+
+@runtime_checkable
+class Gated(Protocol):
+    """A tool that can be started early, make ready, and wait before its first I/O and its clock."""
+
+    def gated(self, load: Load, workload: Workload, gate: Gate) -> Load | None:
+        """The same load, told to do ``gate`` when it is ready; None where this one cannot."""
+        ...

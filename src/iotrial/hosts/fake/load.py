@@ -94,9 +94,10 @@ def _other(
 def _together(
     machine: Machine, script: str, folder: Path, luck: random.Random
 ) -> tuple[float, Moves, Callable[[], int]]:
-    """Several loads at once, each in its folder: lines ``one FOLDER ARGUMENT… & …``."""
+    """Several loads at once, each in its folder: lines ``one FOLDER ARGUMENT… & …``, or ``early``
+    where it waits by itself."""
     lines = (line.partition(" & all=")[0] for line in script.splitlines())
-    words = [shlex.split(line) for line in lines if line.startswith("one ")]
+    words = [shlex.split(line) for line in lines if line.startswith(("one ", "early "))]
     plans = [
         (folder / name, _plan(machine, tuple(argv), folder / name, luck))
         for _, name, *argv in words
