@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.keep.fleet import fleet
+from iotrial.keep.fleet import exports
 from iotrial.keep.native import export
 from iotrial.keep.profile import Entry, Profile
+from iotrial.model.study import Place
 from packages import unpacked
 
 pytestmark = pytest.mark.root
@@ -70,11 +71,11 @@ PROFILE = Profile(
 def placed(tmp_path: Path) -> Path:
     """A folder with every file at its place below it, and what a fleet gets in ``fleet``."""
     for each in export(PROFILE).files:
-        for root in (tmp_path, tmp_path / "fleet" / "files"):
-            path = root / each.path.lstrip("/")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(each.text)
-    for place, text, program in fleet(PROFILE, export(PROFILE).files):
+        path = tmp_path / each.path.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(each.text)
+    shares = {Place("local"): (PROFILE, export(PROFILE).files)}
+    for place, text, program in exports("accepted", shares):
         path = tmp_path / "fleet" / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

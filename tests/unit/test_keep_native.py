@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import UsageError
-from iotrial.keep.fleet import fleet
+from iotrial.keep.fleet import exports
 from iotrial.keep.native import export, formats
 from iotrial.keep.native.mount import escaped
 from iotrial.keep.native.udev import assigned, pattern
 from iotrial.keep.profile import Entry, Profile
+from iotrial.model.study import Place
 
 WWID = (("wwid", "naa.600508b1001c"),)
 NIC = (("address", "52:54:00:00:00:01"),)
@@ -193,18 +194,60 @@ def test_a_text_of_a_study_never_leaves_its_comment(name: str) -> None:
 def test_scripts_and_roles_quote_every_name() -> None:
     entry = Entry("mount.rsize", "65536", "/mnt/$(id) 'x'", NFS)
     exported = export(Profile("p", (entry,)))
-    made = {place: text for place, text, _ in fleet(Profile("p", (entry,)), exported.files)}
+    shares = {Place("local"): (Profile("p", (entry,)), exported.files)}
+    made = {place: text for place, text, _ in exports("p", shares)}
     (file,) = exported.files
     assert f"put {shlex.quote(file.path)}\n" in made["apply.sh"]
     assert f"back {shlex.quote(file.path)}\n" in made["undo.sh"]
     assert set(made) == {
         "apply.sh",
         "undo.sh",
+        f"files{file.path}",
         "ansible/site.yml",
         "ansible/roles/iotrial_p/tasks/main.yml",
         "ansible/roles/iotrial_p/handlers/main.yml",
         f"ansible/roles/iotrial_p/files/00-{file.path.rpartition('/')[2]}",
     }
+
+
+SWAP = Entry("sysctl.vm.swappiness", "10")
+
+
+def exported(shares: dict[Place, tuple[Entry, ...]]) -> dict[str, str]:
+    given = {}
+    for place, entries in shares.items():
+        profile = Profile("p-q", entries)
+        given[place] = (profile, export(profile).files)
+    return {path: text for path, text, _ in exports("p-q", given)}
+
+
+def test_hosts_with_the_same_files_are_one_group_of_the_inventory() -> None:
+    reached = "-p 2222 -J 'jump host' root@box1"
+    made = exported({Place("box1", reached): (SWAP,), Place("b.2"): (SWAP,)})
+    assert "apply.sh" in made
+    assert "  hosts: iotrial_p_q\n" in made["ansible/site.yml"]
+    assert made["ansible/inventory.yml"].splitlines()[1:] == [
+        "iotrial_p_q:",
+        "  hosts:",
+        '    "box1":',
+        '      ansible_host: "box1"',
+        '      ansible_user: "root"',
+        '      ansible_port: "2222"',
+        "      ansible_ssh_common_args: \"-J 'jump host'\"",
+        '    "b.2":',
+        '      ansible_connection: "local"',
+    ]
+
+
+def test_hosts_with_other_files_have_a_folder_and_a_role_each() -> None:
+    disk = Entry("queue.scheduler", "bfq", "sda", WWID)
+    made = exported({Place("b.1"): (SWAP,), Place("b_1"): (SWAP, disk), Place("c"): (SWAP,)})
+    assert {path.split("/")[1] for path in made if path.startswith("hosts/")} == {"b_1", "b_1_1"}
+    assert "hosts/b_1/files/etc/sysctl.d/99-iotrial-p-q.conf" in made
+    assert "hosts/b_1_1/files/etc/udev/rules.d/99-iotrial-p-q.rules" in made
+    assert made["ansible/site.yml"].count("  hosts: iotrial_p_q_b_1\n") == 1
+    groups = made["ansible/inventory.yml"]
+    assert groups.index("iotrial_p_q_b_1:") < groups.index('"c":') < groups.index("_b_1_1:")
 
 
 def test_a_unit_is_named_as_systemd_names_it() -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import StudyError
-from iotrial.keep.profile import Entry, Profile, named, parse, plain, to_toml
+from iotrial.keep.profile import Entry, Profile, load, named, parse, plain, to_toml
+from iotrial.model.study import Place
 
 HEAD = 'format = 1\nname = "n"\n'
 ONE = f'{HEAD}[[keep]]\ntunable = "sysctl.vm.swappiness"\nvalue = 10\n'
+
+HOSTS = (
+    f'{HEAD}[hosts.box1]\nssh = "root@box1"\n[hosts.box2]\n'
+    '[[keep]]\ntunable = "sysctl.vm.swappiness"\nvalue = 10\n'
+)
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=30)
 
@@ -25,6 +33,37 @@ def test_what_is_written_is_read_back(
     assert parse(to_toml(profile), "p.toml") == profile
 
 
+def test_an_entry_is_of_every_host_or_of_those_it_names() -> None:
+    more = '[[keep]]\ntunable = "queue.scheduler"\nvalue = "bfq"\non = "sda"\nhost = "box2"\n'
+    profile = parse(HOSTS + more, "p.toml")
+    assert parse(to_toml(profile), "p.toml") == profile
+    assert profile.hosts == (Place("box1", "root@box1"), Place("box2"))
+    swap = Entry("sysctl.vm.swappiness", "10")
+    first, second = profile.shares.values()
+    assert first == Profile("n", (swap,))
+    assert second == Profile("n", (swap, Entry("queue.scheduler", "bfq", "sda")))
+    one = parse(f'{HOSTS}host = "box[2]"\n', "p.toml")
+    assert list(one.shares) == [Place("box2")], "a host without a share is none of the profile's"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"format = 1\n# \xff\n", "p.toml:2: is not UTF-8"),
+        (b"#" * (2**20 + 1), "p.toml: is larger than any profile"),
+        (None, "p.toml: cannot be read: No such file"),
+    ],
+)
+def test_a_file_that_is_no_text_is_named(content: bytes | None, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(StudyError) as raised:
+        load(path)
+    assert said in str(raised.value)
+    assert raised.value.advice
+
+
 def test_a_number_may_be_written_as_one() -> None:
     assert parse(ONE, "p.toml").entries == (Entry("sysctl.vm.swappiness", "10"),)
 
@@ -32,7 +71,7 @@ def test_a_number_may_be_written_as_one() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("format = ", 0, "Invalid value"),
+        ("format = ", 1, "Invalid value"),
         ("format = 2\n", 1, "format 2 is not known"),
         ('format = 1\nname = "A b"\n', 2, "cannot name files"),
         (f"{HEAD}", 1, "nothing to keep"),
@@ -45,6 +84,16 @@ def test_a_number_may_be_written_as_one() -> None:
         (f'{HEAD}[[keep]]\ntunable = "sysctl.vm.swappiness"\nvalue = true\n', 5, "must be a text"),
         (f'{HEAD}[[keep]]\ntunable = "sysctl.vm.swappiness"\nvalue = 1\nids = 3\n', 6, "ids must"),
         (f"{ONE}{ONE.removeprefix(HEAD)}", 6, "kept twice"),
+        (f'{ONE}host = "b"\n', 6, "no host 'b'"),
+        (f'{HOSTS}host = "box3"\n', 9, "no host 'box3'"),
+        (f'{HOSTS}host = "box[1-"\n', 9, "a bracket is not closed"),
+        (f"{HOSTS}{ONE.removeprefix(HEAD)}", 9, "swappiness on box1 is kept twice"),
+        (f'{HEAD}hosts = "box1"\n{ONE.removeprefix(HEAD)}', 3, "hosts is not a table"),
+        (f"{HEAD}[hosts]\nbox1 = 3\n{ONE.removeprefix(HEAD)}", 4, "box1 is not a table"),
+        (f'{HEAD}[hosts."a/b"]\n{ONE.removeprefix(HEAD)}', 3, "cannot name a host"),
+        (f"{HEAD}[hosts.a]\nport = 3\n{ONE.removeprefix(HEAD)}", 4, "no key 'port'"),
+        (f"{HEAD}x = {'[' * 5000}{']' * 5000}\n", 0, "nested too deeply"),
+        (f"{HEAD}x = 1{'0' * 5000}\n", 0, "not TOML"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(text: str, line: int, said: str) -> None:

@@ -119,6 +119,56 @@ def test_where_the_baseline_stays_there_is_nothing_to_keep() -> None:
     assert keepsake(found, judge(found)) is None
 
 
+def on_two_hosts() -> Results:
+    """The same, on box1 and box2, where the disk is called ``sda`` and ``sdb``."""
+    hosts = '[hosts.box1]\nssh = "root@box1"\n[hosts.box2]\nssh = "root@box2"\n[targets.disk]\n'
+    text = STUDY.replace("[targets.disk]\n", f'{hosts}hosts = "box[1-2]"\n')
+    found = results()
+    records = tuple(
+        replace(
+            each,
+            before=(
+                ("box1:sda", "queue.scheduler", dict(each.trial.treatment)["scheduler"]),
+                ("box2:sdb", "queue.scheduler", dict(each.trial.treatment)["scheduler"]),
+                ("box1:", "sysctl.vm.swappiness", "10"),
+            ),
+        )
+        for each in found.records
+    )
+    disk = {"kernel_name": "sdb", "ids": {"wwid": "naa.2"}}
+    facts = {"box1": FACTS["local"], "box2": {"targets": {"disk": {"identity": disk}}}}
+    study = parse_study(text, "study.toml", read=str)
+    return replace(found, study=study, records=records, facts=facts)
+
+
+def test_of_several_hosts_each_keeps_it_on_its_own_devices() -> None:
+    found = on_two_hosts()
+    kept = profile(found, judge(found))
+    assert [place.ssh for place in kept.hosts] == ["root@box1", "root@box2"]
+    first, second = kept.shares.values()
+    assert [(e.device, dict(e.ids)["wwid"]) for e in first.entries] == [("sda", "naa.1")]
+    assert [(e.device, dict(e.ids)["wwid"]) for e in second.entries] == [("sdb", "naa.2")]
+    assert {e.value for e in kept.entries} == {"kyber"}
+    assert {e.former for e in kept.entries} == {"none"}
+
+
+def test_what_one_host_sets_for_a_shared_kernel_is_kept_on_that_host() -> None:
+    found = on_two_hosts()
+    kept = profile(found, judge(found), {"kernel": "tuned"})
+    assert [place.name for place in kept.hosts] == ["box1"]
+    assert [each.host for each in kept.entries] == ["box1"]
+
+
+def test_the_report_of_several_hosts_says_which_file_is_whose() -> None:
+    found = on_two_hosts()
+    seen = view(found, judge(found))
+    assert seen.kept is not None
+    assert [each.hosts for each in seen.kept.files] == ["box1", "box2"]
+    assert "naa.2" in seen.kept.files[1].text
+    assert "naa.1" not in seen.kept.files[1].text
+    assert "box2: <code>/etc/udev" in html(seen)
+
+
 def test_the_report_ends_with_the_files_ready() -> None:
     found = results()
     seen = view(found, judge(found))

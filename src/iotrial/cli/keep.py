@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
 
-from iotrial.cli.machine import machine, place_of
+from iotrial.cli import keeping, keeping_many
+from iotrial.cli.keeping import Given
+from iotrial.cli.machine import HERE, machines, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.verdicts import judged
 from iotrial.cli.writing import writing
 from iotrial.errors import UsageError
+from iotrial.execute.interruption import Interruption
+from iotrial.plan.hostlist import expanded
 from iotrial.store import open_results
-from iotrial.units import format_wait, parse_seconds
+from iotrial.units import parse_seconds
 
 if TYPE_CHECKING:
-    from iotrial.execute.kept import Kept
-    from iotrial.keep.native import Export, NativeFile
-    from iotrial.keep.profile import Entry, Profile
-    from iotrial.lint.conflicts import Conflict
-    from iotrial.model.host import Host
+    from iotrial.keep.native import Export
+    from iotrial.keep.profile import Profile
+    from iotrial.model.study import Place
 
 ACTIONS = ("show", "try", "apply", "confirm", "verify", "undo", "export")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
-DIFFERS = 1
+_RANGE = re.compile(r"\[[0-9][0-9,-]*\]")
 
 
 @click.command()
@@ -42,7 +44,14 @@ DIFFERS = 1
     help="Keep this level, whatever was found.  [default: what the findings carry]",
 )
 @click.option("--name", help="What it is called on the host.  [default: the study's name]")
-@click.option("--on", "host", metavar="HOST", help="As ssh takes it.  [default: this machine]")
+@click.option(
+    "--on",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="As ssh takes it, or one of the profile's hosts; box[1-4] for several."
+    "  [default: the profile's hosts, or this machine]",
+)
 @click.option("--for", "time", default="60s", show_default=True, help="How long to try.")
 @click.option("--as", "formats", multiple=True, metavar="FORMAT", help="Only these native files.")
 @click.option(
@@ -58,7 +67,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     action: str,
     findings: tuple[str, ...],
     name: str | None,
-    host: str | None,
+    hosts: tuple[str, ...],
     time: str,
     formats: tuple[str, ...],
     out: Path | None,
@@ -84,35 +93,46 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
       sudo iotrial keep scheduler verify
       sudo iotrial keep scheduler undo
       iotrial keep results/2026-11-20-scheduler export --as udev --out files
+      iotrial keep profile.toml try --on root@box[1-4]
     """
     if action in ("confirm", "verify", "undo"):
-        called = name or (what if _NAME.fullmatch(what) else _profile(what, findings, name).name)
-        with machine(pretend=pretend, place=place_of(host), purpose="keep") as here:
-            return _on_host(output, here, action, called)
+        named = name is not None or _NAME.fullmatch(what)
+        known = None if named and hosts else _known(what, findings, name)
+        called = name or (what if known is None else known.name)
+        return _settled(output, action, called, _places(known, hosts), pretend=pretend)
     from iotrial.keep.native import export
 
     profile = _profile(what, findings, name)
-    exported = export(profile, formats)
+    given = {
+        place: (share, export(share, formats))
+        for place, share in _shares(profile, _places(profile, hosts)).items()
+    }
     if action == "show":
-        _show(output, profile, exported)
+        _show(output, profile, given)
     elif action == "export":
-        _export(output, profile, exported, out or Path(f"{profile.name}-kept"))
+        _export(output, profile, given, out or Path(f"{profile.name}-kept"))
     else:
         seconds = parse_seconds(time) if action == "try" else 0.0
-        with machine(pretend=pretend, place=place_of(host), purpose="keep") as here:
-            _apply(output, here, profile, exported, seconds)
+        _put(output, given, seconds, pretend=pretend)
     return 0
+
+
+def _known(what: str, findings: tuple[str, ...], name: str | None) -> Profile | None:
+    """The profile that WHAT is; None where it is the name of one."""
+    if _NAME.fullmatch(what) and not Path(what).is_file():
+        return None
+    return _profile(what, findings, name)
 
 
 def _profile(what: str, findings: tuple[str, ...], name: str | None) -> Profile:
     from dataclasses import replace
 
-    from iotrial.keep.profile import named, parse
+    from iotrial.keep.profile import load, named
     from iotrial.keep.winner import profile
 
     path = Path(what)
     if path.is_file():
-        found = parse(path.read_text("utf-8"), what)
+        found = load(path)
         return replace(found, name=named(name)) if name else found
     if not path.is_dir():
         raise UsageError(
@@ -129,10 +149,78 @@ def _profile(what: str, findings: tuple[str, ...], name: str | None) -> Profile:
     return profile(results, comparison, chosen, name or "")
 
 
-def _show(output: Output, profile: Profile, exported: Export) -> None:
-    output.document(_document(profile, exported))
+def _places(profile: Profile | None, on: tuple[str, ...]) -> tuple[Place, ...]:
+    """The machines that are meant: the profile's, those of them that --on names, or others."""
+    hosts = profile.hosts if profile else ()
+    if not on:
+        return hosts or (HERE,)
+    names = [name for each in on for name in (_ranged(each) if _RANGE.search(each) else (each,))]
+    known = {place.name: place for place in hosts}
+    if all(name in known for name in names):
+        return tuple(known[name] for name in dict.fromkeys(names))
+    if len(hosts) > 1:
+        other = next(name for name in names if name not in known)
+        raise UsageError(
+            f"--on {other}: the profile has no such host", advice=f"It has: {', '.join(known)}"
+        )
+    return tuple(place_of(name) for name in dict.fromkeys(names))
+
+
+def _ranged(text: str) -> tuple[str, ...]:
+    try:
+        return expanded(text)
+    except ValueError as error:
+        raise UsageError(f"--on: {error}", advice="Such as --on root@box[1-4]") from None
+
+
+def _shares(profile: Profile, places: tuple[Place, ...]) -> dict[Place, Profile]:
+    """What of the profile is each place's."""
+    own = profile.shares
+    if len(own) == 1:
+        return dict.fromkeys(places, *own.values())
+    return {place: own[place] for place in places if place in own}
+
+
+def _put(output: Output, given: Mapping[Place, Given], seconds: float, *, pretend: bool) -> None:
+    several = len(given) > 1
+    with (
+        Interruption() as stop,
+        machines(pretend=pretend, purpose="keep", several=several) as reach,
+    ):
+        if several:
+            keeping_many.put(output, reach, given, seconds, stop)
+            return
+        ((place, mine),) = given.items()
+        with reach(place) as here:
+            keeping.put(output, here, mine, seconds, stop)
+
+
+def _settled(
+    output: Output, action: str, name: str, places: tuple[Place, ...], *, pretend: bool
+) -> int:
+    several = len(places) > 1
+    # What is begun here is done to its end, whoever asks to stop; looking alone can be ended.
+    with (
+        nullcontext() if action == "verify" else Interruption(),
+        machines(pretend=pretend, purpose="keep", several=several) as reach,
+    ):
+        if several:
+            return keeping_many.settle(output, reach, places, action, name)
+        with reach(places[0]) as here:
+            return keeping.settle(output, here, action, name)
+
+
+def _show(output: Output, profile: Profile, given: Mapping[Place, Given]) -> None:
+    output.document(_document(profile, given))
     output.answer(Text(f"{profile.name}: {profile.question}" if profile.question else profile.name))
-    for entry in profile.entries:
+    for place, (share, exported) in given.items():
+        if profile.hosts or len(given) > 1:
+            output.answer(Text(f"{place.name}:"))
+        _show_share(output, share, exported)
+
+
+def _show_share(output: Output, share: Profile, exported: Export) -> None:
+    for entry in share.entries:
         former = f" (was {entry.former})" if entry.former else ""
         output.answer(Text(f"  {entry}{former}"))
         if entry.because:
@@ -141,40 +229,32 @@ def _show(output: Output, profile: Profile, exported: Export) -> None:
         output.answer(Text(each.path))
         for note in each.notes:
             output.note(f"    {note}")
+    _say_left(output, exported)
+
+
+def _say_left(output: Output, exported: Export) -> None:
     for entry in exported.left:
         output.answer(Text(f"no native file holds {entry}"))
 
 
-def _document(profile: Profile, exported: Export) -> dict[str, object]:
-    return {
-        "name": profile.name,
-        "settings": [
-            {
-                "tunable": entry.tunable,
-                "value": entry.value,
-                "on": entry.device,
-                "ids": dict(entry.ids),
-                "former": entry.former,
-                "because": entry.because,
-            }
-            for entry in profile.entries
-        ],
-        "files": [
-            {"path": each.path, "text": each.text, "notes": list(each.notes)}
-            for each in exported.files
-        ],
-        "left": [str(entry) for entry in exported.left],
-    }
+def _document(profile: Profile, given: Mapping[Place, Given]) -> dict[str, object]:
+    """Of one machine its settings and files; of several those of each."""
+    rows = [
+        {"host": place.name, **keeping.document(share, exported)}
+        for place, (share, exported) in given.items()
+    ]
+    return rows[0] if len(rows) == 1 else {"name": profile.name, "hosts": rows}
 
 
-def _export(output: Output, profile: Profile, exported: Export, out: Path) -> None:
-    from iotrial.keep.fleet import fleet
+def _export(output: Output, profile: Profile, given: Mapping[Place, Given], out: Path) -> None:
+    from iotrial.keep.fleet import exports
+    from iotrial.keep.profile import to_toml
 
     written = []
-    files = {each.path.lstrip("/"): each for each in exported.files}
+    shares = {place: (share, exported.files) for place, (share, exported) in given.items()}
     for place, text, program in (
-        *((f"files/{path}", each.text, each.program) for path, each in files.items()),
-        *fleet(profile, exported.files),
+        ("profile.toml", to_toml(profile), False),
+        *exports(profile.name, shares),
     ):
         path = out / place
         with writing(path, "--out"):
@@ -182,121 +262,10 @@ def _export(output: Output, profile: Profile, exported: Export, out: Path) -> No
             path.write_text(text, encoding="utf-8", errors="surrogateescape")
             path.chmod(0o755 if program else 0o644)
         written.append(str(path))
-    output.document({**_document(profile, exported), "written": written})
+    output.document({**_document(profile, given), "written": written})
     for line in written:
         output.answer(Text(line))
-    _notes(output, exported.files)
-    for entry in exported.left:
-        output.answer(Text(f"no native file holds {entry}"))
-
-
-def _notes(output: Output, files: tuple[NativeFile, ...]) -> None:
-    for note in dict.fromkeys(note for each in files for note in each.notes):
-        output.note(note)
-
-
-def _apply(output: Output, host: Host, profile: Profile, exported: Export, seconds: float) -> None:
-    from iotrial.execute.guard import locked
-    from iotrial.execute.keeping import apply
-
-    with locked(host):
-        notes = apply(host, profile, exported.files, trial=seconds)
-    others = _conflicts(host, profile.entries, exported.files)
-    state = {"kept": not seconds, "trying": seconds, "host": host.name}
-    told = {"known": list(notes), "conflicts": list(map(asdict, others))}
-    output.document({**_document(profile, exported), **state, **told})
-    for entry in profile.entries:
-        output.answer(Text(f"in force: {entry}"))
-    for each in exported.files:
-        output.answer(Text(f"written: {each.path}"))
-    for note in notes:
-        output.note(note)
-    _notes(output, exported.files)
-    _say_conflicts(output, others)
-    if seconds:
-        output.answer(
-            f"{host.name} undoes it in {format_wait(seconds)}, unless before that: "
-            f"iotrial keep {profile.name} confirm"
-        )
-    else:
-        output.answer(f"kept; undo: iotrial keep {profile.name} undo")
-
-
-def _conflicts(
-    host: Host, entries: Sequence[Entry], files: Sequence[NativeFile]
-) -> tuple[Conflict, ...]:
-    """Who else sets it on the host."""
-    from iotrial.execute.machine import writers
-    from iotrial.lint.conflicts import conflicts
-    from iotrial.lint.machine import host_scene
-
-    return conflicts(entries, files, host_scene(host).sheets, writers(host))
-
-
-_WINS = {"ours": "ours wins", "theirs": "theirs wins", "perhaps": "it may win"}
-
-
-def _say_conflicts(output: Output, found: Sequence[Conflict]) -> None:
-    for each in found:
-        value = f" to {each.value}" if each.value else ""
-        words = f"{each.what}: {each.who} sets it too{value}; {_WINS[each.wins]}. {each.advice}"
-        output.answer(Text(words))
-
-
-def _on_host(output: Output, host: Host, action: str, name: str) -> int:
-    from iotrial.execute import keeping
-    from iotrial.execute.guard import locked
-
-    if action == "verify":
-        return _verify(output, host, name)
-    with locked(host):
-        if action == "confirm":
-            keeping.confirm(host, name)
-            output.document({"name": name, "host": host.name, "kept": True})
-            output.answer(f"kept; undo: iotrial keep {name} undo")
-            return 0
-        payment = keeping.undo(host, name)
-    said = {"done": payment.done, "notes": payment.notes, "owed": payment.owed}
-    output.document({"name": name, "host": host.name, **said})
-    for line in (*payment.done, *payment.notes):
-        output.answer(Text(line))
-    output.answer(f"{name} is undone")
-    return 0
-
-
-def _verify(output: Output, host: Host, name: str) -> int:
-    from iotrial.execute.kept import verify
-
-    there, differences = verify(host, name)
-    from iotrial.keep.native import export
-
-    others = _conflicts(host, there.profile.entries, export(there.profile).files)
-    output.document(
-        {
-            "conflicts": list(map(asdict, others)),
-            "name": name,
-            "host": host.name,
-            "pending": there.pending,
-            "differences": [
-                {"what": d.what, "wanted": d.wanted, "found": d.found, "since": d.since}
-                for d in differences
-            ],
-        }
-    )
-    for each in differences:
-        words = f"{each.what}: wanted {each.wanted}, found {each.found}, {each.since}"
-        output.answer(Text(words))
-    _say_conflicts(output, [each for each in others if each.wins != "ours"])
-    if there.pending:
-        output.answer(Text(_pending(there)))
-    elif not differences:
-        output.answer(f"{name}: in force, every file and every value")
-    return DIFFERS if differences or there.pending else 0
-
-
-def _pending(there: Kept) -> str:
-    name = there.profile.name
-    return (
-        f"{name} is not confirmed: it is being tried, or was interrupted; "
-        f"iotrial keep {name} confirm, or undo"
-    )
+    every = [exported for _, exported in given.values()]
+    keeping.say_notes(output, [file for each in every for file in each.files])
+    for each in every:
+        _say_left(output, each)

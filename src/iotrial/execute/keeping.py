@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -54,16 +54,47 @@ LEASE = 30.0
 """Seconds after which a host that has lost us undoes what was begun."""
 
 
+class InDoubt(HostUnreachable):
+    """The link was lost while what was begun was made to stay: whether it stays is not known."""
+
+
+def _nobody() -> None:
+    """Nobody asks to stop."""
+
+
 def apply(
-    host: Host, profile: Profile, files: Sequence[NativeFile], *, trial: float = 0.0
+    host: Host,
+    profile: Profile,
+    files: Sequence[NativeFile],
+    *,
+    trial: float = 0.0,
+    stop: Callable[[], None] = _nobody,
 ) -> tuple[str, ...]:
     """Put the files of ``profile`` on the host and its values in force, all or none.
 
     With ``trial`` seconds it is undone by the host itself when they are over, unless
-    :func:`confirm` comes first.  The caller holds the host's lock.  Gives back what a person should
-    know.  Raises RefusedError where it is kept already, and whatever a refused setting raises;
-    then everything is as before, or OwedError names what is not.
+    :func:`confirm` comes first.  The caller holds the host's lock.  ``stop`` is called between
+    steps, and may raise.  Gives back what a person should know.  Raises RefusedError where it is
+    kept already, and whatever ``stop`` or a refused setting raises; then everything is as before,
+    or OwedError names what is not.  HostUnreachable: the host undoes it by itself; or InDoubt.
     """
+    with begun(host, profile, files, trial=trial, stop=stop) as notes:
+        if not trial:
+            commit(host, profile.name)
+    return notes
+
+
+@contextmanager
+def begun(
+    host: Host,
+    profile: Profile,
+    files: Sequence[NativeFile],
+    *,
+    trial: float = 0.0,
+    stop: Callable[[], None] = _nobody,
+) -> Iterator[tuple[str, ...]]:
+    """As :func:`apply`, but within the context all of it is in force and can still be undone:
+    without ``trial`` whoever opens it calls :func:`commit` in it.  An error in it undoes it."""
     _check(host, profile, files, trial)
     place, name = folder(host), profile.name
     path = f"{place}/{name}{SUFFIX}"
@@ -79,15 +110,17 @@ def apply(
             texts = {each.path: each.text for each in files if not each.people}
             host.save(f"{place}/{name}.files", (json.dumps(texts) + "\n").encode())
             host.remove(f"{place}/{name}{REPORT}")  # of an earlier one that was undone
+            stop()
             header = {"boot_id": boot_id(host), "token": name, "study": name, "at": time.time()}
             journal = open_journal(host, place, header)
             try:
                 journal.owe_all(debts)
                 if trial:
                     _watch_on(host, path, trial)  # first: the change itself may cut the link
-                _change(host, files, live)
-                if not trial:
-                    _commit(host, place, name)
+                _change(host, files, live, stop)
+                yield notes
+            except InDoubt:
+                raise
             except HostUnreachable as lost:
                 within = max(LEASE, trial)
                 lost.advice = f"{host.name} undoes it by itself, within {within:.0f} s or so."
@@ -98,14 +131,19 @@ def apply(
     finally:
         with suppress(HostUnreachable):
             host.mark({})
-    return notes
 
 
-def _change(host: Host, files: Sequence[NativeFile], live: Sequence[Setting]) -> None:
+def _change(
+    host: Host, files: Sequence[NativeFile], live: Sequence[Setting], stop: Callable[[], None]
+) -> None:
+    stop()
     _save(host, files)
+    stop()
     apply_settings(host, live)
     for command in dict.fromkeys(command for each in files for command in each.reload):
+        stop()
         tell(host, command)
+    stop()
 
 
 def _check(host: Host, profile: Profile, files: Sequence[NativeFile], trial: float) -> None:
@@ -229,13 +267,20 @@ def _save(host: Host, files: Sequence[NativeFile]) -> None:
             )
 
 
-def _commit(host: Host, place: str, name: str) -> None:
-    """The rename after which it is kept."""
+def commit(host: Host, name: str) -> None:
+    """The rename after which it is kept.  Raises InDoubt where the link is lost meanwhile."""
+    place = folder(host)
     former, latter = f"{place}/{name}{SUFFIX}", f"{place}/{name}{KEPT}"
-    done = host.run(["mv", "-fT", "--", former, latter])
-    if done.exit != 0:
-        raise HostError(f"{host.name}: {done.complaint}", advice="Nothing is kept: see df.")
-    host.run(["sync", "--", place])
+    try:
+        done = host.run(["mv", "-fT", "--", former, latter])
+        if done.exit != 0:
+            raise HostError(f"{host.name}: {done.complaint}", advice="Nothing is kept: see df.")
+        host.run(["sync", "--", place])
+    except HostUnreachable as lost:
+        raise InDoubt(
+            f"{lost.message}, while {name} was made to stay",
+            advice=f"It is kept, or {host.name} undoes it by itself: iotrial keep {name} verify",
+        ) from lost
 
 
 def _undo_begun(host: Host, path: str) -> None:
@@ -256,9 +301,12 @@ def _as_now(host: Host, session: Session) -> Session:
 
 def _watch_on(host: Host, path: str, seconds: float) -> None:
     """Leave a guard behind, that pays when the time is over: its only sign of life is that
-    somebody still sleeps.  It carries no mark: it lives on when we have ended."""
+    somebody still sleeps.  It carries no mark: it lives on when we have ended.  By then it may have
+    been undone, and another trial of that name be going on: the journal is another one."""
     argv = guard_argv(path, lock_path(host), 0.0)
-    waiting = 'sleep "$1" | sh -c "$2" iotrial-guard "$3" "$4" 0'
+    other = 'now=; read -r now <"$3"; [ "$now" = "$first" ] || echo done'
+    waiting = f'read -r first <"$3"; {{ sleep "$1"; {other}; }} | '
+    waiting += 'sh -c "$2" iotrial-guard "$3" "$4" 0'
     quiet = f"setsid sh -c '{waiting}' iotrial-try \"$@\" </dev/null >/dev/null 2>&1 &"
     words = (f"{seconds:.0f}", argv[2], path, argv[5])
     done = host.run([*UNMARKED, "sh", "-c", quiet, "iotrial-try", *words])
@@ -267,8 +315,14 @@ def _watch_on(host: Host, path: str, seconds: float) -> None:
 
 
 def confirm(host: Host, name: str) -> None:
-    """What is being tried is kept.  Raises RefusedError where nothing is tried by that name, and
-    where not all of it is in force, as after a death in the middle."""
+    """What is being tried is kept.  Raises as :func:`confirmable` and :func:`commit`."""
+    confirmable(host, name)
+    commit(host, name)
+
+
+def confirmable(host: Host, name: str) -> None:
+    """Raise RefusedError where nothing is tried by that name, and where not all of it is in force,
+    as after a death in the middle."""
     there = find(host, name)
     if there is None or not there.pending:
         how = "is kept already" if there else "is not being tried: was it undone?"
@@ -279,7 +333,6 @@ def confirm(host: Host, name: str) -> None:
             f"{host.name}: not all of {name} is in force: {what}",
             advice=f"Only a whole change is kept: iotrial keep {name} undo, and try again.",
         )
-    _commit(host, folder(host), name)
 
 
 def undo(host: Host, name: str) -> Payment:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from iotrial.errors import IotrialError, OwedError, TargetRefused
+from iotrial.errors import FileRefused, IotrialError, OwedError, TargetRefused
 from iotrial.execute import look
 from iotrial.execute.debris import unmake
 from iotrial.execute.identity import identify
@@ -19,7 +19,7 @@ from iotrial.execute.load import end_loads
 from iotrial.execute.tuning import put_back
 from iotrial.hosts.steps import beside, reads
 from iotrial.model.host import Host
-from iotrial.model.step import Answer, Look, Probe
+from iotrial.model.step import ABSENT, Answer, Look, Probe
 from iotrial.model.tunable import Owed
 
 _ASIDE = ("owed", "note")
@@ -104,7 +104,19 @@ def _pay_settings(
     payment.owed += owed
     payment.done += [f"restored {s}" for s in differing if not any(str(s) in o for o in owed)]
     for path in {act.path for each in due for act in each.acts if act.kind in ("save", "remove")}:
-        host.remove(beside(path))  # what a death in the middle of a save leaves
+        payment.owed += _swept(host, beside(path))  # what a death in the middle of a save leaves
+
+
+def _swept(host: Host, path: str) -> list[str]:
+    """Remove it; what stays there is owed.  On a read-only file system even removing what is not
+    there is refused (unlink(2), EROFS)."""
+    try:
+        host.remove(path)
+    except FileRefused as refused:
+        probe = Probe(path, pick="whole", absent=ABSENT)
+        if reads(probe, *host.batch([Look(probe)])) != ABSENT:
+            return [refused.message]
+    return []
 
 
 def _gone(host: Host, debt: SettingsDebt) -> bool:

@@ -71,6 +71,18 @@ def destination(where: str) -> list[str]:
 
     Raises UsageError for what is not one host.
     """
+    options, host = login(where)
+    return [*(word for pair in options for word in pair if word), "--", host]
+
+
+def login(where: str) -> tuple[list[tuple[str, str]], str]:
+    """``where`` as (option, value) pairs, the value '' of a switch, and the host.
+
+    >>> login("box7 -p 2222")
+    ([('-p', '2222')], 'box7')
+
+    Raises UsageError for what is not one host.
+    """
     try:
         words = shlex.split(where)
         first, rest = getopt.getopt(words, _GETOPT)
@@ -81,8 +93,7 @@ def destination(where: str) -> list[str]:
     if odd or left or not rest:
         what = f"{(odd + left)[0]} is not about how to reach a host" if odd + left else "no host"
         raise UsageError(f"ssh = {where!r}: {what}", advice=_HOW)
-    options = [word for option, value in first + more for word in (option, value) if word]
-    return [*options, "--", rest[0]]
+    return first + more, rest[0]
 
 
 _HOW = 'Say it as to ssh(1): a name of ssh_config, or "user@host", or "-p 2222 user@host".'

@@ -3,16 +3,22 @@
 ``apply.sh`` needs POSIX sh and coreutils; it keeps what was there in a folder of its own, which
 ``undo.sh`` gives back.  Neither reads anything but the files beside it; every name and text is
 quoted.  Live values that no file's program sets come at the next boot.
+
+Hosts that get the very same files are a group.  Several groups have a folder and a role
+each; the inventory says which hosts are in which, and how each is reached.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from iotrial.hosts.connection import login
 from iotrial.keep.native import NativeFile
 from iotrial.keep.profile import Profile, plain
+from iotrial.model.study import Place
 
 _APPLY = """\
 #!/bin/sh
@@ -71,11 +77,53 @@ echo 'as before; values that are in force stay until a reboot'
 """
 
 
-def fleet(profile: Profile, files: Sequence[NativeFile]) -> Iterator[tuple[str, str, bool]]:
-    """(path below the export's folder, text, whether it is executed)."""
-    placed = [each for each in files if not each.people]
-    if not placed:
-        return
+Out = tuple[str, str, bool]
+"""(path below the export's folder, text, whether it is executed)."""
+
+
+def exports(
+    name: str, shares: Mapping[Place, tuple[Profile, Sequence[NativeFile]]]
+) -> Iterator[Out]:
+    """Everything that is exported of a profile: of one machine, or of each of several."""
+    groups = grouped(shares)
+    plays: list[str] = []
+    for group, places in groups.items():
+        profile, files = shares[places[0]]
+        below = f"hosts/{group}/" if len(groups) > 1 else ""
+        for path, each in {each.path.lstrip("/"): each for each in files}.items():
+            yield f"{below}files/{path}", each.text, each.program
+        placed = [each for each in files if not each.people]
+        if placed:
+            role = _role_name(name, group if len(groups) > 1 else "")
+            yield from ((below + path, text, True) for path, text in scripts(profile, placed))
+            yield from _role(f"ansible/roles/{role}", placed)
+            plays += _play(name, role if len(shares) > 1 else "all", role)
+    if plays:
+        yield "ansible/site.yml", "\n".join(["---", *plays]) + "\n", False
+    if plays and len(shares) > 1:
+        alone = len(groups) == 1
+        named = {_role_name(name, "" if alone else each): groups[each] for each in groups}
+        yield "ansible/inventory.yml", inventory(named), False
+
+
+def grouped(
+    shares: Mapping[Place, tuple[Profile, Sequence[NativeFile]]],
+) -> dict[str, tuple[Place, ...]]:
+    """The hosts that get the very same files, by the name of their first."""
+    found: dict[object, list[Place]] = {}
+    for place, (_, files) in shares.items():
+        same = tuple((each.path, each.text, each.program) for each in files)
+        found.setdefault(same, []).append(place)
+    named: dict[str, tuple[Place, ...]] = {}
+    for places in found.values():
+        short = re.sub(r"[^A-Za-z0-9_]", "_", places[0].name)
+        name = short if short not in named else f"{short}_{len(named)}"
+        named[name] = tuple(places)
+    return named
+
+
+def scripts(profile: Profile, placed: Sequence[NativeFile]) -> Iterator[tuple[str, str]]:
+    """``apply.sh`` and ``undo.sh`` for these files."""
     title = plain(f"iotrial keep: {profile.name}")
     names = [shlex.quote(each.path) for each in placed]
     modes = ["755" if each.program else "644" for each in placed]
@@ -91,7 +139,6 @@ def fleet(profile: Profile, files: Sequence[NativeFile]) -> Iterator[tuple[str, 
             ),
             commands=reload + _commands(placed, "load"),
         ),
-        True,
     )
     yield (
         "undo.sh",
@@ -102,9 +149,7 @@ def fleet(profile: Profile, files: Sequence[NativeFile]) -> Iterator[tuple[str, 
             unload=_commands(placed, "unload", " || :"),
             commands=reload,
         ),
-        True,
     )
-    yield from _role(profile, placed)
 
 
 def _commands(files: Sequence[NativeFile], which: str, end: str = "") -> str:
@@ -112,13 +157,17 @@ def _commands(files: Sequence[NativeFile], which: str, end: str = "") -> str:
     return "".join(f"try {shlex.join(command)}{end}\n" for command in commands)
 
 
-def _role(profile: Profile, files: Sequence[NativeFile]) -> Iterator[tuple[str, str, bool]]:
+def _role_name(name: str, group: str) -> str:
+    """As Ansible wants its variables: letters, digits, underscores."""
+    return "_".join(("iotrial", name.replace("-", "_"), *([group] if group else [])))
+
+
+def _role(role: str, files: Sequence[NativeFile]) -> Iterator[Out]:
     """An Ansible role: its files are copied as they are, and handlers tell the programs.
 
     The YAML is made of JSON's texts, which are YAML's too (YAML 1.2, section 1.3).  A file with
     ``{{`` in it is copied, not templated.
     """
-    role = f"ansible/roles/iotrial_{profile.name.replace('-', '_')}"
     lines = ["---"]
     handlers: dict[tuple[str, ...], str] = {}
     for at, each in enumerate(files):
@@ -148,16 +197,48 @@ def _role(profile: Profile, files: Sequence[NativeFile]) -> Iterator[tuple[str, 
             "  changed_when: true",
         ]
     yield f"{role}/handlers/main.yml", "\n".join(lines) + "\n", False
-    play = [
-        "---",
-        f"- name: {_yaml(plain(f'iotrial keep {profile.name}'))}",
-        "  hosts: all",
+
+
+def _play(name: str, hosts: str, role: str) -> list[str]:
+    return [
+        f"- name: {_yaml(plain(f'iotrial keep {name}'))}",
+        f"  hosts: {hosts}",
         "  gather_facts: false",
         "  become: true",
         "  roles:",
-        f"    - {_yaml(role.rpartition('/')[2])}",
+        f"    - {_yaml(role)}",
     ]
-    yield "ansible/site.yml", "\n".join(play) + "\n", False
+
+
+def inventory(groups: Mapping[str, Sequence[Place]]) -> str:
+    """An Ansible inventory: each group with its hosts, and how each is reached."""
+    lines = ["---"]
+    for group, places in groups.items():
+        lines += [f"{group}:", "  hosts:"]
+        for place in places:
+            lines.append(f"    {_yaml(place.name)}:")
+            lines += [f"      {key}: {_yaml(value)}" for key, value in _connection(place).items()]
+    return "\n".join(lines) + "\n"
+
+
+def _connection(place: Place) -> dict[str, str]:
+    """How Ansible reaches what ``ssh`` says; what is no option of its own goes to its ssh."""
+    if not place.ssh:
+        return {"ansible_connection": "local"}
+    options, where = login(place.ssh)
+    user, at, host = where.rpartition("@")
+    found = {"ansible_host": host}
+    found |= {"ansible_user": user} if at else {}
+    rest: list[str] = []
+    for option, value in options:
+        if option in _OWN_VARIABLES:
+            found[_OWN_VARIABLES[option]] = value
+        else:
+            rest += [option, value] if value else [option]
+    return found | ({"ansible_ssh_common_args": shlex.join(rest)} if rest else {})
+
+
+_OWN_VARIABLES = {"-p": "ansible_port", "-l": "ansible_user", "-i": "ansible_private_key_file"}
 
 
 def _call(command: Sequence[str]) -> str:

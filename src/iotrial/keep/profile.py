@@ -16,6 +16,20 @@ A profile is what a study came to, or what a person wrote (``PROFILE.toml``)::
 
 ``on`` is the kernel's name of a device when the study ran; names move, so what is written for a
 device goes by ``ids`` where there are any.
+
+A profile of several hosts names them, each with how ssh(1) reaches it (without: this machine), and
+each entry is of one of them, of several (``box[1-4]``), or of all where it names none::
+
+    [hosts.box1]
+    ssh = "root@box1"
+    [hosts.box2]
+    ssh = "root@box2"
+
+    [[keep]]
+    tunable = "queue.scheduler"
+    value = "bfq"
+    host = "box[1-2]"
+    on = "sda"
 """
 
 from __future__ import annotations
@@ -23,17 +37,24 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from iotrial.errors import StudyError, UsageError
+from iotrial.model.study import Place
+from iotrial.plan.hostlist import expanded
 from iotrial.plan.locate import inline, locate
 from iotrial.tunables import tunable
 
 FORMAT = 1
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,47}")
-_KEYS = {"tunable", "value", "on", "ids", "former", "because"}
-_HEAD = {"format", "name", "question", "source", "keep"}
+_KEYS = {"tunable", "value", "host", "on", "ids", "former", "because"}
+_HEAD = {"format", "name", "question", "source", "hosts", "keep"}
+_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_PLACE = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)
+_MOST_BYTES = 2**20
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 
@@ -41,7 +62,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 class Entry:
     """One setting to be kept.  ``device`` is the kernel's name at the time ('': the host's),
     ``ids`` are (kind, value) pairs that the device is known by after a boot; ``former`` is what it
-    was ('': not known); ``because`` says why in words."""
+    was ('': not known); ``because`` says why in words; ``host`` is one of a profile's hosts ('':
+    the profile names none)."""
 
     tunable: str
     value: str
@@ -49,23 +71,39 @@ class Entry:
     ids: tuple[tuple[str, str], ...] = ()
     former: str = ""
     because: str = ""
+    host: str = ""
 
     def __str__(self) -> str:
-        where = f" on {self.device}" if self.device else ""
-        return f"{self.tunable}={self.value}{where}"
+        parts = ":".join(part for part in (self.host, self.device) if part)
+        return f"{self.tunable}={self.value}{f' on {parts}' if parts else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """``name`` names its files; ``question`` and ``source`` (a results folder) are for people."""
+    """``name`` names its files; ``question`` and ``source`` (a results folder) are for people.
+    Where it names ``hosts``, each entry is of one of them."""
 
     name: str
     entries: tuple[Entry, ...]
     question: str = ""
     source: str = ""
+    hosts: tuple[Place, ...] = ()
 
     def only(self, entries: Iterable[Entry]) -> Profile:
-        return Profile(self.name, tuple(entries), self.question, self.source)
+        return replace(self, entries=tuple(entries))
+
+    def share(self, host: str) -> Profile:
+        """What of it is one host's, as a profile of one machine."""
+        own = (replace(each, host="") for each in self.entries if each.host == host)
+        return replace(self, entries=tuple(own), hosts=())
+
+    @property
+    def shares(self) -> dict[Place, Profile]:
+        """The share of each of its hosts that has one; of this machine where it names none."""
+        if not self.hosts:
+            return {Place("local"): self}
+        shares = {place: self.share(place.name) for place in self.hosts}
+        return {place: share for place, share in shares.items() if share.entries}
 
 
 def plain(text: str) -> str:
@@ -80,12 +118,29 @@ def named(text: str) -> str:
     return short or "kept"
 
 
+def load(path: Path) -> Profile:
+    """The profile in a file.  Raises StudyError with file, line and key for anything wrong."""
+    file = str(path)
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(_MOST_BYTES + 1)
+    except OSError as error:
+        advice = "Look at its name, owner and mode."
+        raise StudyError(f"cannot be read: {error.strerror}", file=file, advice=advice) from None
+    if len(raw) > _MOST_BYTES:
+        advice = "`iotrial keep --help` shows what a profile is."
+        raise StudyError("is larger than any profile (1 MiB)", file=file, advice=advice)
+    try:
+        return parse(raw.decode("utf-8"), file)
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        advice = "Save it as UTF-8 text."
+        raise StudyError("is not UTF-8", file=file, line=line, advice=advice) from None
+
+
 def parse(text: str, file: str) -> Profile:
     """A profile from its TOML.  Raises StudyError with file, line and key for anything wrong."""
-    try:
-        found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(str(error), file=file, advice="Mend the TOML.") from None
+    found = _toml(text, file)
     read = _Reader(text, file)
     read.known(found, _HEAD, ())
     if found.get("format") != FORMAT:
@@ -98,14 +153,30 @@ def parse(text: str, file: str) -> Profile:
     rows = found.get("keep")
     if not isinstance(rows, list) or not rows:
         raise read.problem(("keep",), "there is nothing to keep", "Add a [[keep]] table.")
-    entries = tuple(_entry(read, row, at) for at, row in enumerate(rows))
-    _no_twins(read, entries)
+    hosts = _hosts(read, found.get("hosts", {}))
+    kept = [(at, each) for at, row in enumerate(rows) for each in _of_row(read, row, at, hosts)]
+    _no_twins(read, kept)
     return Profile(
         name,
-        entries,
+        tuple(entry for _, entry in kept),
         read.text(found, "question", (), needed=False),
         read.text(found, "source", (), needed=False),
+        hosts,
     )
+
+
+def _toml(text: str, file: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # TOMLDecodeError, or a number with thousands of digits
+        place = _PLACE.fullmatch(str(error))
+        line = int(place[2] or text.count("\n") + 1) if place else 0
+        what = place[1] if place else str(error)
+        message = f"not TOML: {what}"
+        raise StudyError(message, file=file, line=line, advice="Mend the TOML.") from None
+    except RecursionError:
+        what = "not a profile: nested too deeply"
+        raise StudyError(what, file=file, advice="Mend the TOML.") from None
 
 
 def to_toml(profile: Profile) -> str:
@@ -113,16 +184,24 @@ def to_toml(profile: Profile) -> str:
     lines = [f"format = {FORMAT}", f"name = {inline(profile.name)}"]
     lines += [f"question = {inline(profile.question)}"] if profile.question else []
     lines += [f"source = {inline(profile.source)}"] if profile.source else []
+    for place in profile.hosts:
+        lines += ["", f"[hosts.{_key(place.name)}]"]
+        lines += [f"ssh = {inline(place.ssh)}"] if place.ssh else []
     for entry in profile.entries:
         lines += ["", "[[keep]]", f"tunable = {inline(entry.tunable)}"]
         lines += [f"value = {inline(entry.value)}"]
+        lines += [f"host = {inline(entry.host)}"] if entry.host else []
         lines += [f"on = {inline(entry.device)}"] if entry.device else []
         if entry.ids:
-            pairs = ", ".join(f"{kind} = {inline(value)}" for kind, value in entry.ids)
+            pairs = ", ".join(f"{_key(kind)} = {inline(value)}" for kind, value in entry.ids)
             lines.append(f"ids = {{ {pairs} }}")
         lines += [f"former = {inline(entry.former)}"] if entry.former else []
         lines += [f"because = {inline(entry.because)}"] if entry.because else []
     return "\n".join(lines) + "\n"
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else inline(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +238,42 @@ class _Reader:
         return value
 
 
-def _entry(read: _Reader, row: object, at: int) -> Entry:
-    path: tuple[str | int, ...] = ("keep", at)
+def _hosts(read: _Reader, tables: object) -> tuple[Place, ...]:
+    if not isinstance(tables, dict):
+        raise read.problem(("hosts",), "hosts is not a table", "Write [hosts.NAME].")
+    found = []
+    for name, table in tables.items():
+        path = ("hosts", name)
+        if not _HOST.fullmatch(name):
+            advice = "Use letters, digits, dots, hyphens and underscores."
+            raise read.problem(path, f"{name!r} cannot name a host", advice)
+        if not isinstance(table, dict):
+            raise read.problem(path, f"{name} is not a table", f"Write [hosts.{name}].")
+        read.known(table, {"ssh"}, path)
+        found.append(Place(name, read.text(table, "ssh", path, needed=False)))
+    return tuple(found)
+
+
+def _of_row(read: _Reader, row: object, at: int, hosts: tuple[Place, ...]) -> tuple[Entry, ...]:
+    """An entry for each host that the row is of."""
+    path = ("keep", at)
     if not isinstance(row, dict):
         raise read.problem(path, "keep is not a table", "Write [[keep]].")
     read.known(row, _KEYS, path)
+    entry, known = _entry(read, row, at), [each.name for each in hosts]
+    try:
+        named = expanded(read.text(row, "host", path, needed=False)) or tuple(known)
+    except ValueError as error:
+        raise read.problem((*path, "host"), str(error), 'Such as host = "box[1-4]"') from None
+    for name in named:
+        if name not in known:
+            advice = f"Known: {', '.join(known)}" if known else f"Add [hosts.{name}]."
+            raise read.problem((*path, "host"), f"there is no host {name!r}", advice)
+    return tuple(replace(entry, host=name) for name in named) or (entry,)
+
+
+def _entry(read: _Reader, row: dict[str, Any], at: int) -> Entry:
+    path: tuple[str | int, ...] = ("keep", at)
     name = read.text(row, "tunable", path)
     ids = row.get("ids", {})
     if not isinstance(ids, dict) or not all(isinstance(each, str) for each in ids.values()):
@@ -190,10 +300,12 @@ def _entry(read: _Reader, row: object, at: int) -> Entry:
     return entry
 
 
-def _no_twins(read: _Reader, entries: tuple[Entry, ...]) -> None:
-    seen: set[tuple[str, str]] = set()
-    for at, entry in enumerate(entries):
-        if (entry.tunable, entry.device) in seen:
-            what = f"{entry.tunable} on {entry.device or 'the host'} is kept twice"
+def _no_twins(read: _Reader, entries: Iterable[tuple[int, Entry]]) -> None:
+    seen: set[tuple[str, str, str]] = set()
+    for at, entry in entries:
+        key = (entry.host, entry.tunable, entry.device)
+        if key in seen:
+            where = ":".join(part for part in (entry.host, entry.device) if part) or "the host"
+            what = f"{entry.tunable} on {where} is kept twice"
             raise read.problem(("keep", at), what, "Leave one of them out.")
-        seen.add((entry.tunable, entry.device))
+        seen.add(key)

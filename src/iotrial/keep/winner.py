@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from iotrial.errors import RefusedError, UsageError
 from iotrial.keep.profile import Entry, Profile, named
 from iotrial.model.finding import Comparison, Finding
 from iotrial.model.results import Results
-from iotrial.model.study import Factor
+from iotrial.model.study import Factor, Place
 from iotrial.tunables import tunable
 from iotrial.units import format_change
 
@@ -30,32 +31,35 @@ def profile(
 ) -> Profile:
     """The settings to be kept.  ``chosen`` (factor → level) takes the place of the findings.
 
+    Where the study was not on this machine, the profile names the hosts on which there is something
+    to keep.
+
     Raises UsageError for a factor or level that is not there, and RefusedError where there is
-    nothing to keep, or the study has several hosts.
+    nothing to keep.
     """
-    if len(results.study.places) > 1:
-        raise RefusedError(
-            f"{results.folder}: the study has several hosts, and what is kept is kept on one",
-            advice="Set the winner on each host, or keep that of a study on one of them.",
-        )
     levels = dict(chosen or {}) or winners(results, comparison)
     for varied, label in levels.items():
         _known(results, varied, label)
-    entries: dict[tuple[str, str], Entry] = {}
+    entries: dict[tuple[str, str, str], Entry] = {}
     for factor in results.study.factors:
         if factor.name in levels and factor.kind in SETTINGS:
-            for entry in _entries(results, comparison, factor, levels[factor.name]):
-                entries[entry.tunable, entry.device] = entry
+            because = _because(comparison, factor.name, levels[factor.name])
+            for host in _hosts(results):
+                for entry in _entries(results, factor, levels[factor.name], host):
+                    key = (host, entry.tunable, entry.device)
+                    entries[key] = replace(entry, because=because)
     if not entries:
         raise RefusedError(
             f"{results.folder}: there is nothing to keep: {_nothing(levels, comparison)}",
             advice="A level is kept all the same with --finding FACTOR=LEVEL.",
         )
+    named_hosts = {entry.host for entry in entries.values() if entry.host}
     return Profile(
         named(name or results.study.name),
         tuple(entries.values()),
         results.study.question,
         results.folder.name,
+        tuple(Place(p.name, p.ssh) for p in results.study.places if p.name in named_hosts),
     )
 
 
@@ -124,36 +128,44 @@ def _known(results: Results, factor: str, label: str) -> None:
         raise UsageError(f"{factor} has no level {label!r}", advice=f"It has: {', '.join(labels)}")
 
 
-def _entries(
-    results: Results, comparison: Comparison, factor: Factor, label: str
-) -> Iterable[Entry]:
-    because = _because(comparison, factor.name, label)
+def _hosts(results: Results) -> tuple[str, ...]:
+    """The study's hosts; ('',) of one on this machine."""
+    places = results.study.places
+    return tuple(place.name for place in places) if places[1:] or places[0].ssh else ("",)
+
+
+def _entries(results: Results, factor: Factor, label: str, host: str) -> Iterable[Entry]:
     base = results.baselines.get(factor.name, "")
+    several = len(results.study.places) > 1
+    facts = {host: results.facts.get(host, {})} if several else results.facts
     wanted = dict(factor.level(label).settings)
-    held = _held(results, factor.name, label)
-    former = _held(results, factor.name, base)
+    held = _held(results, factor.name, label, host)
+    former = _held(results, factor.name, base, host)
     for name, value in wanted.items():
         devices = [device for device, knob in held if knob == name]
-        if not devices and tunable(name).scope == "host":
+        # Of several hosts only those that had it set: what one kernel's namespaces share is one's.
+        if not devices and tunable(name).scope == "host" and not several:
             devices = [""]
         for device in devices:
             yield Entry(
                 name,
                 held.get((device, name), value),
                 device,
-                ids_of(results.facts, tunable(name).scope, device),
+                ids_of(facts, tunable(name).scope, device),
                 former.get((device, name), ""),
-                because,
+                host=host,
             )
 
 
-def _held(results: Results, factor: str, label: str) -> dict[tuple[str, str], str]:
-    """(device, tunable) → what was read back in trials at this level."""
+def _held(results: Results, factor: str, label: str, host: str) -> dict[tuple[str, str], str]:
+    """(device, tunable) → what was read back on the host in trials at this level."""
+    start = f"{host}:" if len(results.study.places) > 1 else ""
     return {
-        (device, name): value
+        (device.removeprefix(start), name): value
         for record in results.valid
         if dict(record.trial.treatment).get(factor) == label
         for device, name, value in record.before
+        if device.startswith(start)
     }
 
 

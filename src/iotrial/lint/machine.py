@@ -65,12 +65,12 @@ def scene_of(host: Host, sheets: Sequence[Sheet], *, kernel: Version = NEWEST) -
 
 def host_scene(host: Host, *, kernel: Version = NEWEST) -> Scene:
     """All of a running host: its files, in the order they are read, and what is in force."""
-    sheets, unread = _sheets(host)
+    sheets, unread = sheets_of(host)
     scene = scene_of(host, sheets, kernel=kernel)
     return replace(scene, disks=_disks(host), unread=unread)
 
 
-def _sheets(host: Host) -> tuple[tuple[Sheet, ...], tuple[str, ...]]:
+def sheets_of(host: Host) -> tuple[tuple[Sheet, ...], tuple[str, ...]]:
     """The files, and the names of those that we may not read."""
     paths = [path for name in _FOLDERS for path in _listed(host, _FOLDERS[name])]
     active = "/etc/tuned/active_profile"

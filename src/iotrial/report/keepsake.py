@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iotrial.errors import RefusedError, UsageError
+from iotrial.keep.fleet import grouped
 from iotrial.keep.native import export
 from iotrial.keep.winner import profile
 from iotrial.model.finding import Comparison
@@ -19,11 +20,13 @@ from iotrial.report.visible import visible, visible_lines
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """One native file: its place on the host, its text, what must be known."""
+    """One native file: its place on the host, its text, what must be known; ``hosts`` names those
+    that it is for ('': the study's only one)."""
 
     path: str
     text: str
     notes: tuple[str, ...]
+    hosts: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +48,39 @@ def keepsake(results: Results, comparison: Comparison) -> Keepsake | None:
         found = profile(results, comparison)
     except (RefusedError, UsageError):
         return None
-    exported = export(found)
+    exported = {place: export(share) for place, share in found.shares.items()}
+    shares = {place: (each, exported[place].files) for place, each in found.shares.items()}
+    left = [
+        f"{each} on {place.name}" if found.hosts else str(each)
+        for place, one in exported.items()
+        for each in one.left
+    ]
     return Keepsake(
         tuple(visible(str(entry)) for entry in found.entries),
         tuple(
-            KeptFile(visible(each.path), visible_lines(each.text), tuple(map(visible, each.notes)))
-            for each in exported.files
+            KeptFile(
+                visible(each.path),
+                visible_lines(each.text),
+                tuple(map(visible, each.notes)),
+                visible(", ".join(place.name for place in places)) if len(shares) > 1 else "",
+            )
+            for places in grouped(shares).values()
+            for each in exported[places[0]].files
         ),
-        tuple(visible(str(entry)) for entry in exported.left),
+        tuple(map(visible, left)),
         visible(f"iotrial keep {shlex.quote(str(results.folder))} try"),
     )
 
 
 def document(kept: Keepsake) -> dict[str, Any]:
     """For JSON."""
-    files = [{"path": f.path, "text": f.text, "notes": list(f.notes)} for f in kept.files]
+    files = [
+        {
+            "path": f.path,
+            "text": f.text,
+            "notes": list(f.notes),
+            **({"hosts": f.hosts} if f.hosts else {}),
+        }
+        for f in kept.files
+    ]
     return {"settings": list(kept.settings), "files": files, "left": list(kept.left)}

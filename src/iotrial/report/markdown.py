@@ -191,7 +191,8 @@ def _kept(kept: Keepsake) -> Iterator[list[str]]:
     yield ["## To keep it"]
     yield [f"{escape('; '.join(kept.settings))}. On probation first: {code(kept.command)}"]
     for each in kept.files:
-        yield [f"{code(each.path)}{''.join(f' – {escape(note)}' for note in each.notes)}"]
+        where = f"{escape(each.hosts)}: " if each.hosts else ""
+        yield [f"{where}{code(each.path)}{''.join(f' – {escape(note)}' for note in each.notes)}"]
         yield [f"    {line}" for line in each.text.splitlines()]
     if kept.left:
         yield [f"No native file holds: {escape('; '.join(kept.left))}."]

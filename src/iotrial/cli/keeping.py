@@ -1,0 +1,175 @@
+"""What ``iotrial keep`` does on one host, and says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from iotrial.cli.output import Output
+from iotrial.units import format_wait
+
+if TYPE_CHECKING:
+    from iotrial.execute.interruption import Interruption
+    from iotrial.execute.kept import Difference, Kept
+    from iotrial.keep.native import Export, NativeFile
+    from iotrial.keep.profile import Entry, Profile
+    from iotrial.lint.conflicts import Conflict
+    from iotrial.model.host import Host
+
+DIFFERS = 1
+
+
+def document(profile: Profile, exported: Export) -> dict[str, object]:
+    """A profile and its files, for JSON."""
+    return {
+        "name": profile.name,
+        "settings": [row(entry) for entry in profile.entries],
+        "files": [
+            {"path": each.path, "text": each.text, "notes": list(each.notes)}
+            for each in exported.files
+        ],
+        "left": [str(entry) for entry in exported.left],
+    }
+
+
+def row(entry: Entry) -> dict[str, object]:
+    """A setting, for JSON."""
+    return {
+        "tunable": entry.tunable,
+        "value": entry.value,
+        "on": entry.device,
+        "ids": dict(entry.ids),
+        "former": entry.former,
+        "because": entry.because,
+        **({"host": entry.host} if entry.host else {}),
+    }
+
+
+Given = tuple["Profile", "Export"]
+"""What is to be kept on a host, and in which files."""
+
+
+def put(output: Output, host: Host, given: Given, seconds: float, stop: Interruption) -> None:
+    """Apply it, on probation for so many seconds (0: to stay)."""
+    from iotrial.execute.guard import locked
+    from iotrial.execute.keeping import apply
+
+    profile, exported = given
+    with locked(host):
+        notes = apply(host, profile, exported.files, trial=seconds, stop=stop.check)
+    others = found_conflicts(host, profile.entries, exported.files)
+    state = {"kept": not seconds, "trying": seconds, "host": host.name}
+    told = {"known": list(notes), "conflicts": list(map(asdict, others))}
+    output.document({**document(profile, exported), **state, **told})
+    for entry in profile.entries:
+        output.answer(Text(f"in force: {entry}"))
+    for each in exported.files:
+        output.answer(Text(f"written: {each.path}"))
+    for note in notes:
+        output.note(note)
+    say_notes(output, exported.files)
+    say_conflicts(output, others)
+    if seconds:
+        output.answer(
+            f"{host.name} undoes it in {format_wait(seconds)}, unless before that: "
+            f"iotrial keep {profile.name} confirm"
+        )
+    else:
+        output.answer(f"kept; undo: iotrial keep {profile.name} undo")
+
+
+def settle(output: Output, host: Host, action: str, name: str) -> int:
+    """Confirm, verify or undo what is kept by this name; the exit code."""
+    from iotrial.execute import keeping
+    from iotrial.execute.guard import locked
+
+    if action == "verify":
+        return _verify(output, host, name)
+    with locked(host):
+        if action == "confirm":
+            keeping.confirm(host, name)
+            output.document({"name": name, "host": host.name, "kept": True})
+            output.answer(f"kept; undo: iotrial keep {name} undo")
+            return 0
+        payment = keeping.undo(host, name)
+    output.document({"name": name, "host": host.name, **asdict(payment)})
+    for line in (*payment.done, *payment.notes):
+        output.answer(Text(line))
+    output.answer(f"{name} is undone")
+    return 0
+
+
+def _verify(output: Output, host: Host, name: str) -> int:
+    from iotrial.execute.kept import verify
+
+    there, differences = verify(host, name)
+    others = of_kept(host, there)
+    output.document(
+        {
+            "conflicts": list(map(asdict, others)),
+            "name": name,
+            "host": host.name,
+            "pending": there.pending,
+            "differences": list(map(asdict, differences)),
+        }
+    )
+    for each in differences:
+        output.answer(Text(difference(each)))
+    say_conflicts(output, [each for each in others if each.wins != "ours"])
+    if there.pending:
+        output.answer(Text(pending(name)))
+    elif not differences:
+        output.answer(f"{name}: in force, every file and every value")
+    return DIFFERS if differences or there.pending else 0
+
+
+def difference(each: Difference) -> str:
+    """A difference in words."""
+    return f"{each.what}: wanted {each.wanted}, found {each.found}, {each.since}"
+
+
+def pending(name: str) -> str:
+    """That something waits to be confirmed, and what to do."""
+    return (
+        f"{name} is not confirmed: it is being tried, or was interrupted; "
+        f"iotrial keep {name} confirm, or undo"
+    )
+
+
+def of_kept(host: Host, there: Kept) -> tuple[Conflict, ...]:
+    """Who else sets on the host what is kept there."""
+    from iotrial.keep.native import export
+
+    return found_conflicts(host, there.profile.entries, export(there.profile).files)
+
+
+def found_conflicts(
+    host: Host, entries: Sequence[Entry], files: Sequence[NativeFile]
+) -> tuple[Conflict, ...]:
+    """Who else sets it on the host."""
+    from iotrial.execute.machine import writers
+    from iotrial.lint.conflicts import conflicts
+    from iotrial.lint.machine import sheets_of
+
+    sheets, _ = sheets_of(host)
+    return conflicts(entries, files, sheets, writers(host))
+
+
+_WINS = {"ours": "ours wins", "theirs": "theirs wins", "perhaps": "it may win"}
+
+
+def say_conflicts(output: Output, found: Sequence[Conflict], where: str = "") -> None:
+    """Each with who wins and what to do; ``where`` is said first."""
+    for each in found:
+        value = f" to {each.value}" if each.value else ""
+        words = f"{each.what}: {each.who} sets it too{value}; {_WINS[each.wins]}. {each.advice}"
+        output.answer(Text(where + words))
+
+
+def say_notes(output: Output, files: Sequence[NativeFile]) -> None:
+    """What must be known of the files, each once."""
+    for note in dict.fromkeys(note for each in files for note in each.notes):
+        output.note(note)
