@@ -102,8 +102,9 @@ def begun(
     debts = (*_former_files(host, files), *_former_values(host, live))
     notes = at_next_boot(host, place)
     # Whatever we have just begun ends with us, before the guard gives anything back: a rename that
-    # comes late would make kept what was undone.
-    host.mark({TOKEN: name})
+    # comes late would make kept what was undone.  Over a link the guard knows the agent by its
+    # fence (hosts/ssh.py); by the mark, hosts with common process numbers would end each other's.
+    host.mark({} if host.remote else {TOKEN: name})
     try:
         with guarded(host, path, lock_path(host), lease_of(host, LEASE)):
             host.save(f"{place}/{name}.toml", to_toml(profile).encode())
@@ -126,6 +127,7 @@ def begun(
                 lost.advice = f"{host.name} undoes it by itself, within {within:.0f} s or so."
                 raise
             except BaseException:
+                host.mark({})
                 _undo_begun(host, path)
                 raise
     finally:

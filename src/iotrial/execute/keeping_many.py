@@ -48,6 +48,10 @@ class Taken(Withdrawn):
     """Confirmed, and taken back."""
 
 
+class Untried(RefusedError):
+    """There is nothing that could be confirmed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Share:
     """What of a profile is one host's: a profile of one machine, and its native files."""
@@ -185,7 +189,9 @@ def confirm(hosts: Mapping[str, Host], name: str) -> Came:
         host = hosts[called]
         with _unable(called, able, stay):
             there = find(host, name)
-            mine = there is None or there.pending
+            if there is None:
+                raise Untried(f"{host.name}: {name} is not being tried: was it undone?")
+            mine = there.pending
             if mine:
                 keeping.confirmable(host, name)
             able.agree(called)
@@ -258,7 +264,7 @@ def _outcome(name: str, error: Exception, otherwise: State) -> Outcome:
         return Outcome(name, "lost", f"{said}. {error.advice}".strip())
     if isinstance(error, OwedError):
         return Outcome(name, "owed", said)
-    return Outcome(name, "as-before" if isinstance(error, Taken) else otherwise, said)
+    return Outcome(name, "as-before" if isinstance(error, (Taken, Untried)) else otherwise, said)
 
 
 def _refuse_shared(hosts: Mapping[str, Host], shares: Mapping[str, Share]) -> None:
