@@ -140,6 +140,8 @@ def test_a_load_that_is_ended_before_its_moment_never_begins(loads: Loads) -> No
     loads.until((loads.folder / "b" / "ready").exists)
     os.killpg(process.pid, signal.SIGTERM)
     assert process.wait(60) == 143
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # as a host does when the leader has ended
     loads.until(lambda: not loads.living())
     assert moment.ended(loads.folder / "a", 0) == -signal.SIGTERM
     assert moment.ended(loads.folder / "b", 0) == -signal.SIGTERM

@@ -45,7 +45,8 @@ sleep_until() {
     left=$(($1 - $(date +%s%N)))
     [ "$left" -gt 0 ] || return 0
     rest=$((1000000000 + left % 1000000000))
-    sleep "$((left / 1000000000)).${rest#1}"
+    sleep "$((left / 1000000000)).${rest#1}" >/dev/null &
+    wait "$!"
 }
 enter() {
     trap : TERM
@@ -74,7 +75,7 @@ early() {
 }
 trap : TERM
 {
-    trap exit TERM
+    trap 'kill "$!"; exit 143' TERM
     if [ "$1" -gt 0 ]; then
         sleep_until "$(($1 - 300000000 - $$ % 200 * 1000000))"
         sleep_until "$1"
@@ -87,8 +88,10 @@ all=
 """
 """Argument: the moment, in nanoseconds since the epoch.  SIGTERM reaches every process of the
 group; the shells stay until their loads have ended, because they say how.  One that would begin
-only then does not (143: the shell's own sum for SIGTERM).  How long to sleep is reckoned again
-shortly before the moment, when nothing is being started any more, and not by all at once.
+only then does not (143: the shell's own sum for SIGTERM).  Nobody waits for a sleep(1) that was
+signalled too early in its life to notice, and it does not hold the pipe.  How long to sleep is
+reckoned again shortly before the moment, when nothing is being started any more, and not by all at
+once.
 
 ``began`` is the time of a file, since date(1) takes long when all begin; that of ``go`` tells a
 file server's clock from ours."""
