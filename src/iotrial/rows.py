@@ -145,6 +145,7 @@ def trial_out(trial: Trial) -> dict[str, Any]:
         "target": trial.target,
         "attempt": trial.attempt,
         **({"stage": trial.stage} if trial.stage else {}),
+        **({"host": trial.host} if trial.host else {}),
     }
 
 
@@ -158,4 +159,5 @@ def trial_in_row(row: dict[str, Any]) -> Trial:
         target=row["target"],
         attempt=row["attempt"],
         stage=row.get("stage", 0),  # not in folders without stages
+        host=row.get("host", ""),  # only where blocks are spread over hosts
     )

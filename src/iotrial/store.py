@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -40,6 +41,7 @@ from iotrial.plan.available import Offer
 from iotrial.plan.design import next_trials, with_baselines
 from iotrial.plan.inventory import recorded as recorded_hosts
 from iotrial.plan.load import parse_study
+from iotrial.plan.spread import waiting
 from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
 from iotrial.tools import tool
 from iotrial.tools.merging import merged
@@ -49,13 +51,15 @@ INVENTORY = "inventory.json"
 
 
 class Store:
-    """One results folder, open for a run.  ``planned`` and ``records`` mirror what is on disk."""
+    """One results folder, open for a run.  ``planned`` and ``records`` mirror what is on disk.
+    Trials may be begun and committed by several threads."""
 
     def __init__(self, folder: Path, study: Study) -> None:
         self.folder = folder
         self.study = study
         self.planned: list[Trial] = []
         self.records: list[TrialRecord] = []
+        self._adding = threading.Lock()
 
     @property
     def plan_file(self) -> Path:
@@ -83,8 +87,9 @@ class Store:
         files.sync_all(partial)
         partial.rename(partial.with_suffix(""))
         files.sync(partial.parent)
-        files.append(self.folder / "measurements.jsonl", files.line(line_out(record)))
-        self.records.append(record)
+        with self._adding:
+            files.append(self.folder / "measurements.jsonl", files.line(line_out(record)))
+            self.records.append(record)
 
     def write_recorded(
         self, name: str, done: list[TrialRecord], doubts: Iterable[Doubt], merged: Iterable[Latency]
@@ -157,8 +162,7 @@ def studies_in(parent: Path, digest: str) -> list[Path]:
 def is_finished(folder: Path) -> bool:
     """Whether nothing is left to do in a results folder."""
     results = open_results(folder)
-    done = {record.trial.number for record in results.records}
-    if not results.planned or any(trial.number not in done for trial in results.planned):
+    if not results.planned or waiting(results.planned, results.records):
         return False
     return not next_trials(results.study, results.planned, results.records)
 

@@ -100,6 +100,7 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> N
                     "treatment": dict(trial.treatment),
                     "target": trial.target,
                     **({"stage": trial.stage} if trial.stage else {}),
+                    **({"host": trial.host} if trial.host else {}),
                 }
                 for trial in seen.trials
             ],
@@ -289,7 +290,8 @@ def _order(seen: Outline, output: Output) -> Table:
     shown = seen.trials if output.verbose else seen.trials[:SHOWN]
     for trial in shown:
         treatment = treatment_text(trial.treatment)
-        table.add_row(str(trial.number), str(trial.block), trial.workload, treatment)
+        block = f"{trial.block} on {trial.host}" if trial.host else str(trial.block)
+        table.add_row(str(trial.number), block, trial.workload, treatment)
     if len(shown) < len(seen.trials):
         table.add_row("…", "", f"{len(seen.trials) - len(shown)} more (-v shows all)", "")
     return table

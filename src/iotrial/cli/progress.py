@@ -134,4 +134,5 @@ class Terminal:
     def _name(self, trial: Trial) -> str:
         again = f" attempt {trial.attempt}" if trial.attempt > 1 else ""
         treatment = treatment_text(trial.treatment)
-        return f"block {trial.block}  {trial.workload:{self._widest}}  {treatment}{again}"
+        where = f" on {trial.host}" if trial.host else ""
+        return f"block {trial.block}{where}  {trial.workload:{self._widest}}  {treatment}{again}"

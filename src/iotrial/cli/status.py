@@ -21,6 +21,7 @@ from iotrial.model.trial import treatment_text
 from iotrial.plan.ahead import most_left, standing
 from iotrial.plan.design import next_trials
 from iotrial.plan.race import Stand
+from iotrial.plan.spread import waiting
 from iotrial.store import open_results
 
 
@@ -106,8 +107,7 @@ def _session(session: Session) -> dict[str, object]:
 
 
 def _of_results(output: Output, results: Results) -> None:
-    done = {record.trial.number for record in results.records}
-    missing = sum(1 for trial in results.planned if trial.number not in done)
+    missing = len(waiting(results.planned, results.records))
     added = () if missing else next_trials(results.study, results.planned, results.records)
     more = len(added)
     states = [record.state for record in results.records]

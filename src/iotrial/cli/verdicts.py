@@ -33,7 +33,8 @@ def judged(results: Results) -> tuple[Results, Comparison]:
 def _judged(results: Results) -> tuple[Results, Comparison]:
     """The same of a study without stages, or of one stage."""
     from iotrial.report.warmup import warmup_doubts
-    from iotrial.stats.interactions import interaction_doubts  # scipy is slow to import
+    from iotrial.stats.host_effects import host_doubts  # scipy is slow to import
+    from iotrial.stats.interactions import interaction_doubts
     from iotrial.stats.judge import judge
     from iotrial.stats.outliers import outlier_doubts
     from iotrial.stats.rank_check import rank_doubts
@@ -47,6 +48,7 @@ def _judged(results: Results) -> tuple[Results, Comparison]:
     )
     doubts = (
         *results.doubts,
+        *host_doubts(results),
         *drift_doubts(results),
         *rank_doubts(results, comparison.findings),
         *noise_doubts(results),

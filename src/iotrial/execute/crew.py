@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from iotrial.errors import HostUnreachable, Interrupted, LockedError, OwedError
+from iotrial.errors import HostUnreachable, Interrupted, LockedError, OwedError, RefusedError
+from iotrial.execute.at_once import at_once
 from iotrial.execute.bench import Bench, open_bench
 from iotrial.execute.guard import locked
 from iotrial.execute.kept import refuse_pending
@@ -81,8 +81,9 @@ class Member:
 class Crew:
     """``members`` are the hosts at hand, by name; ``owing`` what those that were lost are owed.
     ``owners`` says which host sets what several have in common, ``lenders`` who does so for
-    others.  ``prepared`` makes a host ready that is back.  ``lead`` is how long before their
-    moment loads are started, in seconds."""
+    others; ``gates`` let one host of each kernel in at a time.  ``prepared`` makes a host ready
+    that is back.  ``lead`` is how long before their moment loads are started, in seconds.  A
+    ``spare`` crew may lose all it has: others go on."""
 
     study: Study
     reach: Reach
@@ -96,7 +97,8 @@ class Crew:
     prepared: Callable[[Member], None] | None = None
     doubts: list[Doubt] = field(default_factory=list)
     lead: float = 0.0
-    _gates: dict[str, threading.Lock] = field(default_factory=dict)
+    spare: bool = False
+    gates: dict[str, threading.Lock] = field(default_factory=dict)
 
     @property
     def several(self) -> bool:
@@ -127,7 +129,7 @@ class Crew:
         there was nothing else, so that nobody gives up on a study for a host.
         """
         members = [m for name, m in self.members.items() if names is None or name in names]
-        if len(members) == 1 and len(self.study.places) == 1:
+        if len(members) == 1 and len(self.study.places) == 1 and not self.spare:
             return {members[0].name: do(members[0])}
         found, errors = at_once({m.name: _bound(do, m) for m in members})
         lost = {name: e for name, e in errors.items() if isinstance(e, HostUnreachable)}
@@ -170,6 +172,12 @@ class Crew:
     def owner(self, member: Member, device: str, name: str) -> str:
         """Who sets a tunable for this host: of what is one kernel's, the first that has it."""
         owner = self.owners.setdefault(member.kernel.key(device, name), member.name)
+        if owner != member.name and self.study.spread:
+            raise RefusedError(
+                f"{owner} and {member.name} are one kernel, and {name} is set on both: blocks that "
+                "run at the same time would set it against each other",
+                advice="Name one host of each kernel, or vary what is each device's own.",
+            )
         if owner != member.name:
             self.lenders.add(owner)
         return owner
@@ -248,7 +256,7 @@ class Crew:
             payment = Payment()
             opened = open_bench(host, mine, results=self.results, payment=payment)
             kernel = kernel_of(host) if len(self.study.places) > 1 else Kernel("", ())
-            with self._gates.setdefault(kernel.boot, threading.Lock()):  # one kernel, one hand:
+            with self.gates.setdefault(kernel.boot, threading.Lock()):  # one kernel, one hand:
                 bench = stack.enter_context(opened)  # they would take each other's loop devices
             if self.several:
                 bench.topologies |= together(self.study, place, bench.topologies)
@@ -269,7 +277,7 @@ class Crew:
                 self.owing[name] = owed
             except HostUnreachable:
                 self.owing[name] = None
-        if not self.members:
+        if not self.members and not self.spare:
             raise next(iter(lost.values()))
 
     def finish(self) -> list[str]:
@@ -348,31 +356,6 @@ def _bound(do: Callable[[Member], T], member: Member) -> Callable[[], T]:
     return lambda: do(member)
 
 
-def at_once(jobs: Mapping[str, Callable[[], T]]) -> tuple[dict[str, T], dict[str, Exception]]:
-    """Do all jobs at the same time; gives back what they gave, and what they raised, by name."""
-    found: dict[str, T] = {}
-    errors: dict[str, Exception] = {}
-    if not jobs:
-        return found, errors
-    if len(jobs) == 1:
-        name, job = next(iter(jobs.items()))
-        try:
-            return {name: job()}, errors
-        except Exception as raised:  # noqa: BLE001 (given back, and raised by whoever asked)
-            return found, {name: raised}
-    with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
-        futures = {name: pool.submit(job) for name, job in jobs.items()}
-    for name, future in futures.items():
-        error = future.exception()
-        if error is None:
-            found[name] = future.result()
-        elif isinstance(error, Exception):
-            errors[name] = error
-        else:
-            raise error
-    return found, errors
-
-
 @contextmanager
 def open_crew(
     study: Study, reach: Reach, *, results: Path, payment: Payment, said: Callable[[str], None]
@@ -386,8 +369,11 @@ def open_crew(
     try:
         opened, errors = at_once({each.name: _opening(crew, each) for each in study.places})
         crew.members = {p.name: opened[p.name] for p in study.places if p.name in opened}
-        if errors:
+        lost = {n: e for n, e in errors.items() if isinstance(e, HostUnreachable)}
+        if len(lost) < len(errors) or (lost and not (crew.members and _goes_on(study, results))):
             raise next(iter(errors.values()))
+        for error in lost.values():
+            said(f"{error.message}; the others go on")
         if len(study.places) > 1:
             kernels = {name: member.kernel for name, member in crew.members.items()}
             refuse_twins(kernels)
@@ -395,3 +381,9 @@ def open_crew(
         yield crew
     finally:
         crew.close()
+
+
+def _goes_on(study: Study, results: Path) -> bool:
+    """Whether a study goes on without some of its hosts: one that has begun, and whose blocks
+    others take over."""
+    return study.spread and (results / "plan.jsonl").exists()

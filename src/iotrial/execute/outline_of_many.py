@@ -6,7 +6,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 
-from iotrial.execute.crew import Reach, at_once, together
+from iotrial.execute.at_once import at_once
+from iotrial.execute.crew import Reach, together
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.kernels import kernel_of, refuse_twins
 from iotrial.execute.outline import Looked, Outline, aimed, look, treatments, words

@@ -16,9 +16,11 @@ from iotrial.execute.bench import Bench
 from iotrial.execute.crew import Crew, Member
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.interruption import Interruption
+from iotrial.execute.likeness import likeness
 from iotrial.execute.machine import same_kernel
 from iotrial.execute.offer import offer, wants
 from iotrial.execute.preflight import check_levels, check_options, check_resume
+from iotrial.execute.rack import solo
 from iotrial.execute.rehearsal import rehearse
 from iotrial.execute.upkeep import Upkeep
 from iotrial.model.doubt import Doubt
@@ -48,7 +50,9 @@ def prepare(crew: Crew, folder: Path, interruption: Interruption) -> stores.Stor
     facts = crew.each(lambda member: _facts(member, folder))
     stand = standing(crew)
     crew.adopt(at_baseline(crew.study, stand))
-    rehearse(crew)
+    if crew.study.spread:
+        crew.doubts += likeness(facts)
+    _rehearse(crew)
     store = stores.create(folder, with_levels(written, stand), offered)
     crew.adopt(store.study)
     crew.doubts += [doubt for m in crew.members.values() for doubt in m.bench.doubts]
@@ -60,6 +64,14 @@ def prepare(crew: Crew, folder: Path, interruption: Interruption) -> stores.Stor
         member.upkeep = _upkeep(crew, member, folder, interruption)
     _begin_session(crew, store, facts)
     return store
+
+
+def _rehearse(crew: Crew) -> None:
+    """Where blocks are spread over hosts, all treatments on each."""
+    if not crew.study.spread:
+        rehearse(crew)
+        return
+    crew.each(lambda member: rehearse(solo(crew, member.place)))
 
 
 def _offer(member: Member) -> Offer:

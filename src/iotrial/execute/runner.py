@@ -14,8 +14,10 @@ from typing import Protocol
 from iotrial import store as stores
 from iotrial.execute.crew import Crew, Reach, open_crew
 from iotrial.execute.hands import Hands
+from iotrial.execute.in_turn import InTurn
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.prepare import prepare
+from iotrial.execute.rack import execute_over
 from iotrial.execute.restore import Payment
 from iotrial.execute.trial import Limits, execute_trial
 from iotrial.model.host import Host
@@ -105,6 +107,7 @@ def execute_on(
     OwedError when something could not be.  A trial that fails is recorded, and the study goes on.
     """
     stores.check(folder, study)
+    watcher = InTurn(watcher) if study.spread else watcher
     payment = Payment()
     with open_crew(study, reach, results=folder, payment=payment, said=watcher.said) as crew:
         interruption.check()
@@ -114,7 +117,8 @@ def execute_on(
         for doubt in crew.doubts:
             if doubt.check in ("name-here", "not-here"):
                 watcher.said(doubt.what)
-        stopped = _execute_all(crew, store, Limits(watcher, interruption, hands))
+        execute = execute_over if study.spread else _execute_all
+        stopped = execute(crew, store, Limits(watcher, interruption, hands))
         for problem in crew.finish():
             watcher.said(problem)
         hands.give_back()

@@ -81,7 +81,8 @@ class Design:
     ``race`` ``blocks`` is the most: it ends as soon as nothing is open; any other design does so
     with ``stop`` "decided".  ``prior``: earlier results say what it measures first.  ``saturate``
     searches with its first workload, and races the best of it with the second
-    (:mod:`iotrial.plan.saturate`)."""
+    (:mod:`iotrial.plan.saturate`).  ``blocks_over`` "hosts": each block runs on one of the target's
+    hosts, several at the same time (:mod:`iotrial.plan.spread`)."""
 
     kind: Literal["full", "fraction", "one-at-a-time", "race", "saturate", "recorded"] = "full"
     blocks: int = 5
@@ -91,6 +92,7 @@ class Design:
     resolution: int = 5
     runs: int = 0
     stop: Literal["blocks", "decided"] = "blocks"
+    blocks_over: Literal["time", "hosts"] = "time"
     prior: Prior | None = None
 
 
@@ -154,6 +156,11 @@ class Study:
     def place(self) -> Place:
         """The first of :attr:`places`: of most studies the only one."""
         return self.places[0]
+
+    @property
+    def spread(self) -> bool:
+        """Whether blocks are spread over hosts: each runs on one, several at the same time."""
+        return self.design.blocks_over == "hosts"
 
     @property
     def whole(self) -> tuple[Target, ...]:

@@ -30,7 +30,8 @@ def treatment_text(treatment: Treatment) -> str:
 class Trial:
     """A trial as planned.  ``number`` counts from 1 in the order of execution; ``block`` from 1;
     ``attempt`` from 1 (an INVALID trial is queued again with the next attempt).  ``stage`` counts
-    from 1; 0 where the study has no stages."""
+    from 1; 0 where the study has no stages.  ``host`` is where its block runs, of a study whose
+    blocks are spread over hosts; '' of any other."""
 
     number: int
     id: str
@@ -40,6 +41,7 @@ class Trial:
     target: str
     attempt: int = 1
     stage: int = 0
+    host: str = ""
 
     @property
     def folder(self) -> str:

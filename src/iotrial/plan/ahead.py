@@ -15,6 +15,7 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan import race, saturate
 from iotrial.plan.design import cells, next_trials
 from iotrial.plan.race import Stand
+from iotrial.plan.spread import waiting
 
 
 def open_ended(study: Study) -> bool:
@@ -63,8 +64,7 @@ def most_left(
 
     INVALID trials that are to come are not reckoned with.
     """
-    finished = {record.trial.number for record in done}
-    pending = sum(trial.number not in finished for trial in planned)
+    pending = len(waiting(planned, done))
     if not open_ended(study) or not pending:
         return pending
     if study.stages:

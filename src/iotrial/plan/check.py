@@ -15,6 +15,7 @@ from iotrial.plan import convert
 from iotrial.plan.hosting import hosting
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.making import making
+from iotrial.plan.over_hosts import over_hosts
 from iotrial.plan.problem import Problem, choices, nearest
 from iotrial.plan.schema import FactorTable, StudyFile
 from iotrial.plan.staging import stage_problems
@@ -53,6 +54,7 @@ def checks(spec: StudyFile) -> Iterator[Problem]:
     for name, factor in spec.factors.items():
         yield from _factor(("factors", name), factor, spec)
     yield from hosting(spec)
+    yield from over_hosts(spec)
     yield from _under_test(spec)
     yield from _size(spec)
     yield from _exclude(spec)

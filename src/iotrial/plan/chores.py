@@ -76,7 +76,8 @@ def _doings(
     trials: Sequence[Trial],
     size: int,
 ) -> Iterator[Doing]:
-    times = {"study": 1, "block": len({t.block for t in trials}), "trial": len(trials)}
+    hosts = len({t.host for t in trials})
+    times = {"study": hosts, "block": len({t.block for t in trials}), "trial": len(trials)}
     for chore in chores:
         written = _written(chore, workload, size)
         seconds = written / ASSUMED_FILL_RATE if math.isfinite(written) else 0.0

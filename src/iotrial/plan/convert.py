@@ -260,7 +260,8 @@ def wanted(name: str, table: MetricTable) -> Wanted:
 def design(table: DesignTable, rule: Decide, factors: Sequence[Factor]) -> Design:
     """The design; where its kind is not said, a race, unless the number of blocks is said, or a
     race makes no sense."""
-    chosen = table.kind or ("race" if not table.blocks and not unfit(rule, factors) else "full")
+    races = not table.blocks and table.blocks_over == "time" and not unfit(rule, factors)
+    chosen = table.kind or ("race" if races else "full")
     return Design(
         kind=chosen,
         blocks=table.blocks or {"race": MOST_BLOCKS, "saturate": MOST_FINALS}.get(chosen, BLOCKS),
@@ -270,6 +271,7 @@ def design(table: DesignTable, rule: Decide, factors: Sequence[Factor]) -> Desig
         resolution=table.resolution,
         runs=table.runs,
         stop=table.stop,
+        blocks_over=table.blocks_over,
     )
 
 

@@ -11,6 +11,8 @@ levels follow one another, the levels in random order, and only within them the 
 (B. Jones and C. J. Nachtsheim (2009), Split-plot designs: what, why, and how, Journal of Quality
 Technology 41, 340-361).  Of several hard factors the first in the file changes least often.
 
+Blocks may be spread over hosts (:mod:`iotrial.plan.spread`): each is then as above, on one host.
+
 The order of block *b* comes from ``random.Random(f"{study.digest}:{study.design.seed}:{b}")``,
 which shuffles the workloads, then each one's cells: the same study gives the same plan on every
 machine.
@@ -33,13 +35,15 @@ from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.looking import blocks_now
 from iotrial.plan.race import wanted
 from iotrial.plan.saturate import wanted as searched
+from iotrial.plan.spread import holders, homes
 from iotrial.plan.subset import fraction, one_at_a_time
 from iotrial.tunables import tunable
 
 MOST_ATTEMPTS = 3
 """An INVALID trial is queued again until it was tried this often."""
 
-_Slot = tuple[int, str, Treatment]
+Slot = tuple[str, int, str, Treatment]
+"""Host ('' where blocks are not spread over hosts), block, workload, treatment."""
 
 
 def open_factors(study: Study) -> tuple[Factor, ...]:
@@ -95,7 +99,7 @@ def next_trials(
         from iotrial.plan.stages import next_in_stages  # noqa: PLC0415  it asks for each stage here
 
         return next_in_stages(study, planned, done)
-    known = {(trial.block, trial.workload, trial.treatment) for trial in planned}
+    known = {slot_of(trial) for trial in planned}
     again = _again(planned, done)
     racing = study.design.kind in ("race", "saturate")
     if racing:
@@ -105,31 +109,48 @@ def next_trials(
     queue = [*((slot, 1) for slot in slots if slot not in known), *again]
     first = max((trial.number for trial in planned), default=0) + 1
     return tuple(
-        _trial(study, number, slot, attempt)
+        trial_at(study, number, slot, attempt)
         for number, (slot, attempt) in enumerate(queue, start=first)
     )
 
 
-def _schedule(study: Study, blocks: int) -> Iterator[_Slot]:
+def slot_of(trial: Trial) -> Slot:
+    """What a trial is an attempt at."""
+    return trial.host, trial.block, trial.workload, trial.treatment
+
+
+def _schedule(study: Study, blocks: int) -> Iterator[Slot]:
     everything = [(workload.name, cells(study, workload.name)) for workload in study.workloads]
-    hard = [factor.name for factor in study.factors if factor.hard]
+    hosts = homes(study)
     for block in range(1, blocks + 1):
-        # Seeded on purpose: an order that can be had again, not a secret.
-        chance = random.Random(f"{study.digest}:{study.design.seed}:{block}")
-        for workload, cell in _shuffled(everything, hard, chance):
-            yield block, workload, cell
+        for workload, cell in _in_order(study, block, everything):
+            yield hosts[(block - 1) % len(hosts)], block, workload, cell
+
+
+def block_of(study: Study, block: int, host: str) -> Iterator[Slot]:
+    """One whole block on a host, in its order."""
+    everything = [(workload.name, cells(study, workload.name)) for workload in study.workloads]
+    for workload, cell in _in_order(study, block, everything):
+        yield host, block, workload, cell
+
+
+def _in_order(
+    study: Study, block: int, everything: Sequence[tuple[str, tuple[Treatment, ...]]]
+) -> Iterator[tuple[str, Treatment]]:
+    # Seeded on purpose: an order that can be had again, not a secret.
+    chance = random.Random(f"{study.digest}:{study.design.seed}:{block}")
+    hard = [factor.name for factor in study.factors if factor.hard]
+    yield from _shuffled(everything, hard, chance)
 
 
 def _race_schedule(
     study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
-) -> Iterator[_Slot]:
+) -> Iterator[Slot]:
     treatments = {workload.name: cells(study, workload.name) for workload in study.workloads}
-    hard = [factor.name for factor in study.factors if factor.hard]
     ask = searched if study.design.kind == "saturate" else wanted
     for block, everything in sorted(ask(study, treatments, planned, done).items()):
-        chance = random.Random(f"{study.digest}:{study.design.seed}:{block}")
-        for workload, cell in _shuffled(everything, hard, chance):
-            yield block, workload, cell
+        for workload, cell in _in_order(study, block, everything):
+            yield "", block, workload, cell
 
 
 def _shuffled(
@@ -153,10 +174,13 @@ def _shuffled(
         yield from _shuffled([each for each in own if each[1]], hard[1:], chance)
 
 
-def _again(planned: Sequence[Trial], done: Sequence[TrialRecord]) -> list[tuple[_Slot, int]]:
-    latest: dict[_Slot, Trial] = {}
+def _again(planned: Sequence[Trial], done: Sequence[TrialRecord]) -> list[tuple[Slot, int]]:
+    latest: dict[Slot, Trial] = {}
+    held = holders(planned)
     for trial in planned:
-        slot = (trial.block, trial.workload, trial.treatment)
+        slot = slot_of(trial)
+        if held[trial.block] != trial.host:
+            continue
         if slot not in latest or trial.attempt > latest[slot].attempt:
             latest[slot] = trial
     invalid = {
@@ -171,9 +195,11 @@ def _again(planned: Sequence[Trial], done: Sequence[TrialRecord]) -> list[tuple[
     ]
 
 
-def _trial(study: Study, number: int, slot: _Slot, attempt: int) -> Trial:
-    block, workload, treatment = slot
-    words = (study.digest, str(block), workload, treatment_text(treatment), str(attempt))
+def trial_at(study: Study, number: int, slot: Slot, attempt: int) -> Trial:
+    """The trial that is this attempt at a slot."""
+    host, block, workload, treatment = slot
+    words = [study.digest, str(block), workload, treatment_text(treatment), str(attempt)]
+    words += [host] if host else []
     return Trial(
         number=number,
         id=hashlib.sha256("\0".join(words).encode()).hexdigest()[:6],
@@ -182,6 +208,7 @@ def _trial(study: Study, number: int, slot: _Slot, attempt: int) -> Trial:
         treatment=treatment,
         target=target_of(study, treatment),
         attempt=attempt,
+        host=host,
     )
 
 

@@ -16,6 +16,7 @@ from iotrial.plan.chores import ASSUMED_FILL_RATE, Doing, around, doings
 from iotrial.plan.design import cells, workload_of
 from iotrial.plan.foreseen import each_study
 from iotrial.plan.parts import parts_of
+from iotrial.plan.spread import abreast, homes
 from iotrial.plan.stages import varies
 from iotrial.tools import tool
 from iotrial.units import format_bytes, format_seconds, parse_bytes
@@ -90,15 +91,16 @@ def estimate(
         block, rounds = list(trials), 1
         costs = [_cost(workload_of(study, trial), places[trial.target]) for trial in block]
         settled = sum(settle + around(study.workload(trial.workload)) for trial in block)
-    seconds = rounds * (sum(cost.seconds for cost in costs) + settled)
+    turns = math.ceil(rounds / abreast(study))
+    seconds = turns * (sum(cost.seconds for cost in costs) + settled)
     written = rounds * sum(cost.written for cost in costs) + _laid_out(study)
     chores = doings(study, places)
-    seconds += sum(each.times * each.seconds for each in chores)
+    seconds += sum(each.times * each.seconds for each in chores) / abreast(study)
     written += sum(each.times * each.written for each in chores)
     told = _resolvable(study, noise)
     notes = (
         *_design_notes(study, seconds),
-        *_pace_notes(rounds * sum(each.longest - each.seconds for each in costs)),
+        *_pace_notes(turns * sum(each.longest - each.seconds for each in costs)),
         *_noise_notes(study, told),
         *_write_notes(written, timed=any(cost.timed for cost in costs)),
         *_chore_notes(chores),
@@ -246,6 +248,8 @@ def _design_notes(study: Study, seconds: float) -> Iterator[str]:
         )
     elif blocks == 1:
         yield "1 block: no verdict is possible, for nothing tells noise from effect; use 2 or more."
+    if study.spread:
+        yield _spread_note(blocks, len(homes(study)))
     if not comparisons(study):
         yield "Nothing is compared: the study measures the noise."
     for factor in study.factors:
@@ -261,6 +265,19 @@ def _design_notes(study: Study, seconds: float) -> Iterator[str]:
             f"The budget of {format_seconds(budget)} ends the study after about {whole} of "
             f"{blocks} blocks; all of it takes about {format_seconds(seconds)}."
         )
+
+
+def _spread_note(blocks: int, hosts: int) -> str:
+    said = f"{blocks} blocks over {hosts} hosts, each whole on one, {min(blocks, hosts)} at a time."
+    if blocks < hosts:
+        return f"{said} {hosts - blocks} hosts are for when one is lost."
+    if blocks < 2 * hosts:
+        return (
+            f"{said} Whether treatments compare alike on all hosts is seen only where hosts have "
+            f"two blocks: {2 * hosts} or more."
+        )
+    uneven = f" {blocks % hosts} hosts have one block more than the others." * bool(blocks % hosts)
+    return said + uneven
 
 
 def _pace_notes(longer: float) -> Iterator[str]:

@@ -49,6 +49,8 @@ def parts(study: Study, name: str) -> tuple[Part, ...]:
 def parts_of(study: Study, trial: Trial) -> tuple[Part, ...]:
     """What a trial loads."""
     found = parts(study, trial.target)
+    if trial.host:
+        return tuple(part for part in found if part.host == trial.host)
     if (most := counted(study, trial.treatment, "hosts")) is not None:
         hosts = list(dict.fromkeys(part.host for part in found))[:most]
         found = tuple(part for part in found if part.host in hosts)
@@ -73,6 +75,8 @@ def counted(study: Study, treatment: Treatment, what: str) -> int | None:
 
 def needed_by(study: Study, trial: Trial) -> set[str]:
     """The hosts that a trial needs: those it loads, and those a factor's own target is on."""
+    if trial.host:
+        return {trial.host}
     named = {study.factor(name).target for name, _ in trial.treatment} - {""}
     elsewhere = {part.host for name in named for part in parts(study, name)}
     return elsewhere | {part.host for part in parts_of(study, trial)}
@@ -104,6 +108,18 @@ def _here(factor: Factor, known: set[str]) -> Factor:
         return factor
     bare = (replace(level, settings=(), alternatives=()) for level in factor.levels)
     return replace(factor, levels=tuple(bare))
+
+
+def alone_on(study: Study, place: Place) -> Study:
+    """The study as if one of its hosts were the only one: for blocks that are spread over hosts."""
+    return replace(
+        study,
+        hosts=(place,),
+        targets=tuple(
+            replace(target, hosts=(place.name,) if target.hosts else ()) for target in study.targets
+        ),
+        aa=study.aa and replace(study.aa, of=study.aa.of and alone_on(study.aa.of, place)),
+    )
 
 
 def names_on(study: Study, place: Place) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -220,6 +220,12 @@ class DesignTable(_Table):
         "every comparison is decided; its intervals then hold at all looks together.",
         examples=["decided"],
     )
+    blocks_over: Literal["time", "hosts"] = Field(
+        "time",
+        description="What the blocks are: one after the other on all hosts of the target; or each "
+        "on one of them, as many at the same time as there are hosts, which must be alike.",
+        examples=["hosts"],
+    )
     seed: int = Field(1, ge=0, description="Decides the random order.", examples=[1])
     budget: Duration = Field(
         0.0, description="Stop after this time; 0: no limit.", examples=["30m"]

@@ -29,6 +29,7 @@ from iotrial.model.measurement import Metric, metric
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord, treatment_text
 from iotrial.model.workload import Workload
+from iotrial.plan.spread import waiting
 from iotrial.report import evidence, hosts, staged, words
 from iotrial.report.keepsake import Keepsake, keepsake
 from iotrial.report.links import original, raw, source
@@ -232,13 +233,13 @@ def _metric(name: str) -> Metric:
 
 def _counts(results: Results) -> Counts:
     states = [record.state for record in results.records]
-    done = {record.trial.number for record in results.records}
+    missing = len(waiting(results.planned, results.records))
     return Counts(
-        len(results.planned),
+        len(results.records) + missing,
         states.count("valid"),
         states.count("invalid"),
         states.count("failed"),
-        sum(trial.number not in done for trial in results.planned),
+        missing,
     )
 
 

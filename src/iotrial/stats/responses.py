@@ -21,6 +21,8 @@ from iotrial.stats.blocks import Floats, Indices, Layout
 
 Counted = dict[str, tuple[TrialRecord, ...]]
 Rank = tuple[tuple[int, int, str], ...]
+Round = tuple[int, str, str]
+"""Block, target, host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Responses:
 
 def counted(results: Results) -> Counted:
     """The records that count, by workload (in the study's order), by block, by treatment."""
-    last: dict[tuple[str, tuple[int, str], Treatment], TrialRecord] = {}
+    last: dict[tuple[str, Round, Treatment], TrialRecord] = {}
     for record in results.valid:
         trial = record.trial
         key = (trial.workload, round_of(results.study, trial), trial.treatment)
@@ -55,11 +57,12 @@ def counted(results: Results) -> Counted:
     return {workload: tuple(records) for workload, records in by_workload.items()}
 
 
-def round_of(study: Study, trial: Trial) -> tuple[int, str]:
+def round_of(study: Study, trial: Trial) -> Round:
     """The block a trial is compared within.  Where the target is not itself varied, trials on
-    different targets are never compared, hence in different blocks."""
+    different targets are never compared, hence in different blocks; nor are trials on different
+    hosts, where blocks are spread over them."""
     varied = any(factor.kind == "target" for factor in study.factors)
-    return trial.block, "" if varied else trial.target
+    return trial.block, "" if varied else trial.target, trial.host
 
 
 def responses(records: Sequence[TrialRecord], metric: str, study: Study) -> Responses:
@@ -108,7 +111,7 @@ def _attempt(record: TrialRecord) -> tuple[int, int]:
     return record.trial.attempt, record.trial.number
 
 
-def _indices(keys: Sequence[tuple[int, str]]) -> Indices:
+def _indices(keys: Sequence[Round]) -> Indices:
     return _indices_in(keys, sorted(set(keys)))
 
 

@@ -150,11 +150,15 @@ def _summary(workload: str, data: Responses, cell: int) -> Summary:
 
 
 def _in_time(data: Responses) -> Floats:
-    """Log responses less their treatment's mean, in the order of execution.  Treatments measured
-    once say nothing and are left out."""
+    """Log responses less their treatment's mean, and that of their host where blocks are spread
+    over hosts, in the order of execution.  Treatments measured once say nothing and are left
+    out."""
     counts = np.bincount(data.layout.cell)
     means = np.bincount(data.layout.cell, data.logs) / counts
     rest = data.logs - means[data.layout.cell]
+    if any(trial.host for trial in data.trials):
+        _, host = np.unique([trial.host for trial in data.trials], return_inverse=True)
+        rest -= (np.bincount(host, rest) / np.bincount(host))[host]
     numbers = np.array([trial.number for trial in data.trials])
     order = np.argsort(numbers)
     steps = rest[order][counts[data.layout.cell[order]] > 1]

@@ -1,0 +1,34 @@
+"""Jobs done at the same time, a thread each, and what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def at_once(jobs: Mapping[str, Callable[[], T]]) -> tuple[dict[str, T], dict[str, Exception]]:
+    """Do all jobs at the same time; gives back what they gave, and what they raised, by name."""
+    found: dict[str, T] = {}
+    errors: dict[str, Exception] = {}
+    if not jobs:
+        return found, errors
+    if len(jobs) == 1:
+        name, job = next(iter(jobs.items()))
+        try:
+            return {name: job()}, errors
+        except Exception as raised:  # noqa: BLE001 (given back, and raised by whoever asked)
+            return found, {name: raised}
+    with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
+        futures = {name: pool.submit(job) for name, job in jobs.items()}
+    for name, future in futures.items():
+        error = future.exception()
+        if error is None:
+            found[name] = future.result()
+        elif isinstance(error, Exception):
+            errors[name] = error
+        else:
+            raise error
+    return found, errors

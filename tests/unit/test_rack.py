@@ -1,0 +1,288 @@
+"""Blocks spread over pretended hosts: run at the same time, lost, taken over, resumed, refused."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from iotrial.errors import HostUnreachable, Interrupted, OwedError, RefusedError
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.likeness import likeness
+from iotrial.execute.runner import Outcome, Unwatched, execute_on
+from iotrial.hosts.fake import FakeHost
+from iotrial.model.host import Host
+from iotrial.model.step import Answer, Step
+from iotrial.model.study import Place, Study
+from iotrial.model.trial import Trial, TrialRecord
+from iotrial.plan.load import parse_study
+from iotrial.plan.spread import waiting
+from iotrial.store import is_finished, open_results
+
+TEXT = """
+[hosts.a]
+ssh = "root@a"
+[hosts.b]
+ssh = "root@b"
+[hosts.c]
+ssh = "root@c"
+[targets.disk]
+loop = { size = "16MiB" }
+hosts = "a,b,c"
+[workloads.reads]
+tool = "fio"
+options = { rw = "randread", bs = "4k", runtime = "4s" }
+[factors.swap]
+tunable = "sysctl.vm.swappiness"
+levels = [10, 60]
+[design]
+blocks = 6
+blocks_over = "hosts"
+settle = "0s"
+"""
+
+
+class Losable(FakeHost):
+    """A pretended host; while ``cut`` no batch reaches it."""
+
+    cut = False
+
+    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+        if self.cut:
+            raise HostUnreachable(f"{self.name}: the connection is lost")
+        return super().batch(steps)
+
+    def read(self, path: str) -> bytes:
+        if self.cut:
+            raise HostUnreachable(f"{self.name}: the connection is lost")
+        return super().read(path)
+
+
+class Rack:
+    """Hosts by name; reached as often as asked for, and each time the same machine."""
+
+    def __init__(self) -> None:
+        self.hosts = {name: Losable(seed=seed) for seed, name in enumerate("abc", 1)}
+        for name, host in self.hosts.items():
+            host.name = name
+        self.before = self.settings()
+
+    def settings(self) -> dict[str, dict[str, str]]:
+        return {name: host.settings() for name, host in self.hosts.items()}
+
+    @contextmanager
+    def reach(self, place: Place) -> Iterator[Host]:
+        host = self.hosts[place.name]
+        if host.cut:
+            raise HostUnreachable(f"{place.name}: cannot connect")
+        yield host
+
+
+class Watching(Unwatched):
+    """Notes what is said, and calls ``at`` with each trial that begins its load."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.began_on: list[str] = []
+        self.threads: set[int] = set()
+
+    def said(self, text: str) -> None:
+        self.words.append(text)
+
+    def began(self, trial: Trial, seconds: float) -> None:
+        del seconds
+        self.began_on.append(trial.host)
+        self.threads.add(threading.get_ident())
+
+
+class Cutting(Watching):
+    """Cuts ``b`` in its second trial; mends it when ``mended`` says so of a trial that ended."""
+
+    def __init__(self, rack: Rack, *, mended: int = 0) -> None:
+        super().__init__()
+        self.rack, self.mended = rack, mended
+
+    def ticked(self, trial: Trial, elapsed: float) -> None:
+        del elapsed
+        if trial.host == "b" and self.began_on.count("b") == 2:
+            self.rack.hosts["b"].cut = True
+
+    def ended(self, record: TrialRecord) -> None:
+        if record.trial.host == "b" and record.state == "failed" and self.mended:
+            self.rack.hosts["b"].cut = False
+
+
+def study(text: str = TEXT) -> Study:
+    return parse_study(text, "spread.toml", lambda _: "")
+
+
+def execute(
+    rack: Rack, folder: Path, watcher: Unwatched | None = None, text: str = TEXT
+) -> Outcome:
+    with Interruption() as interruption:
+        return execute_on(
+            study(text), rack.reach, folder, watcher=watcher or Watching(),
+            interruption=interruption,
+        )  # fmt: skip
+
+
+def test_every_block_is_done_on_its_host_and_every_host_is_as_it_was(tmp_path: Path) -> None:
+    rack, watcher = Rack(), Watching()
+    outcome = execute(rack, tmp_path / "r", watcher)
+    assert outcome.counts == {"valid": 12, "invalid": 0, "failed": 0}
+    assert rack.settings() == rack.before
+    results = open_results(tmp_path / "r")
+    assert set(results.facts) == {"a", "b", "c"}
+    for record in results.records:
+        assert record.trial.host == "abc"[(record.trial.block - 1) % 3]
+        assert record.parts == ()
+        assert {n: v for _, n, v in record.before} == {
+            "sysctl.vm.swappiness": dict(record.trial.treatment)["swap"]
+        }
+    assert len(watcher.threads) == 3, "a thread for each host"
+    assert is_finished(tmp_path / "r")
+
+
+def test_a_host_that_comes_back_goes_on_with_its_blocks(tmp_path: Path) -> None:
+    rack = Rack()
+    watcher = Cutting(rack, mended=1)
+    outcome = execute(rack, tmp_path / "r", watcher)
+    records = outcome.results.records
+    (failed,) = [record for record in records if record.state == "failed"]
+    assert failed.error.startswith("b went out of reach")
+    assert "b is back" in watcher.words
+    valid = {
+        (r.trial.block, r.trial.host, r.trial.treatment) for r in records if r.state == "valid"
+    }
+    assert {(block, host) for block, host, _ in valid if host == "b"} == {(2, "b"), (5, "b")}
+    assert len(valid) == 12
+    assert rack.settings() == rack.before
+
+
+def test_a_host_that_stays_away_gives_its_blocks_to_the_others_and_its_debt_is_named(
+    tmp_path: Path,
+) -> None:
+    rack = Rack()
+    watcher = Cutting(rack)
+    with pytest.raises(OwedError, match=r"b: .*not given back by us"):
+        execute(rack, tmp_path / "r", watcher)
+    results = open_results(tmp_path / "r")
+    valid = [r.trial for r in results.records if r.state == "valid"]
+    whole = {(t.host, t.block) for t in valid if t.host != "b"}
+    assert {block for _, block in whole} == {1, 2, 3, 4, 5, 6}
+    assert len([t for t in valid if t.host != "b"]) == 12, "blocks of others are whole"
+    assert len([t for t in valid if t.host == "b"]) == 1, "what it measured stays"
+    assert not waiting(results.planned, results.records)
+    assert is_finished(tmp_path / "r")
+    assert any("blocks go to other hosts" in line for line in watcher.words)
+    for name in "ac":
+        assert rack.settings()[name] == rack.before[name]
+
+
+def test_a_study_that_has_begun_goes_on_without_a_host_and_one_that_has_not_does_not(
+    tmp_path: Path,
+) -> None:
+    rack = Rack()
+    rack.hosts["c"].cut = True
+    with pytest.raises(HostUnreachable, match="c: cannot connect"):
+        execute(rack, tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+    rack.hosts["c"].cut = False
+    with pytest.raises(Interrupted):
+        execute(rack, tmp_path / "r", Stopping(1))
+    assert rack.settings() == rack.before
+    assert not is_finished(tmp_path / "r")
+    rack.hosts["c"].cut = True
+    watcher = Watching()
+    execute(rack, tmp_path / "r", watcher)
+    assert set(watcher.began_on) == {"a", "b"}
+    assert any("the others go on" in line for line in watcher.words)
+    done = open_results(tmp_path / "r").records
+    assert {r.trial.block for r in done if r.state == "valid"} == {1, 2, 3, 4, 5, 6}
+    assert len({r.trial.folder for r in done}) == len(done)
+
+
+class Stopping(Watching):
+    """Stops the run as a signal does, when so many trials have ended."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self.after = after
+
+    def ended(self, record: TrialRecord) -> None:
+        del record
+        self.after -= 1
+        if self.after == 0:
+            raise Interrupted("stopped", advice="go on")
+
+
+def test_where_no_host_is_left_the_run_says_so(tmp_path: Path) -> None:
+    rack = Rack()
+
+    class All(Watching):
+        def ticked(self, trial: Trial, elapsed: float) -> None:
+            del trial, elapsed
+            for host in rack.hosts.values():
+                host.cut = True
+
+    with pytest.raises((HostUnreachable, OwedError)):
+        execute(rack, tmp_path / "r", All())
+    assert not is_finished(tmp_path / "r")
+
+
+def test_a_budget_is_that_of_each_host(tmp_path: Path) -> None:
+    text = TEXT.replace("blocks = 6", 'blocks = 6\nbudget = "10s"')
+    outcome = execute(Rack(), tmp_path / "r", text=text)
+    assert "budget" in outcome.stopped
+    assert {r.trial.host for r in outcome.results.records} == {"a", "b", "c"}
+
+
+def test_hosts_of_one_kernel_cannot_set_what_is_the_kernels_against_each_other(
+    tmp_path: Path,
+) -> None:
+    rack = Rack()
+    rack.hosts["b"].machine.boot_id = rack.hosts["a"].machine.boot_id
+    with pytest.raises(RefusedError, match=r"a and b are one"):
+        execute(rack, tmp_path / "r")
+    assert rack.settings() == rack.before
+
+
+def facts(**more: object) -> dict[str, object]:
+    return {
+        "kernel": "6.1.0", "cpus": 8, "memory": 33_285_996_544, "programs": {"fio": "fio-3.39"},
+        "cpu_model": "EPYC", "targets": {"disk": {"device": "sda"}},
+        "devices": {"sda": {"size": 1 << 40, "model": "X", "rev": "1"}}, **more,
+    }  # fmt: skip
+
+
+def test_hosts_that_are_alike_are_no_doubt() -> None:
+    other = {"sdb": {"size": 1 << 40, "model": "X", "rev": "1"}}
+    named = facts(targets={"disk": {"device": "sdb"}}, devices=other)
+    assert likeness({"a": facts(), "b": named, "c": facts(memory=33_286_000_000)}) == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"kernel": "6.5.0"}, "kernel: 6.1.0 on h[1-2], 6.5.0 on h3"),
+        ({"cpus": 16}, "number of CPUs: 8 on h[1-2], 16 on h3"),
+        ({"programs": {"fio": "fio-3.33"}}, "version of fio: fio-3.39 on h[1-2], fio-3.33 on h3"),
+        ({"devices": {"sda": {"size": 1 << 40, "model": "Y"}}}, "model of disk: X on h[1-2], Y"),
+        ({"devices": {"sda": {"size": 5, "model": "X"}}}, "size of disk: 1099511627776 on h[1-2]"),
+    ],
+)
+def test_hosts_that_decide_differently_are_refused(more: dict[str, object], said: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        likeness({"h1": facts(), "h2": facts(), "h3": facts(**more)})
+    assert said in refused.value.message
+
+
+def test_what_matters_less_is_a_doubt() -> None:
+    old = facts(devices={"sda": {"size": 1 << 40, "model": "X", "rev": "0"}}, memory=2**30)
+    found = likeness({"h1": facts(), "h2": old})
+    assert [doubt.check for doubt in found] == ["hosts-unlike"] * 2
+    assert "memory: 31 GiB on h1, 1 GiB on h2" in found[0].what
+    assert "firmware of disk: 1 on h1, 0 on h2" in found[1].what
