@@ -140,7 +140,10 @@ def _trial(document: Document) -> list[str]:
     treatment = " ".join(f"{name}={level}" for name, level in trial["treatment"].items())
     attempt = [f"attempt {trial['attempt']}"] if trial["attempt"] > 1 else []
     phase = [] if document["phase"] == "load" else [document["phase"]]
-    return [f"block {trial['block']}", trial["workload"], treatment or "-", *attempt, *phase]
+    others = len(document.get("abreast", ())) - 1
+    where = f" on {trial['host']}" if trial.get("host") else ""
+    where += f" and {others} on other hosts" if where and others > 0 else ""
+    return [f"block {trial['block']}{where}", trial["workload"], treatment or "-", *attempt, *phase]
 
 
 def _rates(rates: Mapping[str, float]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import select
 import sys
+import time
 from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TextColumn
@@ -19,8 +20,10 @@ from iotrial.model.measurement import metric
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord, treatment_text
 from iotrial.plan.ahead import open_ended
+from iotrial.plan.spread import abreast
 from iotrial.units import format_value, format_wait
 
+_EVERY = 1.0
 _GLANCE = 0.2
 """Seconds between two looks whether a signal came, while a person is waited for."""
 
@@ -33,7 +36,9 @@ class Terminal:
         self._primary = dict(study.decide.primary)
         self._last: dict[tuple[str, str], float] = {}
         self._widest = max((len(workload.name) for workload in study.workloads), default=0)
-        self._pace = Pace(study.design.budget)
+        self._pace = Pace(abreast(study), study.design.budget)
+        self._several = study.spread
+        self._shown = 0.0
         self._open_ended = open_ended(study)
         self._bar: Progress | None = None
         if output.notes.is_terminal and not output.quiet:
@@ -127,6 +132,9 @@ class Terminal:
         return f"ETA {'at most ' if self._open_ended else ''}{format_wait(wait)}"
 
     def _show(self, text: str) -> None:
+        if self._several and time.monotonic() < self._shown + _EVERY:
+            return  # each of many hosts has something to say
+        self._shown = time.monotonic()
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[-1], description=text)
             self._bar.refresh()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 from rich.text import Text
 
+from iotrial.cli.block_shares import lines, shares
 from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import UsageError
@@ -122,11 +124,13 @@ def _of_results(output: Output, results: Results) -> None:
     }
     planned = (*results.planned, *added)
     most = most_left(results.study, planned, results.records, stands)
+    where = shares(results)
     output.document(
         {
             "results": str(results.folder),
             "question": results.study.question,
             **counts,
+            **({"hosts": [asdict(each) for each in where]} if where else {}),
             "at_most": most,
             "races": [_race(each) for each in stands],
             "doubts": [
@@ -138,6 +142,8 @@ def _of_results(output: Output, results: Results) -> None:
     )
     output.answer(results.study.question)
     output.answer(", ".join(f"{count} {name}" for name, count in counts.items()))
+    for line in lines(where):
+        output.answer(Text(line))
     for each in stands:
         output.answer(Text(each.told))
     if most > counts["missing"]:

@@ -5,6 +5,7 @@ Read by the line on the terminal and by the page alike.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from iotrial.model.trial import TrialRecord
@@ -14,8 +15,9 @@ from iotrial.model.trial import TrialRecord
 class Pace:
     """``left`` trials are planned and not done, ``more`` may still be planned.  ``mean`` is what
     one of the ``done`` took, ``spent`` what all took, in seconds; ``budget`` 0: none.  All are of
-    this session."""
+    this session.  ``abreast`` trials go on at the same time; the budget is of each of them."""
 
+    abreast: int = 1
     budget: float = 0.0
     left: int = 0
     more: int = 0
@@ -44,7 +46,7 @@ class Pace:
     def wait(self, expected: float = 0.0) -> float:
         """Seconds until the end, at most; ``expected`` is what a trial takes where none is done
         yet.  0: not known, or nothing is left."""
-        wait = (self.mean or expected) * (self.left + self.more)
+        wait = (self.mean or expected) * math.ceil((self.left + self.more) / self.abreast)
         if self.budget:
-            wait = min(wait, max(self.budget - self.spent, 0.0))
+            wait = min(wait, max(self.budget - self.spent / self.abreast, 0.0))
         return wait

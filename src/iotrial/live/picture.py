@@ -29,6 +29,7 @@ from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.tunable import Setting
 from iotrial.plan.ahead import open_ended
+from iotrial.plan.spread import abreast
 
 FORMAT = 1
 POINTS = 600
@@ -41,6 +42,8 @@ STALE = 3.5
 LOOKS = 12
 TOLD = 12
 WORDS = 6
+
+_BETWEEN = ("applying", "settling", "between")
 
 Key = tuple[str, str, str]
 """Host, target, device."""
@@ -63,7 +66,8 @@ class Picture:
 
     def __init__(self, study: Study, pid: int = 0) -> None:
         self._study, self._pid = study, pid
-        self._pace = Pace(study.design.budget)
+        self._pace = Pace(abreast(study), study.design.budget)
+        self._under_way: dict[str, Trial] = {}
         self._phase, self._since, self._asked = "preparing", 0.0, ""
         self._trial: Trial | None = None
         self._expected = 0.0
@@ -97,11 +101,7 @@ class Picture:
                 self._pace = self._pace.planned(event.pending, event.most)
                 self.results = str(event.results)
             case Began():
-                self._trial, self._expected = event.trial, event.expected
-                self._settings = {}
-                for row in self._rows.values():  # which stay: a page does not jump
-                    row.before, row.rates, row.host = None, {}, {}
-                self._enter("applying", event.at)
+                self._began(event)
             case Held():
                 self._settings[event.host] = list(event.settings)
                 self._enter("settling", event.at)
@@ -111,6 +111,8 @@ class Picture:
                 self._pace = self._pace.ended(event.record)
                 self._counts[event.record.state] += 1
                 self._told.appendleft(self._ended(event.record))
+                self._under_way.pop(event.record.trial.host, None)
+                self._trial = next(reversed(self._under_way.values()), self._trial)
                 self._enter("between", event.at)
             case Asked():
                 self._asked = event.what
@@ -124,7 +126,22 @@ class Picture:
                 self._trial = None
                 self._enter("over", event.at)
 
+    def _began(self, event: Began) -> None:
+        """A trial begins; where blocks are spread over hosts, those of other hosts go on."""
+        trial, host = event.trial, event.trial.host
+        self._trial, self._expected = trial, event.expected
+        self._under_way[host] = trial
+        mine = [each for each in self._settings if host in ("", each)]
+        for each in mine:
+            del self._settings[each]
+        for (of, _, _), row in self._rows.items():  # which stay: a page does not jump
+            if host in ("", of):
+                row.before, row.rates, row.host = None, {}, {}
+        self._enter("applying", event.at)
+
     def _enter(self, phase: str, at: float) -> None:
+        if self._phase == "load" and phase in _BETWEEN and self._loading(at):
+            return  # on other hosts
         self._phase, self._since = phase, at
         if phase != "waiting":
             self._asked = ""
@@ -215,6 +232,7 @@ class Picture:
             "results": self.results,
             "margin": self._study.decide.margin,
             "trial": self._now(now),
+            **({"abreast": self._abreast()} if self._study.spread else {}),
             "progress": self._progress(now),
             "total": _shortened(total(self._fresh(now))) if running else {},
             "rows": [
@@ -235,6 +253,16 @@ class Picture:
     def sparks(self) -> list[list[float]]:
         """The past of each row's IOPS, in the order of ``rows``."""
         return [list(row.points) for row in list(self._rows.values())[:DRAWN_ROWS]]
+
+    def _loading(self, now: float) -> bool:
+        """Whether another trial than the one that is told of goes on, on a host of its own."""
+        rows = [host for (host, _, _), row in self._rows.items() if row.before is not None
+                and now - row.at < STALE]  # fmt: skip
+        return self._study.spread and any(host in self._under_way for host in rows)
+
+    def _abreast(self) -> list[dict[str, Any]]:
+        """The trials that go on, each on its host."""
+        return [_trial(trial) for trial in self._under_way.values()]
 
     def _now(self, now: float) -> dict[str, Any] | None:
         if self._trial is None:
@@ -293,6 +321,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "treatment": dict(trial.treatment),
         "target": trial.target,
         "attempt": trial.attempt,
+        **({"host": trial.host} if trial.host else {}),
     }
 
 

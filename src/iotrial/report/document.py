@@ -9,7 +9,7 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
-from iotrial.report import ceiling, effects, hosts, keepsake, knees, races, staged
+from iotrial.report import block_hosts, ceiling, effects, hosts, keepsake, knees, races, staged
 from iotrial.report.view import VerdictRow, View
 from iotrial.stats.scaling import scaling
 
@@ -64,6 +64,7 @@ def document(view: View) -> dict[str, Any]:
         **staged.as_data(view.stages, view.choices),
         **ceiling.as_data(view.ceiling),
         **hosts.as_data(view.hosts),
+        **block_hosts.as_data(view.block_hosts),
     }
 
 
@@ -122,6 +123,7 @@ def _trial(record: TrialRecord) -> dict[str, Any]:
     return {
         "trial": trial.folder,
         "block": trial.block,
+        **({"host": trial.host} if trial.host else {}),
         "workload": trial.workload,
         "treatment": dict(trial.treatment),
         "target": trial.target,

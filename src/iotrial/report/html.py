@@ -18,7 +18,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import iotrial
-from iotrial.report import ceiling, charts, effects, hosts, palette, races, staged, words
+from iotrial.report import (
+    block_hosts,
+    ceiling,
+    charts,
+    effects,
+    hosts,
+    palette,
+    races,
+    staged,
+    words,
+)
 from iotrial.report.effect_charts import effect_figures
 from iotrial.report.knee_charts import knee_figures
 from iotrial.report.race_charts import race_figures
@@ -136,6 +146,7 @@ def _strip(row: VerdictRow, on: Scale, margin: float) -> Markup:
 
 _WORDS = {
     "baselines": _baselines,
+    "block_hosts": block_hosts,
     "change": words.change,
     "count": words.count,
     "direction": words.direction,
@@ -183,6 +194,7 @@ def _rows(view: View, prefix: str) -> Markup:
 def _row(row: TrialRow, prefix: str, target: str) -> str:
     again = f" (attempt {row.attempt})" if row.attempt > 1 else ""
     doubts = _cell(", ".join(row.doubts))
+    where = f" on {escape(row.host)}" if row.host else ""
     base = f"{prefix}trials/{row.folder}/"
     files = f'<a href="{base}command">command</a> <a href="{base}stdout">stdout</a>'
     if row.source:
@@ -192,7 +204,7 @@ def _row(row: TrialRow, prefix: str, target: str) -> str:
         f"<tr id=t{row.number} class={row.state}><td class=n>{row.number}"
         f"<td class=n data-s={row.seconds:.1f}>{format_seconds(row.seconds)}"
         f"{_cell(row.workload)}<td class=k>{escape(row.treatment)}{target}"
-        f"<td class=n>{row.block}{_linked(row.response, prefix)}{_linked(row.p99, prefix)}"
+        f"<td class=n>{row.block}{where}{_linked(row.response, prefix)}{_linked(row.p99, prefix)}"
         f"<td>{row.state}{again}{doubts}"
         f"<td class=k>{files}\n"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from iotrial.report import ceiling, effects, hosts, knees, races, staged, words
+from iotrial.report import block_hosts, ceiling, effects, hosts, knees, races, staged, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.keepsake import Keepsake
 from iotrial.report.strip import Scale, scale, strip
@@ -56,9 +56,7 @@ def _blocks(view: View) -> Iterator[list[str]]:
     if view.ceiling and view.ceiling.points:
         yield ["## Latency against load"]
         yield _table(ceiling.HEAD, [tuple(map(escape, r)) for r in ceiling.rows(view.ceiling)])
-    if view.hosts:
-        yield ["## Hosts"]
-        yield _table(hosts.HEAD, [tuple(map(escape, hosts.cells(row))) for row in view.hosts])
+    yield from _hosts(view)
     yield from _latencies(view)
     yield [_method(view)]
     if view.doubt_groups:
@@ -156,6 +154,16 @@ def _method(view: View) -> str:
     )
     measured = f"Measured with {escape(', '.join(view.tools))}." if view.tools else ""
     return " ".join(filter(None, (escape(view.method), done, measured)))
+
+
+def _hosts(view: View) -> Iterator[list[str]]:
+    if view.hosts:
+        yield ["## Hosts"]
+        yield _table(hosts.HEAD, [tuple(map(escape, hosts.cells(row))) for row in view.hosts])
+    if view.block_hosts:
+        yield [f"## {block_hosts.TITLE}"]
+        told = block_hosts.cells(view.block_hosts)
+        yield _table(block_hosts.HEAD, [tuple(map(escape, row)) for row in told])
 
 
 def _doubt(group: DoubtGroup) -> str:

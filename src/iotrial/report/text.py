@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iotrial.model.finding import Finding, Verdict
-from iotrial.report import ceiling, effects, hosts, knees, races, staged, words
+from iotrial.report import block_hosts, ceiling, effects, hosts, knees, races, staged, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
@@ -97,6 +97,7 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
     yield from _of_stages(view)
     yield from _of_ceiling(view)
     yield from _of_hosts(view)
+    yield from _of_blocks(view)
     yield Text(_terms(view), style="dim")
     for group in view.doubt_groups:
         yield Text()
@@ -164,6 +165,20 @@ def _of_hosts(view: View) -> Iterator[RenderableType]:
         table.add_column(title, overflow="fold")
     for row in view.hosts:
         table.add_row(*map(Text, hosts.cells(row)))
+    yield table
+    yield Text()
+
+
+def _of_blocks(view: View) -> Iterator[RenderableType]:
+    """Where each block ran, where they are spread over hosts."""
+    if not view.block_hosts:
+        return
+    yield Text(block_hosts.TITLE, style="bold")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    for title in block_hosts.HEAD:
+        table.add_column(title, overflow="fold")
+    for row in block_hosts.cells(view.block_hosts):
+        table.add_row(*map(Text, row))
     yield table
     yield Text()
 

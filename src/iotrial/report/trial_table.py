@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
-from iotrial.model.trial import TrialRecord
+from iotrial.model.trial import Trial, TrialRecord
 from iotrial.report.visible import visible
 
 BEFORE = ("trial", "block", "workload")
@@ -41,11 +41,17 @@ class Row:
     source: str
 
 
+def labels_of(trial: Trial) -> dict[str, str]:
+    """What a trial has in the columns of the factors; where blocks are spread over hosts, also
+    its ``host``."""
+    return dict(trial.treatment) | ({"host": trial.host} if trial.host else {})
+
+
 def factors(results: Results) -> tuple[str, ...]:
     """The factors that have a column: the study's, in its order."""
     found = dict.fromkeys(factor.name for factor in results.study.factors)
     for record in results.records:
-        found |= dict.fromkeys(factor for factor, _ in record.trial.treatment)
+        found |= dict.fromkeys(labels_of(record.trial))
     return tuple(found)
 
 
@@ -73,7 +79,7 @@ def rows(results: Results) -> Iterator[Row]:
 
 
 def _row(record: TrialRecord, measured: Measurement, names: tuple[str, ...]) -> Row:
-    trial, of = record.trial, dict(record.trial.treatment)
+    trial, of = record.trial, labels_of(record.trial)
     return Row(
         trial=visible(trial.folder),
         block=trial.block,

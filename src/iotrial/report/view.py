@@ -5,9 +5,7 @@ Text in a view is fit to look at (:mod:`iotrial.report.visible`) and not escaped
 
 from __future__ import annotations
 
-import math
 import os
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import quote
@@ -33,8 +31,10 @@ from iotrial.plan.spread import waiting
 from iotrial.report import evidence, hosts, staged, words
 from iotrial.report.keepsake import Keepsake, keepsake
 from iotrial.report.links import original, raw, source
+from iotrial.report.means import means_of, means_of_cells
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
+from iotrial.stats.host_effects import HostEffect, host_effects
 from iotrial.stats.tradeoffs import Tradeoff, tradeoffs
 
 
@@ -67,7 +67,8 @@ class Number:
 class TrialRow:
     """One trial of the table.  Links are relative to the folder that holds ``trials/`` and
     percent-encoded, as is ``folder``; ``name`` is the folder's name to look at.  ``source`` is the
-    link to the file an imported run came from, ``line`` where in it.  ``seconds``
+    link to the file an imported run came from, ``line`` where in it.  ``host`` is where its block
+    ran, '' where blocks are not spread over hosts.  ``seconds``
     since the study's first trial; ``p99`` is the 99th percentile of completion latency of the
     response's operation."""
 
@@ -86,6 +87,7 @@ class TrialRow:
     doubts: tuple[str, ...]
     source: str = ""
     line: str = ""
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,7 @@ class View:
     kept: Keepsake | None = None
     ceiling: Ceiling | None = None
     hosts: tuple[hosts.HostRow, ...] = ()
+    block_hosts: tuple[HostEffect, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -205,6 +208,7 @@ def view(results: Results, comparison: Comparison) -> View:
         kept=keepsake(results, comparison),
         ceiling=comparison.ceiling,
         hosts=hosts.rows(results, _responses(results, comparison)),
+        block_hosts=host_effects(results),
     )
 
 
@@ -308,11 +312,11 @@ def _part(
 def _rows(results: Results, findings: list[Finding]) -> tuple[VerdictRow, ...]:
     names = {finding.metric for finding in findings}
     recorded = results.study.design.kind == "recorded"
-    means = {name: _means(results, findings[0].workload, name) for name in names}
+    means = {name: means_of(results, findings[0].workload, name) for name in names}
     tolerated = dict(results.study.decide.guardrails)
     rows = []
     for finding in findings:
-        known = _of_cells(results, finding) if recorded else means[finding.metric]
+        known = means_of_cells(results, finding) if recorded else means[finding.metric]
         rows.append(
             VerdictRow(
                 _shown(finding),
@@ -334,25 +338,6 @@ def _shown(finding: Finding) -> Finding:
         level=visible(finding.level),
         baseline=visible(finding.baseline),
     )
-
-
-def _of_cells(results: Results, finding: Finding) -> dict[tuple[str, str], float]:
-    """Of a finding's own runs alone: what has no counterpart says nothing of the change."""
-    folders = set(finding.trials)
-    mine = tuple(r for r in results.records if r.trial.folder in folders)
-    return _means(replace(results, records=mine), finding.workload, finding.metric)
-
-
-def _means(results: Results, workload: str, name: str) -> dict[tuple[str, str], float]:
-    """Geometric mean over the valid trials of a workload, for every (factor, label)."""
-    logs: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for record in results.records:
-        if record.trial.workload == workload and record.state == "valid":
-            value = record.value(name)
-            if value is not None and value > 0:
-                for cell in record.trial.treatment:
-                    logs[cell].append(math.log(value))
-    return {cell: math.exp(math.fsum(values) / len(values)) for cell, values in logs.items()}
 
 
 def _trials(results: Results, responses: Mapping[str, str]) -> tuple[TrialRow, ...]:
@@ -387,6 +372,7 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
         doubts=tuple([*checks, visible(record.error)] if record.error else checks),
         source=original(origin),
         line=visible(line),
+        host=visible(trial.host),
     )
 
 

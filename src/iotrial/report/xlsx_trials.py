@@ -13,7 +13,7 @@ from openpyxl.utils import get_column_letter
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
-from iotrial.report.trial_table import factors, source
+from iotrial.report.trial_table import factors, labels_of, source
 from iotrial.report.visible import visible
 from iotrial.report.xlsx_cells import TIME, countable, head, put, scale
 
@@ -68,7 +68,7 @@ def _put(pen: Any, value: str | float | None) -> Any:  # noqa: ANN401
 
 
 def _labels(records: Sequence[TrialRecord], name: str) -> set[str]:
-    return {label for r in records for factor, label in r.trial.treatment if factor == name}
+    return {label for r in records for at, label in labels_of(r.trial).items() if at == name}
 
 
 def _units(records: Sequence[TrialRecord]) -> dict[tuple[str, str], list[float]]:
@@ -95,7 +95,7 @@ def _before(record: TrialRecord) -> list[str | float | None]:
 
 
 def _treatment(record: TrialRecord, numeric: dict[str, bool]) -> list[str | float | None]:
-    of = dict(record.trial.treatment)
+    of = labels_of(record.trial)
     return [_label(of.get(name), counts) for name, counts in numeric.items()]
 
 

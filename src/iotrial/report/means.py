@@ -1,0 +1,29 @@
+"""Geometric means of what was measured, for what stands beside a finding."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+
+from iotrial.model.finding import Finding
+from iotrial.model.results import Results
+
+
+def means_of_cells(results: Results, finding: Finding) -> dict[tuple[str, str], float]:
+    """Of a finding's own runs alone: what has no counterpart says nothing of the change."""
+    folders = set(finding.trials)
+    mine = tuple(r for r in results.records if r.trial.folder in folders)
+    return means_of(replace(results, records=mine), finding.workload, finding.metric)
+
+
+def means_of(results: Results, workload: str, name: str) -> dict[tuple[str, str], float]:
+    """Geometric mean over the valid trials of a workload, for every (factor, label)."""
+    logs: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for record in results.records:
+        if record.trial.workload == workload and record.state == "valid":
+            value = record.value(name)
+            if value is not None and value > 0:
+                for cell in record.trial.treatment:
+                    logs[cell].append(math.log(value))
+    return {cell: math.exp(math.fsum(values) / len(values)) for cell, values in logs.items()}
