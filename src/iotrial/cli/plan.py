@@ -12,6 +12,7 @@ from rich.text import Text
 
 from iotrial.cli import stages
 from iotrial.cli.machine import machines
+from iotrial.cli.many import alike, together
 from iotrial.cli.noise import Below, Noise, chosen
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import StudyError
@@ -150,8 +151,8 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
     for line in (*stages.lines(seen.study), *_given_up_lines(seen.study)):
         output.text(line)
     output.answer("")
-    for name, target in zip(seen.topologies, seen.targets, strict=True):
-        output.answer(f"target {target}")
+    for name, target in alike(seen):
+        output.answer(Text(f"target {target}"))
         _tree(output, seen, name)
     _treatments(output, seen)
     for name, argv in seen.commands:
@@ -174,12 +175,13 @@ def _given_up_lines(study: Study) -> Iterator[str]:
 
 def _treatments(output: Output, seen: Outline) -> None:
     """What is set for each treatment; of a study in stages, which may have many, the first."""
+    known = {place.name for place in seen.study.places}
     few = seen.study.stages and not output.verbose
     shown = seen.settings[:SHOWN] if few else seen.settings
     for treatment, settings in shown:
         levels = list(levels_of(seen.study, treatment))
         options = [f"--{name}={value}" for f, level in levels for name, value in f.options(level)]
-        what = ", ".join([*map(str, settings), *options]) or "nothing is set"
+        what = ", ".join([*together(settings, known), *options]) or "nothing is set"
         output.answer(f"treatment {treatment_text(treatment)}: {what}")
     if len(shown) < len(seen.settings):
         output.answer(f"… {len(seen.settings) - len(shown)} more treatments (-v shows all)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -13,6 +13,7 @@ from iotrial.execute.kernels import kernel_of, refuse_twins
 from iotrial.execute.outline import Looked, Outline, aimed, look, treatments, words
 from iotrial.execute.post import aimed_at
 from iotrial.execute.preflight import refusals
+from iotrial.model.folding import folded
 from iotrial.model.host import Host
 from iotrial.model.study import Study
 from iotrial.model.tool import Aimed
@@ -48,7 +49,7 @@ def _outline(hosts: dict[str, Host], study: Study) -> Outline:
     if errors:
         raise next(iter(errors.values()))
     offered = combined(seen[name].offered for name in hosts)
-    notes = [f"{name}: {note}" for name in hosts for note in seen[name].notes]
+    notes = [*_alike({name: seen[name].notes for name in hosts})]
     notes += offered.notes(study)
     study = with_available(study, offered)
     shares = {name: share(study, place) for name, place in places.items()}
@@ -72,12 +73,19 @@ def _outline(hosts: dict[str, Host], study: Study) -> Outline:
         topologies={f"{n}/{at}": each for n in hosts for at, each in seen[n].named.items()},
         aimed={target.name: _aimed(study, target.name, seen) for target in study.targets},
         refused=tuple(
-            f"{name}: {why}"
-            for name, host in hosts.items()
-            for why in dict.fromkeys(refusals(host, shares[name], below[name]))
+            _alike({n: refusals(host, shares[n], below[n]) for n, host in hosts.items()})
         ),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _alike(said: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """What hosts say, each sentence once, with those that say it: ``h[1-3]: …``."""
+    who: dict[str, dict[str, None]] = {}
+    for host, sentences in said.items():
+        for each in sentences:
+            who.setdefault(each, {})[host] = None
+    yield from (f"{folded([*hosts])}: {each}" for each, hosts in who.items())
 
 
 def _looking(host: Host, study: Study) -> Callable[[], Looked]:

@@ -65,12 +65,12 @@ def rows(results: Results, responses: Mapping[str, str]) -> tuple[HostRow, ...]:
             for record in results.records
             if record.trial.workload == workload and record.state == "valid" and record.parts
         ]
-        hosts = dict.fromkeys(host_of(part) for record in mine for part in record.parts)
-        found += [
-            row
-            for host in hosts
-            if (row := _row(host, [r for r in mine if _takes_part(host, r)], name))
-        ]
+        by_host: dict[str, list[tuple[TrialRecord, Values]]] = {}
+        for record in mine:
+            values = _values(record, name)
+            for host in dict.fromkeys(map(host_of, record.parts)):
+                by_host.setdefault(host, []).append((record, values))
+        found += [row for host, own in by_host.items() if (row := _row(host, own, name))]
     return tuple(found)
 
 
@@ -79,39 +79,57 @@ def host_of(part: str) -> str:
     return part.partition("/")[0]
 
 
-def _takes_part(host: str, record: TrialRecord) -> bool:
-    return any(host_of(part) == host for part in record.parts)
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What the parts of one trial measured: each host's by part, and of all parts the ``total``
+    and the ``count``; when loads ``began``, the ``first`` of them too."""
+
+    by_host: Mapping[str, Mapping[str, float]]
+    total: float
+    count: int
+    began: Mapping[str, float]
+    first: float
 
 
-def _row(host: str, records: Sequence[TrialRecord], name: str) -> HostRow | None:
+def _values(record: TrialRecord, name: str) -> Values:
+    """Read once a trial: a thousand hosts ask for it."""
+    by_host: dict[str, dict[str, float]] = {}
+    parts = set(record.parts)
+    for each in record.measurements:
+        told = each.metric == name and each.job in parts and not each.censored
+        if told and each.value > 0:
+            by_host.setdefault(host_of(each.job), {}).setdefault(each.job, each.value)
+    numbers = [value for own in by_host.values() for value in own.values()]
+    began = dict(record.starts)
+    first = min(began.values(), default=0.0)
+    return Values(by_host, sum(numbers), len(numbers), began, first)
+
+
+def _row(host: str, mine: Sequence[tuple[TrialRecord, Values]], name: str) -> HostRow | None:
     adds = split(name)[1] in _SUMS if "." in name else False
     logs, shares, late, evens = [], [], [0.0], []
     by_part: dict[str, list[float]] = {}
-    for record in records:
-        every = {part: record.of_part(part, name) for part in record.parts}
-        values = {part: value for part, value in every.items() if value is not None and value > 0}
-        own = {part: value for part, value in values.items() if host_of(part) == host}
+    for _, values in mine:
+        own = values.by_host.get(host, {})
         if not own:
             continue
-        mine = sum(own.values()) if adds else max(own.values())
-        logs.append(math.log(mine))
-        mean = sum(values.values()) / len(values)
+        whole = sum(own.values()) if adds else max(own.values())
+        logs.append(math.log(whole))
+        mean = values.total / values.count
         for part, value in own.items():
             by_part.setdefault(part, []).append(value / mean)
-        shares.append(mine / sum(values.values()))
-        evens.append(len(own) / len(values))
-        began = dict(record.starts)
-        first = min(began.values(), default=0.0)
-        late += [began[part] - first for part in own if part in began]
+        shares.append(whole / values.total)
+        evens.append(len(own) / values.count)
+        late += [values.began[part] - values.first for part in own if part in values.began]
     if not logs:
         return None
     behind = {part: sum(each) / len(each) for part, each in by_part.items()}
     least = min if higher_is_better(name) is not False else max
     worst = least(behind, key=behind.__getitem__)
     return HostRow(
-        workload=visible(records[0].trial.workload),
+        workload=visible(mine[0][0].trial.workload),
         metric=visible(name),
-        unit=next(m.unit for m in records[0].measurements if m.metric == name),
+        unit=next(m.unit for m in mine[0][0].measurements if m.metric == name),
         host=visible(host),
         parts=len(behind),
         value=math.exp(math.fsum(logs) / len(logs)),
@@ -122,6 +140,40 @@ def _row(host: str, records: Sequence[TrialRecord], name: str) -> HostRow | None
         late=max(late),
         n=len(logs),
     )
+
+
+MOST = 16
+"""Hosts of a workload with a line each; of more, those with the least and the most, the latest,
+and one line for all others."""
+_ENDS = 4
+
+
+def lines(found: Sequence[HostRow]) -> list[tuple[str, ...]]:
+    """The lines of the table."""
+    told: list[tuple[str, ...]] = []
+    for name in dict.fromkeys(row.workload for row in found):
+        own = [row for row in found if row.workload == name]
+        if len(own) <= MOST:
+            told += [cells(row) for row in own]
+            continue
+        ranked = sorted(own, key=lambda row: row.value / row.parts)
+        late = sorted(own, key=lambda row: -row.late)[:_ENDS]
+        chosen = {row.host for row in (*ranked[:_ENDS], *ranked[-_ENDS:], *late)}
+        told += [cells(row) for row in own if row.host in chosen]
+        told.append(_others(name, [row for row in own if row.host not in chosen]))
+    return told
+
+
+def _others(workload: str, rest: Sequence[HostRow]) -> tuple[str, ...]:
+    low, high = min(row.value for row in rest), max(row.value for row in rest)
+    between = f"{format_value(low, rest[0].unit)} to {format_value(high, rest[0].unit)}"
+    parts = sum(row.parts for row in rest)
+    late = max(row.late for row in rest)
+    n = max(row.n for row in rest)
+    return (
+        workload, f"{len(rest)} others", f"{parts} in all", between, "–", "–",
+        f"{late * 1000:.0f} ms at most", f"≤ {n}",
+    )  # fmt: skip
 
 
 def cells(row: HostRow) -> tuple[str, ...]:

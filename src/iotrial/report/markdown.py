@@ -159,7 +159,7 @@ def _method(view: View) -> str:
 def _hosts(view: View) -> Iterator[list[str]]:
     if view.hosts:
         yield ["## Hosts"]
-        yield _table(hosts.HEAD, [tuple(map(escape, hosts.cells(row))) for row in view.hosts])
+        yield _table(hosts.HEAD, [tuple(map(escape, row)) for row in hosts.lines(view.hosts)])
     if view.block_hosts:
         yield [f"## {block_hosts.TITLE}"]
         told = block_hosts.cells(view.block_hosts)

@@ -163,8 +163,8 @@ def _of_hosts(view: View) -> Iterator[RenderableType]:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
     for title in hosts.HEAD:
         table.add_column(title, overflow="fold")
-    for row in view.hosts:
-        table.add_row(*map(Text, hosts.cells(row)))
+    for row in hosts.lines(view.hosts):
+        table.add_row(*map(Text, row))
     yield table
     yield Text()
 

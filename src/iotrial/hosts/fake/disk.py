@@ -88,6 +88,10 @@ class Block:
 
     def files(self) -> dict[str, str]:
         """Every file of the device by its name below its folder, without the final newline."""
+        return self.own_files() | {f"queue/{name}": v for name, v in self.queue.files().items()}
+
+    def own_files(self) -> dict[str, str]:
+        """The same but for those of its queue."""
         found = {
             "dev": f"{self.devno[0]}:{self.devno[1]}",
             "size": str(self.size // SECTOR),
@@ -96,7 +100,6 @@ class Block:
             "hidden": "0",
             "stat": self.stat(),
             "inflight": "0 0",
-            **{f"queue/{name}": value for name, value in self.queue.files().items()},
         }
         if self.backing:
             found |= {

@@ -217,13 +217,18 @@ class Machine:
         return 0 if control is None else 0o644 if control.take else 0o444
 
     def _control(self, real: str) -> Control | None:
-        found = (part.controls().get(real) for part in self.parts.values())
+        found = (
+            part.controls().get(real)
+            for part in self.parts.values()
+            if real.startswith(getattr(part, "below", "/"))
+        )
         return next((control for control in found if control is not None), None)
 
     def _read_block(self, name: str, rest: str = "") -> bytes:
         if name not in self.blocks:
             raise refuse(errno.ENOENT)
-        files = self.blocks[name].files()
+        device = self.blocks[name]
+        files = device.files() if rest.startswith("queue") or not rest else device.own_files()
         if rest in files:
             return f"{files[rest]}\n".encode()
         folder = not rest or rest in self.blocks[name].folders()

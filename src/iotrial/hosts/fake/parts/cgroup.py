@@ -29,6 +29,9 @@ class Groups:
     """``made`` are the roots that have our group now, ``v1`` its limits by file and device,
     ``v2`` by device and name."""
 
+    below = "/sys/fs/cgroup"
+    """Where all its control files are: what is read elsewhere need not ask for them."""
+
     def __init__(self) -> None:
         self.made: set[str] = set()
         self.v1: dict[str, dict[str, int]] = {name: {} for name in LIMITS}

@@ -31,6 +31,9 @@ def brackets(choices: tuple[str, ...], chosen: str) -> str:
 class Memory:
     """``chosen`` and ``numbers`` by file."""
 
+    below = "/sys/kernel/mm"
+    """Where all its control files are: what is read elsewhere need not ask for them."""
+
     def __init__(self) -> None:
         self.chosen = dict.fromkeys(CHOICES, "madvise")
         self.numbers = {file: most % 2 for file, most in _NUMBERS.items()}

@@ -1,0 +1,180 @@
+"""Blocks spread over real hosts: namespaces with an sshd each, and loop devices of their own.
+
+What is varied is each device's own, for the hosts share a kernel.  Loads are slow on purpose, and
+nothing here depends on how fast anything is.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from iotrial.store import is_finished, open_results
+from lab import Box, Lab, lab, why_not
+
+__all__ = ["lab"]
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(bool(why_not()), reason=why_not() or "-"),
+]
+
+NAMES = ("rack1", "rack2", "rack3")
+JOURNALS = "/var/lib/iotrial/journal.d"
+
+
+@pytest.fixture(scope="module")
+def boxes(lab: Lab) -> tuple[Box, ...]:
+    return tuple(lab.box(name) for name in NAMES)
+
+
+@pytest.fixture
+def rack(boxes: tuple[Box, ...], tmp_path: Path) -> Iterator[Rack]:
+    made = Rack(boxes, tmp_path)
+    yield made
+    for run in made.runs:
+        if run.poll() is None:
+            run.terminate()
+        run.communicate(timeout=60)
+    for box in boxes:
+        box.mend()
+
+
+class Rack:
+    """Boxes, the folder of the controller, and what it ran."""
+
+    def __init__(self, boxes: tuple[Box, ...], folder: Path) -> None:
+        self.boxes, self.folder, self.out = boxes, folder, folder / "results"
+        self.runs: list[subprocess.Popen[str]] = []
+
+    def run(self, factor: str, *, blocks: int, seconds: float) -> subprocess.Popen[str]:
+        hosts = "".join(
+            f'[hosts.{box.name}]\nssh = "{box.where}"\nlease = "5s"\n' for box in self.boxes
+        )
+        study = self.folder / "study.toml"
+        study.write_text(
+            f"""{hosts}
+[targets.disk]
+loop = {{ size = "8MiB", directory = "{self.folder}" }}
+hosts = "rack[1-3]"
+[workloads.reads]
+tool = "fio"
+options = {{ rw = "randread", bs = "4k", rate_iops = 150, runtime = "{seconds}s" }}
+[factors.varied]
+{factor}
+[design]
+blocks = {blocks}
+blocks_over = "hosts"
+settle = "0s"
+"""
+        )
+        command = ["run", str(study), "--out", str(self.out)]
+        run = subprocess.Popen(
+            [sys.executable, "-m", "iotrial.cli.main", *command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.runs.append(run)
+        return run
+
+    def owing(self) -> dict[str, str]:
+        """What journals are left, by box."""
+        found = {
+            box.name: box.run("sh", "-c", f"ls -A {JOURNALS} 2>/dev/null || :")
+            for box in self.boxes
+        }
+        return {name: said for name, said in found.items() if ".journal" in said}
+
+    def loops(self) -> list[str]:
+        """Loop devices over files of this test."""
+        found = []
+        for file in Path("/sys/block").glob("loop*/loop/backing_file"):
+            with suppress(OSError):
+                found += [said for said in [file.read_text()] if said.startswith(str(self.folder))]
+        return found
+
+    def loads(self, box: Box) -> list[int]:
+        """fio processes in a box that load its target."""
+        found = []
+        for pid in box.processes():
+            with suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                if words[0] == b"fio" and b"--rw=randread" in words:
+                    found.append(pid)
+        return found
+
+
+def until(happened: Callable[[], object], run: subprocess.Popen[str] | None = None) -> None:
+    deadline = time.monotonic() + 90
+    while not happened():
+        if run is not None and run.poll() is not None:
+            pytest.fail(f"the run has ended: {run.communicate()}")
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+AHEAD = 'tunable = "queue.read_ahead_kb"\nlevels = [64, 96]'
+
+
+@pytest.mark.timeout(300)
+def test_a_lost_host_gives_its_blocks_to_the_others_and_gets_everything_back(rack: Rack) -> None:
+    process = rack.run(AHEAD, blocks=3, seconds=2)
+    cut = rack.boxes[1]
+    until(lambda: all(rack.loads(box) for box in rack.boxes), process)  # at the same time
+    cut.cut()
+    said, complaint = process.communicate(timeout=250)
+    told = " ".join(f"{said}\n{complaint}".split())
+    assert "blocks go to other hosts" in told
+    assert process.returncode in (4, 5), told  # owed as far as we know, or paid by then
+    results = open_results(rack.out)
+    valid = [r.trial for r in results.records if r.state == "valid"]
+    whole = {(t.block, t.host) for t in valid if t.host != cut.name}
+    assert {block for block, _ in whole} == {1, 2, 3}
+    assert is_finished(rack.out)
+    lost = [r for r in results.records if r.state == "failed"]
+    assert [r.trial.host for r in lost] == [cut.name], told
+    assert lost[0].error.startswith("rack2 went out of reach")
+    for record in results.records:
+        if record.state == "valid":
+            assert {value for _, name, value in record.before if "read_ahead" in name} == {
+                dict(record.trial.treatment)["varied"]
+            }
+    cut.mend()
+    until(lambda: not rack.owing() and not rack.loops())  # its own guard has paid
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_however_the_controller_ends_every_host_gets_everything_back(
+    rack: Rack, number: signal.Signals
+) -> None:
+    process = rack.run(AHEAD, blocks=6, seconds=3)
+    until(lambda: all(rack.loads(box) for box in rack.boxes), process)
+    os.kill(process.pid, number)
+    process.communicate(timeout=100)
+    assert process.returncode == (130 if number == signal.SIGINT else -number)
+    if number == signal.SIGINT:
+        assert rack.owing() == {}
+    until(lambda: not rack.owing() and not rack.loops())
+    assert not any(rack.loads(box) for box in rack.boxes)
+
+
+def test_what_belongs_to_the_kernel_is_refused_on_hosts_that_share_it(rack: Rack) -> None:
+    swappiness = Path("/proc/sys/vm/swappiness").read_text()
+    process = rack.run('tunable = "sysctl.vm.swappiness"\nlevels = [41, 42]', blocks=3, seconds=1)
+    said, complaint = process.communicate(timeout=100)
+    assert process.returncode == 3, f"{said}{complaint}"
+    assert "are one kernel" in " ".join(complaint.split())
+    assert Path("/proc/sys/vm/swappiness").read_text() == swappiness
+    assert rack.owing() == {}
+    assert rack.loops() == []
