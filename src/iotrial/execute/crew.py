@@ -148,8 +148,11 @@ class Crew:
         Raises SettingRefused for a tunable that a target has nothing of.
         """
         found: dict[str, dict[Setting, None]] = {name: {} for name in self.members}
+        loaded: dict[str, list[Part]] = {}
+        for part in self.parts(trial) if self.several else ():
+            loaded.setdefault(part.host, []).append(part)
         for member in self.members.values():
-            for setting in self._of(member, trial, of or _settings):
+            for setting in self._of(member, trial, of or _settings, loaded.get(member.name, [])):
                 owner = self.owner(member, setting.device, setting.tunable)
                 found.setdefault(owner, {})[setting] = None
         return {
@@ -157,11 +160,12 @@ class Crew:
             for name, each in found.items()
         }
 
-    def _of(self, member: Member, trial: Trial, of: Choose) -> Iterator[Setting]:
+    def _of(
+        self, member: Member, trial: Trial, of: Choose, mine: Sequence[Part]
+    ) -> Iterator[Setting]:
         if not self.several:
             yield from of(member.bench, trial)
             return
-        mine = [part for part in self.parts(trial) if part.host == member.name]
         for part in mine:
             yield from of(member.bench, replace(trial, target=part.target.name))
         if not mine:  # no load here; but a factor may be about a target that is

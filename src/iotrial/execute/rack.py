@@ -75,12 +75,8 @@ class Rack:
         """Everything that is planned and not done, until nothing is; gives back why it ended
         early.  Raises as trials do, and HostUnreachable where no host is left."""
         while due := self._due():
-            limit = self.store.study.design.budget
-            jobs = {
-                name: self._work(name, trials)
-                for name, trials in due.items()
-                if name in self.at_hand and name not in self.spent
-            }
+            limit, able = self.store.study.design.budget, set(self.at_hand) - self.spent
+            jobs = {name: self._work(name, mine) for name, mine in due.items() if name in able}
             if not jobs:
                 return f"the budget of {limit:.0f} s is spent on each host"
             self._working = len(jobs)
@@ -100,7 +96,7 @@ class Rack:
             found: dict[str, list[Trial]] = {}
             for trial in trials:
                 found.setdefault(trial.host, []).append(trial)
-            if any(name in self.at_hand for name in found):
+            if not set(self.at_hand).isdisjoint(found):
                 self.limits.watcher.planned(
                     len(trials), most_left(store.study, store.planned, store.records, ()),
                     store.folder,
@@ -158,9 +154,10 @@ class Rack:
             self.limits.interruption.check()
 
     def _over(self, name: str, typical: float) -> bool:
-        budget = self.store.study.design.budget
+        if not (budget := self.store.study.design.budget):
+            return False
         used = sum(r.seconds + r.prepared for r in [*self.store.records] if r.trial.host == name)
-        return bool(budget) and used + typical > budget
+        return used + typical > budget
 
     def _awaited(self, name: str) -> bool:
         """Whether a lost host comes back while others are at work."""

@@ -7,9 +7,22 @@ from dataclasses import replace
 from iotrial.errors import SettingLost, SettingRefused
 from iotrial.execute.crew import Crew
 from iotrial.execute.preflight import aside, refused_by
-from iotrial.model.trial import treatment_text
+from iotrial.model.study import Study
+from iotrial.model.trial import Trial, treatment_text
 from iotrial.plan.aa import detour
 from iotrial.plan.foreseen import trials_at_most
+
+
+def _distinct(study: Study) -> list[Trial]:
+    """A trial of each treatment and target; of an A/A study all, for each has a detour."""
+    if study.aa:
+        return list(trials_at_most(study))
+    if study.spread:  # a block has them all
+        study = replace(study, design=replace(study.design, blocks=1))
+    first: dict[object, Trial] = {}
+    for trial in trials_at_most(study):
+        first.setdefault((trial.target, trial.workload, trial.treatment, trial.stage), trial)
+    return list(first.values())
 
 
 def rehearse(crew: Crew) -> None:
@@ -19,7 +32,7 @@ def rehearse(crew: Crew) -> None:
     """
     problems = []
     tried = set()
-    trials = trials_at_most(crew.study)
+    trials = _distinct(crew.study)
     wanted = [(trial, crew.wanted(trial)) for trial in trials]
     for trial in trials:
         other = replace(trial, treatment=detour(crew.study, trial))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from iotrial.model.prior import Prior
@@ -144,13 +144,15 @@ class Study:
     stages: tuple[Stage, ...] = ()
     inventory: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """The machines that the targets are on, in the study's order: those they name, or the
-        study's only one, or this machine."""
+    places: tuple[Place, ...] = field(init=False, repr=False, compare=False)
+    """The machines that the targets are on, in the study's order: those they name, or the study's
+    only one, or this machine."""
+
+    def __post_init__(self) -> None:
+        # Reckoned once: with a thousand hosts it is asked for a thousand times a trial.
         named = {host for target in self.targets for host in target.hosts}
         known = [place for place in self.hosts if place.name in named or len(self.hosts) == 1]
-        return tuple(known) or (Place("local"),)
+        object.__setattr__(self, "places", tuple(known) or (Place("local"),))
 
     @property
     def place(self) -> Place:

@@ -202,6 +202,8 @@ class Machine:
         real = self.real(path)
         if real in self.files:
             return self.files[real].data
+        if (quick := self._of_disk(real)) is not None:
+            return quick
         if (control := self._control(real)) is not None:
             return f"{control.value}\n".encode()
         if real.startswith(f"{BLOCKS}/"):
@@ -223,6 +225,13 @@ class Machine:
             if real.startswith(getattr(part, "below", "/"))
         )
         return next((control for control in found if control is not None), None)
+
+    def _of_disk(self, real: str) -> bytes | None:
+        """A file of a disk that every host is asked for again and again: no part has such."""
+        name, _, rest = real.removeprefix(f"{BLOCKS}/").partition("/")
+        device = self.blocks.get(name) if name != real else None
+        value = device and device.own_files().get(rest)
+        return None if value is None else f"{value}\n".encode()
 
     def _read_block(self, name: str, rest: str = "") -> bytes:
         if name not in self.blocks:
