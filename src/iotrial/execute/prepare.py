@@ -22,18 +22,21 @@ from iotrial.execute.offer import offer, wants
 from iotrial.execute.preflight import check_levels, check_options, check_resume
 from iotrial.execute.rack import solo
 from iotrial.execute.rehearsal import rehearse
+from iotrial.execute.topology import warnings
 from iotrial.execute.upkeep import Upkeep
 from iotrial.model.doubt import Doubt
 from iotrial.model.study import Factor
 from iotrial.plan.aa import at_baseline, with_levels
 from iotrial.plan.available import Offer, combined, with_available
 from iotrial.plan.design import baselines
+from iotrial.plan.placement import ways
 from iotrial.plan.prior import target_doubts
 from iotrial.tools import executed
 from iotrial.tunables import group, tunable
 
 _RENAMED = "It is the same value by the name it has here."
 _ABSENT = "The rest of the level is applied. Mend the name if it is misspelt; compare with care."
+_PLACED = "Spread ports and paths evenly, or take it into account; `iotrial doctor` shows the tree."
 _HERE = "The controller takes a share of it; measure without [hosts] instead."
 
 
@@ -100,6 +103,12 @@ def _facts(member: Member, folder: Path) -> dict[str, Any]:
     member.numbers = numbers(facts)
     check_options(bench.study, member.numbers)
     check_resume(folder, bench, facts)
+    facts["placement"] = {
+        name: {way.disk: way.words() for way in ways(bench.topologies[name])} for name in bench.aims
+    }
+    odd = dict.fromkeys(line for name in bench.aims for line in warnings(bench.topologies[name]))
+    where = f"{member.name}: " if member.place.ssh else ""
+    bench.doubts += [Doubt("placement", where + line, _PLACED) for line in odd]
     bench.doubts += target_doubts(bench.study.design.prior, facts)
     return facts
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from iotrial.execute.topology.draft import Key
 from iotrial.execute.topology.functions import ranges
 from iotrial.model.topology import Node, Topology
+from iotrial.plan import placement
 
 _SHOWN = 6
 """Names in one line; of more only the first and the last are shown."""
@@ -185,6 +186,7 @@ def warnings(topology: Topology) -> tuple[str, ...]:
     index: dict[Key, Node] = {(node.scope, node.name): node for node in topology.nodes}
     return (
         *_shared(topology, index),
+        *placement.warnings(topology),
         *_apart(topology),
         *_slow(topology),
         *_ailing(topology),
