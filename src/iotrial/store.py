@@ -8,6 +8,7 @@
     hosts/NAME.json          facts, written once
     sessions.jsonl           one line a run: the study may have been interrupted and taken up again
     trials/0007-3fa9c1/      a trial; ``.partial`` until complete: the rename is the commit
+        strain.json          what each host, link, device and path bore (model/strain.py)
     measurements.jsonl       derived: one line a committed trial; delete and remake at will
     live.json                what the run says of itself while it goes on (iotrial.live.file)
     findings.json report.html  derived
@@ -33,6 +34,7 @@ from iotrial.errors import FormatError, UsageError
 from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
 from iotrial.model.results import Results
+from iotrial.model.strain import Strain, strain_of
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan import prior, recorded
@@ -47,6 +49,7 @@ from iotrial.tools import tool
 from iotrial.tools.merging import merged
 
 FORMAT = 1
+STRAIN, STRAIN_FORMAT = "strain.json", 1
 INVENTORY = "inventory.json"
 
 
@@ -328,6 +331,21 @@ def _derived(folder: Path) -> dict[str, dict[str, Any]]:
             except (ValueError, KeyError, TypeError):
                 continue  # derived and damaged: the trial's own folder is read instead
     return rows
+
+
+def read_strains(folder: Path) -> tuple[Strain, ...]:
+    """What everything on the way bore in a trial; () where that was not kept (an older version's
+    trial, one that failed early).  Raises FormatError for what is not whole."""
+    path = folder / STRAIN
+    if not path.is_file():
+        return ()
+    row = files.read_json(path)
+    try:
+        if row["format"] != STRAIN_FORMAT:
+            raise FormatError(f"{path}: format {row['format']!r} is not known")
+        return tuple(map(strain_of, row["strains"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"{path}: {error!r}") from error
 
 
 def read_trial(folder: Path) -> TrialRecord:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from iotrial.execute.sampler import Sampler, cpu_times, disk, interrupts, pressures
+from iotrial.execute.sampler import (
+    Sampler,
+    cores,
+    cpu_times,
+    disk,
+    interfaces,
+    interrupts,
+    pressures,
+)
 from iotrial.hosts.fake import FakeHost
 
 INTERRUPTS = """\
@@ -76,3 +84,36 @@ def test_a_remote_target_is_watched_by_its_network(tmp_path: Path) -> None:
         pass
     assert "network" in sampler.last
     assert "disk" not in sampler.last
+
+
+def test_each_cpu_says_how_long_it_was_busy_and_in_interrupts() -> None:
+    text = "cpu  9 9 9 9 9 9 9 9\ncpu0 5 1 2 50 1 3 4 2 0 0\ncpu11 0 0 0 7\nintr 5\n"
+    assert cores(text) == {"0": [15, 7, 68], "11": [0, 0, 7]}
+
+
+def test_an_interface_says_what_it_received_and_sent() -> None:
+    text = "head\nhead\n  eth0: 100 1 0 0 0 0 0 0 200 2 0 0 0 0 0 0\n    lo:5 1\n"
+    assert interfaces(text) == {"eth0": [100, 200]}
+
+
+def test_what_a_device_is_built_on_is_sampled_and_its_limits_once(tmp_path: Path) -> None:
+    """The first device alone has the host's CPUs and interfaces; a disk that counts nothing is
+    left out."""
+    host = FakeHost()
+    (disk_of_host,) = [name for name in host.list("/sys/block") if name == "fake0"]
+    below = {"fake0": (disk_of_host, "gone")}
+    first, beside = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    sampler = Sampler(
+        host, "fake0", first, beside=[("fake0", beside)], below=below, nics=("lo", "none")
+    )
+    with sampler:
+        sampler.sample(1.0)
+    rows = [json.loads(line) for line in first.read_text().splitlines()]
+    assert rows[1]["paths"] == {"fake0": rows[1]["disk"]}
+    assert rows[0]["limits"].keys() == {"fake0", "gone"}
+    assert rows[0]["limits"]["fake0"][0] > 0
+    assert rows[0]["limits"]["gone"] == [0, 0]
+    assert "limits" not in rows[1]
+    assert {"cores", "nics"} <= rows[1].keys()
+    other = [json.loads(line) for line in beside.read_text().splitlines()]
+    assert not {"cores", "nics"} & other[1].keys()

@@ -21,11 +21,13 @@ from iotrial.execute.load import Ended, last_words
 from iotrial.model.doubt import Doubt
 from iotrial.model.target import Aim
 from iotrial.model.tool import Aimed, Gate, Gated, Left, Load, Parsed, Tool, Tracing
+from iotrial.model.topology import Topology
 from iotrial.model.trial import Trial, TrialState
-from iotrial.model.validity import Scene, Snapshot
+from iotrial.model.validity import Case, Scene, Snapshot
 from iotrial.model.workload import Workload
 from iotrial.plan.design import workload_of
 from iotrial.tools import tool
+from iotrial.validity.moved import measured
 
 
 @dataclass
@@ -47,6 +49,10 @@ class Post:
     @property
     def aim(self) -> Aim:
         return self.member.bench.aims[self.trial.target]
+
+    @property
+    def topology(self) -> Topology:
+        return self.member.bench.topologies.get(self.trial.target, Topology())
 
     @property
     def workload(self) -> Workload:
@@ -132,6 +138,12 @@ class Post:
             return "valid", "", driver.parse(self.folder)
         except FormatError as error:
             return "failed", self.words(error.message), nothing
+
+    def measured(self, parsed: Parsed) -> float:
+        """Seconds at the end of the load that it measured, as it says; 0 unknown."""
+        before, after = self.seen
+        seconds = self.ended.seconds
+        return measured(Case(self.scene or Scene(), before, after, seconds, parsed.measurements))
 
     def decide(self, parsed: Parsed) -> tuple[Doubt, ...]:
         """What the checks of validity say."""

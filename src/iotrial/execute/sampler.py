@@ -1,8 +1,11 @@
-"""Telemetry: the device, CPU, pressure and interrupts, once a second on the trial's clock.
+"""Telemetry: devices, their paths, CPU, pressure, interrupts, once a second on the trial's clock.
 
 One JSON object a line in ``telemetry.jsonl``: ``t`` in seconds since the load began, then counters
 exactly as the kernel keeps them (they grow; a reader takes differences).  What a kernel lacks
-(``/proc/pressure`` often) is left out.
+(``/proc/pressure`` often) is left out.  ``paths`` are the same counters of the disks below the
+device, where it is built on others; ``cores`` and ``nics``, which are the host's, stand in the
+first device's file only: there may be hundreds.  The first line alone has ``limits``: how many
+I/Os the queue of each disk takes (``nr_requests``), and a SCSI disk itself (``queue_depth``).
 
 Sources: Documentation/admin-guide/iostats.rst, proc(5), Documentation/accounting/psi.rst.
 """
@@ -27,7 +30,9 @@ DISK_FIELDS = (
 )  # fmt: skip
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 PRESSURE = ("io", "cpu", "memory")
-NETWORK = ("/proc/net/dev", "/proc/net/snmp", "/proc/net/rpc/nfs")
+_SENT = 8  # the place of the bytes sent in a line of /proc/net/dev
+_INTERFACES = "/proc/net/dev"
+NETWORK = (_INTERFACES, "/proc/net/snmp", "/proc/net/rpc/nfs")
 
 
 @dataclass
@@ -37,6 +42,8 @@ class Sampler:
     ``device`` is the kernel name of the block device under test; empty means that the target is
     remote, and that the network counters are what matters.  ``tell`` is told each sample.
     ``beside`` are other devices that are loaded at the same time, each with a file of its own.
+    ``below`` names the disks that a device is built on, ``nics`` interfaces that they are reached
+    through.
     """
 
     host: Host
@@ -44,6 +51,8 @@ class Sampler:
     path: Path
     tell: Callable[[str, Mapping[str, Any]], None] | None = None
     beside: Sequence[tuple[str, Path]] = ()
+    below: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    nics: Sequence[str] = ()
     first: dict[str, Any] = field(default_factory=dict)
     last: dict[str, Any] = field(default_factory=dict)
     _files: list[IO[str]] = field(default_factory=list)
@@ -77,7 +86,7 @@ class Sampler:
     def sample(self, elapsed: float, by: float = math.inf) -> None:
         """Read every source once and write one line; at 0.0 the first, whatever came before.
         An answer after ``by``, on the host's clock, is not kept."""
-        said = self._read()
+        said = self._read(beginning=not elapsed)
         if self.host.clock() > by:
             return
         values: dict[str, Any] = {"t": round(elapsed, 3)}
@@ -88,7 +97,14 @@ class Sampler:
             for what in PRESSURE
             if (pressure := pressures(said.get(f"/proc/pressure/{what}", "")))
         }
-        each = [{**values, **_own(device, said)} for device, _ in self._places]
+        each = [{**values, **self._own(device, said)} for device, _ in self._places]
+        if not elapsed:
+            for (device, _), line in zip(self._places, each, strict=True):
+                line["limits"] = {disk: _limits(disk, said) for disk in self._disks(device)}
+        each[0]["cores"] = cores(said.get("/proc/stat", ""))
+        if self.nics:
+            counted = interfaces(said.get(_INTERFACES, ""))
+            each[0]["nics"] = {name: counted[name] for name in self.nics if name in counted}
         self.first = self.first if self.first and elapsed else each[0]
         self.last = each[0]
         for file, line in zip(self._files, each, strict=False):
@@ -100,7 +116,22 @@ class Sampler:
             for (device, _), line in zip(self._places, each, strict=True):
                 self.tell(device, line)
 
-    def _read(self) -> dict[str, str]:
+    def _own(self, device: str, said: Mapping[str, str]) -> dict[str, Any]:
+        """What a sample says of one device, or of the network where there is none."""
+        if not device:
+            return {"network": {path: said.get(path, "") for path in NETWORK}}
+        paths = {
+            path: counters
+            for path in self.below.get(device, ())
+            if (counters := disk(said.get(_stat(path), "")))
+        }
+        found: dict[str, Any] = {"disk": disk(said.get(_stat(device), ""))}
+        return {**found, "paths": paths} if paths else found
+
+    def _disks(self, device: str) -> tuple[str, ...]:
+        return tuple(self.below.get(device, (device,) if device else ()))
+
+    def _read(self, *, beginning: bool) -> dict[str, str]:
         """Every source that there is, in one round trip."""
         wanted = [
             "/proc/stat",
@@ -109,6 +140,10 @@ class Sampler:
         ]
         for device, _ in self._places:
             wanted += [_stat(device)] if device else NETWORK
+            wanted += [_stat(path) for path in self.below.get(device, ())]
+            if beginning:
+                wanted += [path for disk in self._disks(device) for path in _limiting(disk)]
+        wanted += [_INTERFACES] if self.nics else []
         wanted = list(dict.fromkeys(wanted))
         there = [path for path in wanted if path not in self._absent]
         answers = self.host.batch([Look(Probe(path)) for path in there])
@@ -121,11 +156,13 @@ def _stat(device: str) -> str:
     return f"/sys/block/{device}/stat"
 
 
-def _own(device: str, said: Mapping[str, str]) -> dict[str, Any]:
-    """What a sample says of one device, or of the network where there is none."""
-    if device:
-        return {"disk": disk(said.get(_stat(device), ""))}
-    return {"network": {path: said.get(path, "") for path in NETWORK}}
+def _limiting(disk: str) -> tuple[str, ...]:
+    return f"/sys/block/{disk}/queue/nr_requests", f"/sys/block/{disk}/device/queue_depth"
+
+
+def _limits(disk: str, said: Mapping[str, str]) -> list[int]:
+    """nr_requests and queue_depth; 0 for what is not there."""
+    return [int(t) if (t := said.get(p, "").strip()).isdigit() else 0 for p in _limiting(disk)]
 
 
 def disk(text: str) -> dict[str, int]:
@@ -139,6 +176,33 @@ def cpu_times(text: str) -> dict[str, int]:
         if line.startswith("cpu "):
             return dict(zip(CPU_FIELDS, map(int, line.split()[1:]), strict=False))
     return {}
+
+
+def cores(text: str) -> dict[str, list[int]]:
+    """Each CPU of /proc/stat → jiffies that it was busy, those of them in interrupts (softirq
+    too), and all.  What a hypervisor took counts as neither busy nor idle."""
+    found = {}
+    for line in text.splitlines():
+        name, *words = line.split()
+        if not (name.startswith("cpu") and name[3:].isdigit()):
+            continue
+        spent = dict(zip(CPU_FIELDS, map(int, words), strict=False))
+        whole = sum(spent.values())
+        rest = sum(spent.get(state, 0) for state in ("idle", "iowait", "steal"))
+        interrupted = spent.get("irq", 0) + spent.get("softirq", 0)
+        found[name[3:]] = [whole - rest, interrupted, whole]
+    return found
+
+
+def interfaces(text: str) -> dict[str, list[int]]:
+    """/proc/net/dev → bytes received and sent, by interface."""
+    found = {}
+    for line in text.splitlines()[2:]:
+        name, _, rest = line.partition(":")
+        words = rest.split()
+        if len(words) > _SENT:
+            found[name.strip()] = [int(words[0]), int(words[_SENT])]
+    return found
 
 
 def interrupts(text: str) -> dict[str, int]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from iotrial.execute import cgroups, moment
 from iotrial.execute.crew import Crew, Member
@@ -27,6 +27,7 @@ from iotrial.execute.sampler import Sampler
 from iotrial.model.doubt import Doubt
 from iotrial.model.sample import Sample
 from iotrial.model.tool import Ends
+from iotrial.plan.placement import nics
 
 if TYPE_CHECKING:
     from iotrial.execute.trial import Limits
@@ -135,7 +136,8 @@ def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limit
     places = [(post.aim.device, post.folder / "telemetry.jsonl") for post in posts]
     with ExitStack() as stack:
         tell = _telling(posts, shared, limits)
-        sampler = stack.enter_context(Sampler(host, *places[0], tell=tell, beside=places[1:]))
+        sampler = Sampler(host, *places[0], tell=tell, beside=places[1:], **_below(posts))
+        stack.enter_context(sampler)
         for post in posts:
             stack.enter_context(Pulse(host, post.aim.device, post.folder))
         began = time.monotonic()
@@ -157,6 +159,20 @@ def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limit
     for post in posts:
         post.ended = _own(post, ended) if first.name else ended
         (post.folder / "exitcode").write_text(f"{post.ended.exit}\n", encoding="utf-8")
+
+
+class _Below(TypedDict):
+    below: dict[str, tuple[str, ...]]
+    nics: tuple[str, ...]
+
+
+def _below(posts: list[Post]) -> _Below:
+    """What is sampled beside the devices: the disks that they are built on, the interfaces that
+    these are reached through."""
+    below = {post.aim.device: post.topology.names("disk") for post in posts if post.aim.device}
+    found = dict.fromkeys(name for post in posts for name in nics(post.topology))
+    built = {device: disks for device, disks in below.items() if disks != (device,)}
+    return _Below(below=built, nics=tuple(found))
 
 
 def _noted(shared: Together, name: str, began: float) -> None:

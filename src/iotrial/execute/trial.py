@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from iotrial.execute import machine, start
+from iotrial.execute import machine, start, strained
 from iotrial.execute.crew import Crew, HostLost, Member
 from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
@@ -217,6 +217,7 @@ def _measured(
         for post, _, _, told in came
         for doubt in (*told.doubts, *post.doubts, *post.decide(told))
     ]
+    strained.keep(folder, strained.strained([(post, told) for post, _, _, told in came]))
     began = start.starts(posts, shared)
     seconds = max(post.ended.seconds for post in posts)
     drifted = (*_early(crew, held), *_drift(crew, before, after, writers))
