@@ -13,11 +13,13 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
 from iotrial.model.step import Look
 from iotrial.model.target import Aim
-from iotrial.model.tool import Caching, Parsed
+from iotrial.model.tool import Caching, Parsed, Queueing
+from iotrial.model.topology import Topology
 from iotrial.model.trial import Trial
 from iotrial.model.validity import Case, Scene, Snapshot
 from iotrial.model.workload import Workload
 from iotrial.plan.design import workload_of
+from iotrial.plan.placement import spread, ways
 from iotrial.tools import tool
 from iotrial.units import parse_bytes
 from iotrial.validity import written
@@ -42,7 +44,13 @@ def scene_of(bench: Bench, trial: Trial, facts: Mapping[str, float]) -> Scene:
         size=_size(aim, workload),
         memory=facts.get("memory", 0.0),
         cpus=max(1, int(facts.get("cpus", 1))),
+        depth=driver.depth(workload, facts) if isinstance(driver, Queueing) else 0,
+        ways=_ways(topology) if topology else (),
     )
+
+
+def _ways(topology: Topology) -> tuple[tuple[str, str, str], ...]:
+    return tuple((w.disk, w.hub, w.numa) for w in ways(topology)) if spread(topology) else ()
 
 
 def _size(aim: Aim, workload: Workload) -> int:

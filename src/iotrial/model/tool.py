@@ -123,6 +123,16 @@ class Caching(Protocol):
         ...
 
 
+@runtime_checkable
+class Queueing(Protocol):
+    """A tool that knows how many I/Os its load keeps in flight."""
+
+    def depth(self, workload: Workload, facts: Mapping[str, float]) -> int:
+        """Of all its jobs together, all the time; 0 where that does not follow from its
+        options."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Course:
     """A rate over time within one trial: ``values`` in base units, one every ``step`` seconds.

@@ -25,7 +25,9 @@ class Scene:
     ``writes`` whether it does so at all; ``direct`` whether all of it is known to go past the page
     cache, ``buffered`` why some of it does not ('': it does, or nobody knows); ``cache`` how the
     page cache was met before it; ``size`` how many bytes it may use, ``memory`` how many the host
-    has (0: unknown); ``cpus`` how many processors.
+    has (0: unknown); ``cpus`` how many processors; ``depth`` how many I/Os it keeps in flight (0:
+    nobody says).  ``ways`` are the disks below that are meant to carry alike, each with the
+    adapter and the NUMA node it hangs on ('': none).
     """
 
     device: str = ""
@@ -39,6 +41,8 @@ class Scene:
     size: int = 0
     memory: float = 0.0
     cpus: int = 1
+    depth: int = 0
+    ways: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from iotrial.model.tool import Aimed, Course, Gate, Left, Load, Parsed, Reach, i
 from iotrial.model.workload import Workload
 from iotrial.tools import fio_rules as rules
 from iotrial.tools.fio_check import jobfile, passed, problems, sections
+from iotrial.tools.fio_depth import depth_of
 from iotrial.tools.fio_options import resolved
 from iotrial.tools.fio_reach import reach_of
 from iotrial.tools.result import result
@@ -105,6 +106,10 @@ class Fio:
     def buffered(self, workload: Workload) -> str:
         """See :class:`iotrial.model.tool.Caching`."""
         return next(filter(None, (_buffered(each, workload) for each in sections(workload))), "")
+
+    def depth(self, workload: Workload, facts: Mapping[str, float]) -> int:
+        """See :class:`iotrial.model.tool.Queueing`."""
+        return depth_of(workload, facts)
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """Start-up, and per stage (jobs that run at the same time) start delay, ramp and

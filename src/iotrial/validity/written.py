@@ -59,7 +59,8 @@ def case(folder: Path, measurements: tuple[Measurement, ...]) -> Case:
 def _scene(row: Mapping[str, Any]) -> Scene:
     known = {each.name for each in fields(Scene)}
     told = {name: value for name, value in row.items() if name in known}
-    return Scene(**(told | {"disks": tuple(told.get("disks", ()))}))
+    ways = tuple(tuple(way) for way in told.get("ways", ()))
+    return Scene(**(told | {"disks": tuple(told.get("disks", ())), "ways": ways}))
 
 
 def _snapshot(row: Mapping[str, Any]) -> Snapshot:

@@ -85,11 +85,13 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A job with what it achieves: operations per second and how long it measures."""
+    """A job with what it achieves: operations per second and how long it measures.  ``depth`` is
+    how many are in flight where it is one clone of several (0: those of the whole job)."""
 
     job: Job
     rate: float
     seconds: float
+    depth: float = 0.0
 
 
 def parse(argv: Sequence[str], folder: Path) -> Command:
@@ -163,7 +165,8 @@ def result(command: Command, works: Sequence[Work], disk: str, now: float) -> by
     for each in works:
         grouped = "group_reporting" in each.job.options
         clones = 1 if grouped else each.job.clones
-        entries += [_entry(replace(each, rate=each.rate / clones)) for _ in range(clones)]
+        one = replace(each, rate=each.rate / clones, depth=each.job.depth / clones)
+        entries += [_entry(one)] * clones
     document = {
         "fio version": VERSION,
         "timestamp": int(now),
@@ -217,7 +220,7 @@ def _direction(each: Work, share: float) -> dict[str, Any]:
     total = round(each.rate * each.seconds * share)
     moved = total * each.job.block
     rate = total / each.seconds if each.seconds else 0.0
-    mean = each.job.depth / each.rate * 1e9
+    mean = (each.depth or each.job.depth) / each.rate * 1e9  # Little's law
     samples = max(1, int(each.seconds * 2)) if total else 0
     return {
         "io_bytes": moved,
