@@ -89,3 +89,23 @@ def test_a_text_that_is_cut_off_is_no_openmetrics() -> None:
         with pytest.raises(ValueError):  # noqa: PT011 (what it raises has no words of its own)
             list(text_string_to_metric_families(broken))
     assert CONTENT_TYPE.startswith("application/openmetrics-text; version=1.0.0")
+
+
+def test_paths_are_families_of_their_own_that_nobody_adds_to_the_devices() -> None:
+    picture = at_work()
+    for t in (2, 3):
+        reads = {"reads": 4000 * t, "sectors_read": 32_000 * t, "read_ms": 2000 * t}
+        paths = {"sdb": reads, "sdc": dict.fromkeys(reads, 0)}
+        values = {"t": float(t), "disk": reads, "paths": paths}
+        picture.add(events.Sampled(float(t), Sample("local", "disk", "dm-3", values)))
+    families = read(picture)
+    place = {"host": "local", "target": "disk", "device": "dm-3"}
+    assert [each.labels for each in families["iotrial_path_read_operations"]] == [
+        {**place, "path": "sdb"}, {**place, "path": "sdc"},
+    ]  # fmt: skip
+    assert families["iotrial_path_read_operations"][0].value == 12_000
+    assert [each.value for each in families["iotrial_path_share_ratio"]] == [1.0, 0.0]
+    assert {each.labels["device"] for each in families["iotrial_device_read_operations"]} == {
+        "sda", "dm-3",
+    }  # fmt: skip
+    assert all("path" not in each.labels for each in families["iotrial_device_read_operations"])

@@ -182,3 +182,21 @@ def test_a_replayed_trial_shows_what_its_telemetry_says(
     shown = [float(point[1] or 0.0) for point in picture.points if float(point[0] or 0) <= 7.0]
     assert len(shown) == 7
     assert sum(shown) / 7.0 == pytest.approx(reads / whole[-1]["t"], rel=1e-3)
+
+
+def test_each_path_has_a_line_that_stays_between_trials_and_is_no_part_of_the_total() -> None:
+    picture = loaded("a")
+    for t in (2.0, 3.0):
+        told = sample("b", t, int(1000 * t))
+        half = {"reads": int(500 * t), "sectors_read": 0, "read_ms": 0}
+        values = {**told.values, "paths": {"sdb": half, "sdc": half}}
+        picture.add(events.Sampled(3.0 + t, Sample("b", "disk", "dm-3", values)))
+    document = picture.document(6.1)
+    assert [(each["host"], each["path"]) for each in document["paths"]] == [
+        ("b", "sdb"),
+        ("b", "sdc"),
+    ]
+    assert [each["rates"]["read.iops"] for each in document["paths"]] == [500.0, 500.0]
+    assert document["total"]["read.iops"] == 2000.0
+    picture.add(events.Began(7.0, RECORDS[1].trial, 3.0))
+    assert [each["rates"] for each in picture.document(7.1)["paths"]] == [{}, {}]

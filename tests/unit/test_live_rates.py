@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotrial.live.rates import device_rates, host_rates, total
+from iotrial.live.rates import device_rates, host_rates, path_rates, total
 
 BEFORE = {
     "t": 1.0,
@@ -77,3 +77,15 @@ def test_a_remote_target_has_what_its_interfaces_carried() -> None:
         for t, received, sent in ((0.0, 1000, 500), (2.0, 5000, 700))
     )
     assert device_rates(first, then) == {"received.bw": 2000.0, "sent.bw": 100.0}
+
+
+def test_paths_have_rates_of_their_own_and_a_share_of_their_device() -> None:
+    sdb, sdc = ({"reads": n, "sectors_read": 8 * n, "read_ms": n} for n in (300, 100))
+    none = {"reads": 0, "sectors_read": 0, "read_ms": 0}
+    found = path_rates(
+        {"t": 0.0, "paths": {"sdb": none, "sdc": none}},
+        {"t": 2.0, "paths": {"sdb": sdb, "sdc": sdc}},
+    )
+    assert found["sdb"]["read.iops"] == 150.0
+    assert [found[path]["share"] for path in ("sdb", "sdc")] == [0.75, 0.25]
+    assert path_rates(BEFORE, AFTER) == {}

@@ -9,7 +9,7 @@ samples stand together; the text ends with ``# EOF``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from iotrial.live.rates import SECTOR
@@ -21,7 +21,7 @@ Sample = tuple[str, Labels, float]
 """Suffix, labels, value."""
 
 COUNTERS = (
-    ("operations", "reads", "writes", 1.0, "I/O that the device completed"),
+    ("operations", "reads", "writes", 1.0, "I/O that the {} completed"),
     ("bytes", "sectors_read", "sectors_written", float(SECTOR), "bytes it moved"),
     ("seconds", "read_ms", "write_ms", 1e-3, "time that completed I/O took, added up"),
 )
@@ -31,47 +31,63 @@ GAUGES = (
     ("{}.bw", "{}_bytes_per_second", "bytes_per_second", "bytes a second"),
     ("{}.lat", "{}_latency_seconds", "seconds", "mean latency of this second"),
 )
+PLACE = ("host", "target", "device", "path")
+_LABELS = {"device": 3, "path": 4}
 PHASES = ("preparing", "applying", "settling", "load", "between", "waiting", "over")
 
 
 def openmetrics(document: Mapping[str, Any], counters: Mapping[Any, Mapping[str, int]]) -> str:
     """``document`` is :meth:`iotrial.live.picture.Picture.document`, ``counters`` the kernel's of
-    each (host, target, device)."""
-    families = (*_devices(document, counters), *_hosts(document), *_run(document))
+    each (host, target, device), and of each (host, target, device, path)."""
+    families = (
+        *_disks("device", document["rows"], counters),
+        *_disks("path", document["paths"], counters),
+        *_networks(document),
+        *_hosts(document),
+        *_run(document),
+    )
     return "".join(part for each in families for part in each) + "# EOF\n"
 
 
-def _devices(
-    document: Mapping[str, Any], counters: Mapping[Any, Mapping[str, int]]
+def _disks(
+    what_for: str, rows: Sequence[Mapping[str, Any]], counters: Mapping[Any, Mapping[str, int]]
 ) -> Iterator[Iterator[str]]:
+    """Devices under test, or the paths that these are built on: families of their own, so that
+    nobody adds up what is counted twice."""
+    mine = {place: each for place, each in counters.items() if len(place) == _LABELS[what_for]}
+    whose = "device" if what_for == "device" else "disk below the device"
     for way, index in (("read", 1), ("write", 2)):
         for row in COUNTERS:
             unit, key, one, what = row[0], str(row[index]), row[3], row[4]
             yield _family(
-                f"iotrial_device_{way}_{unit}",
-                ("counter", unit, f"{what}, {way}s, since the machine started"),
+                f"iotrial_{what_for}_{way}_{unit}",
+                ("counter", unit, f"{what.format(whose)}, {way}s, since the machine started"),
                 [
                     ("_total", _place(place), values[key] * one)
-                    for place, values in counters.items()
+                    for place, values in mine.items()
                     if key in values
                 ],
             )
         for name, text, unit, what in GAUGES:
             yield _gauges(
-                f"iotrial_device_{text.format(way)}", unit, f"{what}, {way}s", name.format(way),
-                document["rows"],
+                f"iotrial_{what_for}_{text.format(way)}", unit, f"{what}, {way}s",
+                name.format(way), rows,
             )  # fmt: skip
+    yield _gauges(
+        f"iotrial_{what_for}_busy_ratio", "ratio", "share of the time with I/O in flight", "busy",
+        rows,
+    )  # fmt: skip
+    yield _gauges(
+        f"iotrial_{what_for}_in_flight_operations", "operations", "I/O in flight", "in_flight", rows
+    )
+    if what_for == "path":
+        yield _gauges("iotrial_path_share_ratio", "ratio", "of the device's I/O", "share", rows)
+
+
+def _networks(document: Mapping[str, Any]) -> Iterator[Iterator[str]]:
     for way in ("received", "sent"):
         name, what = f"iotrial_network_{way}_bytes_per_second", f"bytes a second, {way}"
         yield _gauges(name, "bytes_per_second", what, f"{way}.bw", document["rows"])
-    yield _gauges(
-        "iotrial_device_busy_ratio", "ratio", "share of the time with I/O in flight", "busy",
-        document["rows"],
-    )  # fmt: skip
-    yield _gauges(
-        "iotrial_device_in_flight_operations", "operations", "I/O in flight", "in_flight",
-        document["rows"],
-    )  # fmt: skip
 
 
 def _hosts(document: Mapping[str, Any]) -> Iterator[Iterator[str]]:
@@ -130,7 +146,7 @@ def _gauges(
     name: str, unit: str, what: str, key: str, rows: Iterable[Mapping[str, Any]]
 ) -> Iterator[str]:
     samples: list[Sample] = [
-        ("", {part: row[part] for part in ("host", "target", "device") if part in row}, value)
+        ("", {part: row[part] for part in PLACE if part in row}, value)
         for row in rows
         if (value := row["rates"].get(key)) is not None
     ]
@@ -149,8 +165,8 @@ def _family(name: str, about: tuple[str, str, str], samples: Iterable[Sample]) -
         yield f"{name}{suffix}{{{told}}} {value!r}\n" if told else f"{name}{suffix} {value!r}\n"
 
 
-def _place(place: tuple[str, str, str]) -> Labels:
-    return dict(zip(("host", "target", "device"), place, strict=True))
+def _place(place: tuple[str, ...]) -> Labels:
+    return dict(zip(PLACE, place, strict=False))
 
 
 def _comparison(each: Mapping[str, Any]) -> Labels:

@@ -23,7 +23,7 @@ from iotrial.live.events import (
     Sampled,
 )
 from iotrial.live.pace import Pace
-from iotrial.live.rates import Rates, Values, device_rates, host_rates, total
+from iotrial.live.rates import Rates, Values, device_rates, host_rates, path_rates, total
 from iotrial.model.measurement import metric
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
@@ -52,13 +52,14 @@ Key = tuple[str, str, str]
 @dataclass
 class _Row:
     """One target on one host; ``at`` is when it last said something, ``before`` what it said then
-    of the load that goes on."""
+    of the load that goes on; ``paths`` are the disks that the device is built on."""
 
     before: Values | None = None
     at: float = 0.0
     rates: Rates = field(default_factory=dict)
     host: Rates = field(default_factory=dict)
     points: deque[float] = field(default_factory=lambda: deque(maxlen=ROW_POINTS))
+    paths: dict[str, Rates] = field(default_factory=dict)
 
 
 class Picture:
@@ -74,8 +75,9 @@ class Picture:
         self._over: Over | None = None
         self.results = ""
         self._rows: dict[Key, _Row] = {}
-        self.counters: dict[Key, Values] = {}
-        """The kernel's own counters of each device, as they were last seen in any trial."""
+        self.counters: dict[tuple[str, ...], Values] = {}
+        """The kernel's own counters of each device, as they were last seen in any trial; of a path
+        with its name behind those of a row."""
         self._settings: dict[str, list[Setting]] = {}
         self._counts: dict[str, int] = {"valid": 0, "invalid": 0, "failed": 0}
         self._findings: list[dict[str, Any]] = []
@@ -137,6 +139,7 @@ class Picture:
         for (of, _, _), row in self._rows.items():  # which stay: a page does not jump
             if host in ("", of):
                 row.before, row.rates, row.host = None, {}, {}
+                row.paths = {name: {} for name in row.paths}
         self._enter("applying", event.at)
 
     def _enter(self, phase: str, at: float) -> None:
@@ -151,6 +154,8 @@ class Picture:
         key = (sample.host, sample.target, sample.device)
         if disk := sample.values.get("disk"):
             self.counters[key] = disk
+        for name, counted in sample.values.get("paths", {}).items():
+            self.counters[(*key, name)] = counted
         if self._phase != "load":
             self._enter("load", event.at)
         row = self._rows.setdefault(key, _Row())
@@ -161,6 +166,7 @@ class Picture:
         if not rates:  # too near to the one before: the next one counts for both
             return
         row.rates, row.host = rates, host_rates(row.before, sample.values)
+        row.paths = path_rates(row.before, sample.values)
         row.before, row.at = sample.values, event.at
         row.points.append(round(_operations(rates), 1))
 
@@ -242,6 +248,15 @@ class Picture:
                     "rates": _shortened(row.rates),
                 }
                 for key, row in self._rows.items()
+            ],
+            "paths": [
+                {
+                    **dict(zip(("host", "target", "device"), key, strict=True)),
+                    "path": name,
+                    "rates": _shortened(rates),
+                }
+                for key, row in self._rows.items()
+                for name, rates in row.paths.items()
             ],
             "hosts": [{"host": name, "rates": _shortened(each)} for name, each in hosts.items()],
             "settings": self._in_force(),

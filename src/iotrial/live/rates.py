@@ -52,6 +52,26 @@ def device_rates(before: Values, after: Values) -> Rates:
     return found
 
 
+def path_rates(before: Values, after: Values) -> dict[str, Rates]:
+    """The same of each disk that the device is built on, and ``share``, its share of their I/O."""
+    old, new = before.get("paths", {}), after.get("paths", {})
+    found = {
+        name: device_rates(
+            {"t": before["t"], "disk": old[name]}, {"t": after["t"], "disk": new[name]}
+        )
+        for name in new
+        if name in old
+    }
+    done = {
+        name: rates.get("read.iops", 0.0) + rates.get("write.iops", 0.0)
+        for name, rates in found.items()
+    }
+    if whole := sum(done.values()):
+        for name, rates in found.items():
+            rates["share"] = done[name] / whole
+    return found
+
+
 def host_rates(before: Values, after: Values) -> Rates:
     """``cpu.busy`` ``cpu.system`` ``cpu.iowait`` ``cpu.steal`` and ``pressure.io`` and so on."""
     span = _span(before, after)
