@@ -302,6 +302,31 @@ def test_a_host_whose_link_is_cut_is_named_and_its_trial_done_again_when_it_is_b
 
 
 @pytest.mark.timeout(250)
+def test_a_host_whose_every_process_is_killed_is_named_restored_and_its_trial_done_again(
+    rack: Rack,
+) -> None:
+    """As a host that lost its power and is up again, but for its kernel: no guard is left there to
+    give anything back."""
+    process = rack.run(quick(rack, 2, "2s"))
+    box = rack.boxes[1]
+    until(lambda: rack.loads(box), process)
+    assert box.name in rack.owing()
+    for pid in box.processes():
+        if pid != box.pid:  # the one that listens: a service that is there again
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    status, said = ended(process)
+    trials = rack.trials()
+    assert trials[0]["state"] == "failed", said
+    assert trials[0]["error"].startswith("box2 went out of reach"), trials[0]["error"]
+    assert {t["trial"]["block"] for t in trials if t["state"] == "valid"} == {1, 2}, said
+    assert "box2 is back" in said
+    assert status == 5, said
+    assert rack.owing() == {}
+    assert loops(rack) == []
+
+
+@pytest.mark.timeout(250)
 def test_what_an_unreachable_host_is_owed_is_named_and_its_guard_pays(rack: Rack) -> None:
     process = rack.run(quick(rack, 1, "2s"))
     box = rack.boxes[2]
