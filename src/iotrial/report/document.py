@@ -9,7 +9,18 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
-from iotrial.report import block_hosts, ceiling, effects, hosts, keepsake, knees, races, staged
+from iotrial.report import (
+    block_hosts,
+    ceiling,
+    effects,
+    hosts,
+    keepsake,
+    knees,
+    races,
+    staged,
+    strains,
+)
+from iotrial.report import scaling as scales
 from iotrial.report.view import VerdictRow, View
 from iotrial.stats.scaling import scaling
 
@@ -27,7 +38,9 @@ def document(view: View) -> dict[str, Any]:
     as ratios (``path``: log ratios) to the treatment that is kept in the end.  ``keep`` (not
     there: nothing to keep) holds the native files for what is recommended.  ``knees`` are of
     ordered factors, each level as a ratio to the best.
-    ``ceiling`` is what a search for the highest value came to.
+    ``ceiling`` is what a search for the highest value came to.  ``scaling`` are the steps of
+    factors that count, with what was seen at each; ``borne`` what CPUs, links, adapters, devices
+    and paths bore.
     """
     counts = view.counts
     return {
@@ -65,7 +78,13 @@ def document(view: View) -> dict[str, Any]:
         **ceiling.as_data(view.ceiling),
         **hosts.as_data(view.hosts),
         **block_hosts.as_data(view.block_hosts),
+        **({"scaling": steps} if (steps := _scaling(view)) else {}),
+        **({"borne": strains.as_data(view.borne)} if view.borne else {}),
     }
+
+
+def _scaling(view: View) -> list[dict[str, Any]]:
+    return [row for part in view.parts for row in scales.as_data(part.scaling)]
 
 
 def _finding(row: VerdictRow) -> dict[str, Any]:

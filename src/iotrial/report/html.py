@@ -26,7 +26,9 @@ from iotrial.report import (
     hosts,
     palette,
     races,
+    scaling,
     staged,
+    strains,
     words,
 )
 from iotrial.report.effect_charts import effect_figures
@@ -163,7 +165,9 @@ _WORDS = {
     "races": races,
     "plain_change": format_change,
     "share": words.share,
+    "scaling": scaling,
     "staged": staged,
+    "strains": strains,
     "ceiling": ceiling,
     "some": words.some,
     "strip": _strip,

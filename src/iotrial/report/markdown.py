@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from iotrial.report import block_hosts, ceiling, effects, hosts, knees, races, staged, words
+from iotrial.report import (
+    block_hosts,
+    ceiling,
+    effects,
+    hosts,
+    knees,
+    races,
+    scaling,
+    staged,
+    strains,
+    words,
+)
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.keepsake import Keepsake
 from iotrial.report.strip import Scale, scale, strip
@@ -57,6 +68,7 @@ def _blocks(view: View) -> Iterator[list[str]]:
         yield ["## Latency against load"]
         yield _table(ceiling.HEAD, [tuple(map(escape, r)) for r in ceiling.rows(view.ceiling)])
     yield from _hosts(view)
+    yield from _borne(view)
     yield from _latencies(view)
     yield [_method(view)]
     if view.doubt_groups:
@@ -67,6 +79,14 @@ def _blocks(view: View) -> Iterator[list[str]]:
         yield from _kept(view.kept)
 
 
+def _borne(view: View) -> Iterator[list[str]]:
+    for borne in view.borne:
+        yield [f"## Where the load went: {escape(borne.workload)}, {escape(borne.treatment)}"]
+        yield _table(strains.HEAD, [tuple(map(escape, row)) for row in strains.rows(borne)])
+        if more := strains.more(borne):
+            yield [more]
+
+
 def _part(part: Part, view: View, on: Scale) -> Iterator[list[str]]:
     said = [escape(part.metric.title), words.direction(part.metric.higher)]
     said.append(races.could_tell(part))
@@ -75,6 +95,10 @@ def _part(part: Part, view: View, on: Scale) -> Iterator[list[str]]:
     counted = view.terms.counted
     head = ("level", "verdict", "change (interval)", "", "baseline", "this level", counted)
     yield _table(head, [_row(row, view, on) for row in part.findings])
+    if part.scaling:
+        yield ["How it scales:"]
+        yield _table(scaling.HEAD, [tuple(map(escape, scaling.cells(s))) for s in part.scaling])
+        yield [scaling.NOTE]
     if part.guardrails:
         guards = ("guardrail", "level", "tolerated", "change (interval)")
         yield _table(guards, [_guardrail(row) for row in part.guardrails])

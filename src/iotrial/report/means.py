@@ -1,4 +1,4 @@
-"""Geometric means of what was measured, for what stands beside a finding."""
+"""Means: of the valid trials at each level of each factor, beside what was found of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iotrial.model.finding import Finding
 from iotrial.model.results import Results
 
 
-def means_of_cells(results: Results, finding: Finding) -> dict[tuple[str, str], float]:
+def of_cells(results: Results, finding: Finding) -> dict[tuple[str, str], float]:
     """Of a finding's own runs alone: what has no counterpart says nothing of the change."""
     folders = set(finding.trials)
     mine = tuple(r for r in results.records if r.trial.folder in folders)

@@ -15,11 +15,21 @@ from rich.table import Table
 from rich.text import Text
 
 from iotrial.model.finding import Finding, Verdict
-from iotrial.report import block_hosts, ceiling, effects, hosts, knees, races, staged, words
+from iotrial.report import (
+    block_hosts,
+    ceiling,
+    effects,
+    hosts,
+    knees,
+    races,
+    scaling,
+    staged,
+    strains,
+    words,
+)
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
-from iotrial.stats.scaling import scaling
 
 _WIDE = 80
 _GAP = 3
@@ -98,6 +108,7 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
     yield from _of_ceiling(view)
     yield from _of_hosts(view)
     yield from _of_blocks(view)
+    yield from _of_borne(view)
     yield Text(_terms(view), style="dim")
     for group in view.doubt_groups:
         yield Text()
@@ -241,14 +252,33 @@ def _name(row: VerdictRow, view: View) -> str:
     return f"{row.finding.factor}={row.finding.level}" if several else row.finding.level
 
 
-def _scaling(part: Part) -> Iterator[Text]:
-    told = [
-        f"{row.finding.level}: {scale.efficiency:.3f}"
-        for row in part.findings
-        if (scale := scaling(row.finding))
-    ]
-    if told:
-        yield Text(f"scaling efficiency {', '.join(told)}")
+def _scaling(part: Part) -> Iterator[RenderableType]:
+    """Each step of a factor that counts, and what was seen then."""
+    if not part.scaling:
+        return
+    yield Text("Scaling")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    for title in scaling.HEAD:
+        table.add_column(title, overflow="fold")
+    for step in part.scaling:
+        table.add_row(*map(Text, scaling.cells(step)))
+    yield table
+
+
+def _of_borne(view: View) -> Iterator[RenderableType]:
+    """What CPUs, links, adapters, devices and paths bore."""
+    for borne in view.borne:
+        head = Text("Where the load went", style="bold")
+        yield head.append(f"  {borne.workload}, {borne.treatment}", style="not bold")
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+        for title in strains.HEAD:
+            table.add_column(title, overflow="fold")
+        for row in strains.rows(borne):
+            table.add_row(*map(Text, row))
+        yield table
+        if more := strains.more(borne):
+            yield Text(more, style="dim")
+        yield Text()
 
 
 def _guardrails(part: Part) -> Iterator[RenderableType]:

@@ -28,10 +28,10 @@ from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord, treatment_text
 from iotrial.model.workload import Workload
 from iotrial.plan.spread import waiting
-from iotrial.report import evidence, hosts, staged, words
+from iotrial.report import evidence, hosts, scaling, staged, strains, words
 from iotrial.report.keepsake import Keepsake, keepsake
 from iotrial.report.links import original, raw, source
-from iotrial.report.means import means_of, means_of_cells
+from iotrial.report.means import means_of, of_cells
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
 from iotrial.stats.host_effects import HostEffect, host_effects
@@ -107,7 +107,8 @@ class Part:
     ``others`` are findings on metrics that nobody asked about: imported results have many.
     ``interactions``, ``simple`` effects and ``shares`` are of the primary metric, where several
     factors are varied; ``tradeoffs`` what it costs in latency and CPU; ``race`` how its decision
-    was reached, where it was a race; ``knees`` where more of an ordered factor gives no more."""
+    was reached, where it was a race; ``knees`` where more of an ordered factor gives no more;
+    ``scaling`` the steps of factors that count, and what was seen at each."""
 
     workload: str
     metric: Metric
@@ -124,6 +125,7 @@ class Part:
     tradeoffs: tuple[Tradeoff, ...] = ()
     race: RaceStory | None = None
     knees: tuple[Knee, ...] = ()
+    scaling: tuple[scaling.Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,7 @@ class View:
     ceiling: Ceiling | None = None
     hosts: tuple[hosts.HostRow, ...] = ()
     block_hosts: tuple[HostEffect, ...] = ()
+    borne: tuple[strains.Borne, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -209,6 +212,7 @@ def view(results: Results, comparison: Comparison) -> View:
         ceiling=comparison.ceiling,
         hosts=hosts.rows(results, _responses(results, comparison)),
         block_hosts=host_effects(results),
+        borne=strains.where(results),
     )
 
 
@@ -306,6 +310,7 @@ def _part(
         resolvable=dict(comparison.resolvable).get(workload.name),
         series=series(results, workload.name, response),
         others=_rows(results, [each for each in beside if each.metric not in asked]),
+        scaling=scaling.steps(results, own),
     )
 
 
@@ -316,7 +321,7 @@ def _rows(results: Results, findings: list[Finding]) -> tuple[VerdictRow, ...]:
     tolerated = dict(results.study.decide.guardrails)
     rows = []
     for finding in findings:
-        known = means_of_cells(results, finding) if recorded else means[finding.metric]
+        known = of_cells(results, finding) if recorded else means[finding.metric]
         rows.append(
             VerdictRow(
                 _shown(finding),

@@ -9,10 +9,12 @@ Source: N. J. Gunther (2007), *Guerrilla Capacity Planning*, chapter 4.
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from dataclasses import dataclass
 
 from iotrial.model.finding import Finding
 from iotrial.model.measurement import higher_is_better
+from iotrial.model.study import Study
 
 COUNTS = (
     "arrays", "hosts", "nodes", "clients", "servers", "devices", "disks", "drives", "volumes",
@@ -29,9 +31,20 @@ class Scaling:
     high: float | None
 
 
-def scaling(finding: Finding) -> Scaling | None:
-    """The efficiency of a finding on a rate and a count; None for any other."""
-    if finding.factor.lower() not in COUNTS or not higher_is_better(finding.metric):
+def counting(study: Study) -> frozenset[str]:
+    """The factors of a study that count something: those that say so, or are named for it."""
+    return frozenset(
+        factor.name
+        for factor in study.factors
+        if factor.kind == "count" or factor.name.lower() in COUNTS
+    )
+
+
+def scaling(finding: Finding, counts: Container[str] = ()) -> Scaling | None:
+    """The efficiency of a finding on a rate and a count; None for any other.  ``counts`` are
+    factors that count, whatever their names."""
+    counted = finding.factor in counts or finding.factor.lower() in COUNTS
+    if not counted or not higher_is_better(finding.metric):
         return None
     try:
         more = float(finding.level) / float(finding.baseline)

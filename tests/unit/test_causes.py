@@ -1,0 +1,137 @@
+"""What stood at its limit, and what was uneven: decided from strains that are written down."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from iotrial.formats.strain import Hung, Told, between, limits, strains
+from iotrial.model.strain import Strain, strain_of
+from iotrial.stats.causes import typical, uneven, why
+
+DISK = {"reads": 0, "writes": 0, "sectors_read": 0, "sectors_written": 0, "read_ms": 0,
+        "write_ms": 0, "io_ms": 0, "weighted_ms": 0, "in_flight": 0}  # fmt: skip
+
+
+def disk(reads: int, ms: int = 0, depth_ms: int = 0) -> dict[str, int]:
+    return {**DISK, "reads": reads, "sectors_read": 8 * reads, "read_ms": ms, "io_ms": 900,
+            "weighted_ms": depth_ms}  # fmt: skip
+
+
+def told(last: dict[str, object], **about: object) -> Told:
+    zero = {"disk": DISK, "cpu": {"user": 0, "softirq": 0, "idle": 0, "steal": 0},
+            "cores": {"0": [0, 0, 0], "1": [0, 0, 0]}, "nics": {"eth0": [0, 0]},
+            "paths": dict.fromkeys(("sdb", "sdc"), DISK)}  # fmt: skip
+    first = {"t": 1.0, **{name: zero[name] for name in last}}
+    return Told("box1/disk", "dm-3", first, {"t": 3.0, **last}, **about)  # type: ignore[arg-type]
+
+
+def line(t: float, **values: object) -> bytes:
+    return json.dumps({"t": t, **values}, separators=(",", ":")).encode()
+
+
+def test_only_the_time_measured_counts_and_not_the_last_look() -> None:
+    data = b"\n".join(line(float(t)) for t in range(6)) + b"\n" + line(5.3)
+    assert [row["t"] for row in between(data, 3.3, 5.3) or ()] == [2.0, 5.0]
+    assert [row["t"] for row in between(data, 0.0, 5.3) or ()] == [0.0, 5.3]
+    assert between(line(0.0), 1.0, 1.0) is None
+    assert between(b'{"t":1.0,\n{"t":', 1.0, 2.0) is None
+
+
+def test_a_disk_takes_what_its_queues_take_or_the_disk_itself() -> None:
+    data = line(0.0, limits={"sda": [64, 32], "nvme0n1": [1023, 0], "x": [0, 0]})
+    assert limits(data, {"nvme0n1": 4}) == {"sda": 32, "nvme0n1": 4092}
+    assert limits(b"", {}) == {}
+
+
+def test_paths_add_up_to_their_adapters_and_each_disk_counts_once() -> None:
+    last = {"disk": disk(400), "paths": {"sdb": disk(300, 600), "sdc": disk(100, 50)}}
+    hung = {"sdb": Hung("host3", 1e9), "sdc": Hung("host4")}
+    found = {(each.kind, each.name): each for each in strains("box1", [told(last, ways=hung)] * 2)}
+    assert found["path", "sdb"].ios == 150.0
+    assert found["path", "sdb"].latency == pytest.approx(0.002)
+    assert found["adapter", "host3"].ios == 150.0
+    assert found["adapter", "host3"].busy == pytest.approx(150 * 4096 / 1e9, abs=1e-4)
+    assert found["adapter", "host4"].busy is None
+    assert found["device", "dm-3"].busy == 0.45
+
+
+def test_the_cpu_its_interrupts_and_the_busiest_core_are_shares_of_their_time() -> None:
+    cpu = {"user": 50, "softirq": 40, "idle": 100, "steal": 10}
+    last = {"cpu": cpu, "cores": {"0": [10, 0, 100], "1": [97, 60, 100]}, "nics": {"eth0": [50, 2]}}
+    found = {each.kind: each for each in strains("box1", [told(last, nics={"eth0": 50.0})])}
+    assert (found["cpu"].busy, found["cpu"].interrupts, found["cpu"].stolen) == (0.45, 0.2, 0.05)
+    assert (found["core"].name, found["core"].busy) == ("1", 0.97)
+    assert (found["nic"].came, found["nic"].busy) == (25.0, 0.5)
+    assert [strain_of(each.as_dict()) for each in found.values()] == list(found.values())
+
+
+def device(host: str, ios: float = 1000.0, latency: float = 1e-3) -> Strain:
+    return Strain(host, "device", "sda", f"{host}/disk", busy=1.0, ios=ios, latency=latency)
+
+
+def said(*now: Strain, before: tuple[Strain, ...] = ()) -> list[str]:
+    return [each.said for each in why(now, before)]
+
+
+def test_the_host_whose_cpu_was_busy_is_named_and_how_many_are_like_it() -> None:
+    cpus = [Strain(f"box{n}", "cpu", "all", busy=busy) for n, busy in ((1, 0.97), (2, 0.92))]
+    assert said(*cpus, Strain("box3", "cpu", "all", busy=0.3)) == [
+        "the CPU of box1 was 97% busy (2 of 3 such at their limit)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("strain", "words"),
+    [
+        (Strain("b", "core", "3", busy=0.99, interrupts=0.7),
+         "CPU 3 of b was 99% busy, 70% in interrupts"),
+        (Strain("b", "cpu", "all", busy=0.5, stolen=0.12),
+         "a hypervisor kept 12% of the CPU time of b"),
+        (Strain("b", "nic", "eth0", busy=0.95), "eth0 of b carried 95% of what its link can"),
+        (Strain("b", "adapter", "host3", busy=0.91), "host3 of b carried 91% of what its link can"),
+        (Strain("b", "device", "sda", depth=30.5, limit=32),
+         "the queue of sda on b was full: 30.5 of at most 32 I/Os in flight on average"),
+    ],
+)  # fmt: skip
+def test_what_stands_at_its_limit_is_named(strain: Strain, words: str) -> None:
+    assert said(strain) == [words]
+
+
+def test_a_busy_device_alone_is_no_limit_and_waiting_longer_is_said() -> None:
+    nothing = "nothing we sample was at its limit"
+    assert said(device("a"), before=(device("a"),)) == [nothing]
+    first, second = said(device("a", latency=2e-3), before=(device("a"),))
+    assert first == nothing
+    assert second.startswith("an I/O of sda on a took 2.00 ms, at the baseline 1.00 ms")
+    assert why(()) == ()
+
+
+def test_an_uneven_path_adapter_and_host_are_named_with_their_share() -> None:
+    paths = [
+        Strain("a", "path", name, "a/disk", ios=ios)
+        for name, ios in (("sdb", 710.0), ("sdc", 100.0), ("sdd", 100.0), ("sde", 90.0))
+    ]
+    hbas = [Strain("a", "adapter", f"host{n}", ios=ios) for n, ios in ((3, 810.0), (4, 190.0))]
+    found = uneven([*paths, *hbas, device("a"), device("b", 200.0)])
+    assert [each.said for each in found] == [
+        "b did 33% of what the 2 hosts did on average",
+        "sdb carried 71% of the I/O of the 4 paths of a/disk (even: 25%)",
+        "host3 carried 81% of the I/O through the 2 adapters of a (even: 50%)",
+    ]
+    assert [(each.host, each.name) for each in found] == [("b", "b"), ("a", "sdb"), ("a", "host3")]
+
+
+def test_too_few_and_nearly_even_ones_say_nothing() -> None:
+    assert uneven([device("a", 30.0), device("b", 3.0)]) == ()
+    assert uneven([device("a", 1000.0), device("b", 800.0)]) == ()
+
+
+def test_of_several_trials_the_middle_one_speaks_whatever_number_a_loop_has() -> None:
+    trials = [
+        [Strain("a", "device", f"loop{n}", "a/d", ios=ios), Strain("a", "core", str(n), busy=0.5)]
+        for n, ios in enumerate((100.0, 900.0, 300.0))
+    ]
+    found = typical(trials)
+    assert [(each.kind, each.ios) for each in found] == [("device", 300.0), ("core", 0.0)]

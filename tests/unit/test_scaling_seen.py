@@ -1,0 +1,130 @@
+"""What was seen at each step of a factor that counts, in every shape of the report."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from stats_studies import noisy, results
+
+from iotrial.execute.strained import keep
+from iotrial.model.strain import Strain
+from iotrial.report.document import document
+from iotrial.report.html import html
+from iotrial.report.markdown import markdown
+from iotrial.report.scaling import Step
+from iotrial.report.strains import MOST, rows
+from iotrial.report.text import verdict_table
+from iotrial.report.view import View, view
+from iotrial.stats.judge import judge
+
+EFFECTS = {("reads", "1"): 1.0, ("reads", "2"): 1.99, ("reads", "4"): 2.6}
+
+
+def strains(hosts: int) -> list[Strain]:
+    """Of four hosts the third has a busy CPU, and a map whose first path carries most."""
+    found = []
+    for number in range(1, hosts + 1):
+        host, part = f"box{number}", f"box{number}/lun"
+        slow = number == 3
+        found += [
+            Strain(host, "cpu", "all", busy=0.97 if slow else 0.4, interrupts=0.41),
+            Strain(host, "device", "dm-3", part, busy=1.0, ios=990.0, latency=1e-3),
+            Strain(host, "path", "sdb", part, busy=0.9, ios=700.0 if slow else 500.0, limit=32),
+            Strain(host, "path", "sdc", part, busy=0.9, ios=290.0 if slow else 490.0, depth=0.7),
+        ]
+    return found
+
+
+@pytest.fixture
+def seen(tmp_path: Path) -> View:
+    """A study of hosts that bends at four of them."""
+    made = results(
+        {"scale": ("1", "2", "4")},
+        ["reads"],
+        4,
+        noisy(0.005, 1, EFFECTS),
+    )
+    factors = tuple(replace(each, kind="count", subject="hosts") for each in made.study.factors)
+    made = replace(made, study=replace(made.study, factors=factors), folder=tmp_path)
+    for record in made.records:
+        folder = tmp_path / "trials" / record.trial.folder
+        folder.mkdir(parents=True)
+        keep(folder, strains(int(dict(record.trial.treatment)["scale"])))
+    parts = tuple(
+        replace(r, parts=tuple(f"box{n}/lun" for n in range(1, int(r.trial.treatment[0][1]) + 1)))
+        for r in made.records
+    )
+    made = replace(made, records=parts)
+    return view(made, judge(made))
+
+
+def steps(of: View) -> dict[str, Step]:
+    return {step.level: step for part in of.parts for step in part.scaling}
+
+
+def test_the_step_where_it_bends_says_what_stood_at_its_limit(seen: View) -> None:
+    found = steps(seen)
+    assert [level for level, step in found.items() if step.bends] == ["4"]
+    assert [o.said for o in found["1"].seen] == ["nothing we sample was at its limit"]
+    assert [o.said for o in found["4"].seen] == [
+        "the CPU of box3 was 97% busy, 41% in interrupts",
+        "sdb carried 71% of the I/O of the 2 paths of box3/lun (even: 50%)",
+    ]
+    scale = found["4"].efficiency
+    assert scale
+    assert scale.efficiency == pytest.approx(0.65, rel=0.02)
+
+
+def shapes(of: View) -> dict[str, str]:
+    console = Console(width=300, record=True, file=None, no_color=True)
+    with console.capture() as said:
+        console.print(verdict_table(of))
+    return {"text": said.get(), "md": markdown(of), "html": html(of)}
+
+
+@pytest.mark.parametrize("shape", ["text", "md", "html"])
+def test_every_shape_says_it_and_where_the_load_went(seen: View, shape: str) -> None:
+    said = shapes(seen)[shape]
+    assert "the CPU of box3 was 97% busy" in said
+    assert "it bends here" in said
+    assert "Where the load went" in said
+    assert "path sdb (lun)" in said
+    assert "71% (50%)" in said
+    assert "0.7" in said
+
+
+def test_the_document_has_every_number(seen: View) -> None:
+    found: dict[str, Any] = json.loads(json.dumps(document(seen)))
+    (step,) = [each for each in found["scaling"] if each["level"] == "4"]
+    assert step["seen"][0] | {"said": ""} == {
+        "what": "cpu", "said": "", "host": "box3", "name": "all", "value": 0.97,
+    }  # fmt: skip
+    (borne,) = found["borne"]
+    assert borne["treatment"] == "scale=4"
+    assert len(borne["strains"]) == 16
+    (path,) = [s for s in borne["strains"] if s["host"] == "box3" and s["name"] == "sdb"]
+    assert path["share"] == pytest.approx(700 / 990)
+    assert path["even"] == 0.5
+
+
+def test_a_table_of_many_hosts_ends_and_says_so(seen: View) -> None:
+    (borne,) = seen.borne
+    many = replace(borne, strains=borne.strains * 10)
+    assert len(rows(many)) == MOST
+
+
+def test_results_without_strains_and_torn_ones_still_have_their_steps(
+    seen: View, tmp_path: Path
+) -> None:
+    assert seen.borne
+    for path in tmp_path.glob("trials/*/strain.json"):
+        path.write_text('{"format": 1, "strains": [{"host"')
+    made = results({"hosts": ("1", "2")}, ["reads"], 3, noisy(0.01, 1, EFFECTS))
+    again = view(replace(made, folder=tmp_path), judge(made))
+    assert [step.seen for step in steps(again).values()] == [(), ()]
+    assert again.borne == ()
