@@ -21,8 +21,8 @@ def study(p99: float = 0.0, margin: float = 0.03):  # type: ignore[no-untyped-de
     """The study of ``iotrial saturate`` on a loop device, with two CPUs."""
     engines = {name: [("ioengine", "libaio" if name == "libaio" else "io_uring"),
                       ("thinktime", place)] for place, name in enumerate(ENGINES)}  # fmt: skip
-    asked = Asked({"loop": {"size": 1 << 20}}, "iops", "randread", engines, ("4k",), 2, 1.0, p99,
-                  margin)  # fmt: skip
+    targets = {"target": {"loop": {"size": 1 << 20}}}
+    asked = Asked(targets, "iops", "randread", engines, ("4k",), 2, 1.0, p99, margin)
     return parse_study(study_text(asked), "made-up.toml", lambda name: name)
 
 

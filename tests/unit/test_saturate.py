@@ -263,7 +263,7 @@ def test_an_engine_that_cannot_be_used_is_said_and_none_at_all_is_refused(
 def test_a_job_file_says_what_the_command_said_without_what_is_ours() -> None:
     argv = ["fio", "--output-format=json+", "--output=fio.json", "--name=final",
             "--filename=/dev/sdb", "--iodepth=8", "--runtime=1s"]  # fmt: skip
-    assert job_of(argv, ["one", "two"], {"runtime": "60s"}).splitlines() == [
+    assert job_of({"final": argv}, ["one", "two"], {"runtime": "60s"}).splitlines() == [
         "# one",
         "# two",
         "[final]",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,8 @@ from iotrial.plan.prior import with_prior
 from iotrial.store import check, is_finished, open_results, studies_in
 
 FAILED = 5
+NOTHING = 1
+"""The exit code of a search that found no ceiling."""
 ARMS = 2
 
 
@@ -127,7 +128,7 @@ def execute(
         for line in announce(live):
             output.notice(line)
         outcome = _watched(output, study, folder, live=live, pretend=pretend)
-        live.ends(_code(count(outcome.results.records)))
+        live.ends(_code(outcome.results))
     return outcome
 
 
@@ -165,11 +166,20 @@ def conclude(
         stopped=stopped,
         **more,
     )
-    return _code(counts)
+    return _code(results)
 
 
-def _code(counts: Mapping[str, int]) -> int:
-    return FAILED if counts["failed"] or not counts["valid"] else 0
+def _code(results: Results) -> int:
+    """A search that found its ceiling has done what it was asked for, whatever loads could not be
+    measured on the way: it goes round them, and claims nothing of them."""
+    counts = count(results.records)
+    code = FAILED if counts["failed"] or not counts["valid"] else 0
+    if results.study.design.kind != "saturate":
+        return code
+    from iotrial.stats.ceiling_found import judge_ceiling
+
+    found = judge_ceiling(results).ceiling
+    return 0 if found and found.best else code or NOTHING
 
 
 def folder_of(parent: Path, study: Study) -> Path:

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 
-from iotrial.cli.machine import machine
+from iotrial.cli.ceiling_job import write_jobs
+from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.run import conclude, execute, folder_of
 from iotrial.cli.verdicts import judged
 from iotrial.errors import IotrialError, RefusedError
+from iotrial.execute.crew import at_once
 from iotrial.execute.engines import ENGINES, Tried, try_engines
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.look import status
-from iotrial.model.finding import Ceiling
 from iotrial.model.host import Host
-from iotrial.model.measurement import metric
-from iotrial.model.results import Results
-from iotrial.model.trial import treatment_text
-from iotrial.plan.ceiling_study import BLOCKS, FINAL, Asked, study_text
+from iotrial.model.study import Place
+from iotrial.plan.aims import Where, places
+from iotrial.plan.ceiling_study import BLOCKS, Asked, study_text
 from iotrial.plan.load import parse_study
 from iotrial.store import check, is_finished, open_results
-from iotrial.tools.fio_job import job_of
-from iotrial.units import format_value, parse_bytes, parse_fraction, parse_seconds
+from iotrial.units import parse_bytes, parse_fraction, parse_seconds
 
-JOBFILE = "ceiling.fio"
-_LONGER = {"runtime": "60s", "ramp_time": "5s", "time_based": "1"}
-"""Of the job file: a trial is shorter than anybody would want to watch."""
-_NOTHING = 1
-
+ALONE, SEVERAL = 1.0, 4.0
+"""Seconds of a deciding trial on one host, and on several, whose loads never begin at once."""
 
 _DURATION, _SIZE, _SHARE = map(
     click.types.FuncParamType, (parse_seconds, parse_bytes, parse_fraction)
@@ -37,7 +36,7 @@ _DURATION, _SIZE, _SHARE = map(
 
 
 @click.command()
-@click.argument("target")
+@click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
 @click.option(
     "--for",
     "goal",
@@ -58,13 +57,18 @@ _DURATION, _SIZE, _SHARE = map(
 )
 @click.option("--size", type=_SIZE, help="Of a file or loop device; in a directory of each job.")
 @click.option("--write", is_flag=True, help="The load may write: without it, it only reads.")
-@click.option("--destroy", help="With --write on a device: its serial or WWN.")
+@click.option(
+    "--destroy",
+    "destroys",
+    multiple=True,
+    help="With --write on a device: its serial or WWN; of several targets one for each, in their "
+    "order.",
+)
 @click.option(
     "--runtime",
     type=_DURATION,
-    default="1s",
-    show_default=True,
-    help="Of each deciding trial; those of the search are half as long.",
+    help="Of each deciding trial; those of the search are half as long.  [default: 1s; 4s with "
+    "several hosts]",
 )
 @click.option(
     "--margin",
@@ -84,15 +88,15 @@ _DURATION, _SIZE, _SHARE = map(
 @common
 def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     output: Output,
-    target: str,
+    targets: tuple[str, ...],
     goal: str,
     p99: float | None,
     rw: str | None,
     blocks: tuple[str, ...],
     engines: tuple[str, ...],
     size: int | None,
-    destroy: str | None,
-    runtime: float,
+    destroys: tuple[str, ...],
+    runtime: float | None,
     margin: float,
     budget: float | None,
     out: Path | None,
@@ -103,35 +107,39 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     """Find the load that gets the most out of TARGET: engine, block, jobs, depth and batch.
 
     TARGET is a block device, a file, a directory, or the word loop (a loop device made for it,
-    of --size).  A few single trials search, the best of them are raced, and the fio job file of
-    the winner lies in the results folder.  It only reads, unless --write is given.
+    of --size); HOST:TARGET is one on a host that ssh reaches, box[1-4]:TARGET on each of four.
+    Several are loaded at the same time, and what all of them do together counts.
+
+    A few single trials search, the best of them are raced, and the fio job file of the winner
+    lies in the results folder.  It only reads, unless --write is given.
 
     \b
     Example:
       sudo iotrial saturate /dev/disk/by-id/nvme-X --p99 2ms
       sudo iotrial saturate loop --size 1GiB
       iotrial saturate /data/big.file --for bandwidth
+      sudo iotrial saturate /dev/sdb /dev/sdc root@box2:/dev/sdb
     """
     pattern = _pattern(rw, goal, write=write)
-    with machine(pretend=pretend) as host:
-        table = _table(host, target, size, destroy)
-        tried = try_engines(host, engines or tuple(ENGINES), target)
-        facts = numbers(gather(host, (), ["fio"]))
-    usable = _usable(output, tried)
+    aims = _aims(targets)
+    found = _looked(aims, destroys, size, engines or tuple(ENGINES), pretend=pretend)
+    usable = _usable(output, found)
+    remote = len(found) > 1 or any(place.ssh for place, _ in found)
     asked = Asked(
-        table,
+        {name: table for _, about in found for name, table in about.tables.items()},
         goal,
         pattern,
         {name: ENGINES[name] for name in usable},
         blocks or BLOCKS[goal],
-        int(facts["cpus"]),
-        runtime,
+        max(about.cpus for _, about in found),
+        runtime or (SEVERAL if len(found) > 1 else ALONE),
         p99 or 0.0,
         margin,
         budget or 0.0,
-        size or 0 if "directory" in table else 0,
+        size or 0 if any("directory" in t for _, a in found for t in a.tables.values()) else 0,
+        {place.name: place.ssh for place, _ in found} if remote else {},
     )
-    study = parse_study(study_text(asked), f"saturate-{Path(target).name}.toml", _no_file)
+    study = parse_study(study_text(asked), f"saturate-{_stem(aims)}.toml", _no_file)
     folder = out or folder_of(Path("results"), study)
     if (folder / "plan.jsonl").exists() and is_finished(folder):
         output.note(f"nothing is left to do in {folder}; for a new search name another --out")
@@ -141,12 +149,70 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         stopped = execute(output, study, folder, pretend=pretend)
         results = stopped.results
     _, comparison = judged(results)
-    found = comparison.ceiling
-    path = _write_job(results, found) if found and found.best else None
-    code = conclude(output, results, stopped, jobfile=str(path) if path else None)
-    if path:
+    paths = write_jobs(results, comparison.ceiling)
+    first = {"jobfile": paths[0], "jobfiles": paths} if paths else {"jobfile": None}
+    code = conclude(output, results, stopped, **first)
+    for path in paths:
         output.note(f"job file: {path}")
-    return code or (0 if found and found.best else _NOTHING)
+    return code
+
+
+def _aims(targets: Sequence[str]) -> tuple[Where, ...]:
+    try:
+        return places(targets)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="TARGET") from None
+
+
+def _stem(aims: Sequence[Where]) -> str:
+    """What the study is named for."""
+    first = Path(aims[0].path).name
+    return first if len(aims) == 1 else f"{first}-and-{len(aims) - 1}-more"
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What is known of one host: its targets' tables by their names, the engines tried, CPUs."""
+
+    tables: Mapping[str, Mapping[str, object]]
+    tried: tuple[Tried, ...]
+    cpus: int
+
+
+def _looked(
+    aims: Sequence[Where],
+    destroys: Sequence[str],
+    size: int | None,
+    engines: tuple[str, ...],
+    *,
+    pretend: bool,
+) -> list[tuple[Place, _About]]:
+    """Look at every host, at the same time.  Raises HostUnreachable."""
+    if destroys and len(destroys) != len(aims):
+        message = f"{len(destroys)} for {len(aims)} targets: one for each, in their order"
+        raise click.BadParameter(message, param_hint="--destroy")
+    armed = dict(zip((aim.name for aim in aims), destroys, strict=False))
+    hosts = {Place(aim.host, aim.ssh): None for aim in aims}
+    several = len(hosts) > 1 or any(place.ssh for place in hosts)
+    with machines(pretend=pretend, several=several) as reach:
+
+        def look(place: Place) -> _About:
+            mine = [aim for aim in aims if aim.host == place.name]
+            with reach(place) as host:
+                tables = {
+                    aim.name: {
+                        **_table(host, aim, size, armed.get(aim.name)),
+                        **({"host": place.name} if several else {}),
+                    }
+                    for aim in mine
+                }
+                tried = try_engines(host, engines, [aim.path for aim in mine])
+                return _About(tables, tried, int(numbers(gather(host, (), ["fio"]))["cpus"]))
+
+        found, errors = at_once({place.name: partial(look, place) for place in hosts})
+    if errors:
+        raise next(iter(errors.values()))
+    return [(place, found[place.name]) for place in hosts]
 
 
 def _pattern(rw: str | None, goal: str, *, write: bool) -> str:
@@ -164,9 +230,9 @@ def _pattern(rw: str | None, goal: str, *, write: bool) -> str:
     return chosen
 
 
-def _table(host: Host, target: str, size: int | None, destroy: str | None) -> dict[str, object]:
-    """``[targets.target]`` of the study."""
-    armed = {"destroy": destroy} if destroy else {}
+def _table(host: Host, aim: Where, size: int | None, destroy: str | None) -> dict[str, object]:
+    """``[targets.NAME]`` of the study."""
+    target, armed = aim.path, {"destroy": destroy} if destroy else {}
     if target == "loop":
         return {"loop": {"size": size or 1 << 30}}
     found = status(host, target)
@@ -180,18 +246,25 @@ def _table(host: Host, target: str, size: int | None, destroy: str | None) -> di
         raise click.BadParameter(
             f"{target} does not exist: how large is it to be made?", param_hint="--size"
         )
-    path, there = str(Path(target).absolute()), found.size if found else 0
-    return {"file": path, "size": size or there, **armed}
+    path = target if aim.ssh else str(Path(target).absolute())
+    return {"file": path, "size": size or (found.size if found else 0), **armed}
 
 
-def _usable(output: Output, tried: tuple[Tried, ...]) -> list[str]:
-    usable = [each.name for each in tried if not each.why]
-    for each in tried:
-        if each.why:
-            output.note(f"without {each.name}: {each.why}")
+def _usable(output: Output, found: Sequence[tuple[Place, _About]]) -> list[str]:
+    """The engines that every host takes."""
+    why: dict[str, list[str]] = {}
+    for place, about in found:
+        at = f"{place.name}: " if len(found) > 1 else ""
+        for each in about.tried:
+            why.setdefault(each.name, []).extend([f"{at}{each.why}"] if each.why else [])
+    for name, reasons in why.items():
+        if reasons:
+            output.note(f"without {name}: {'; '.join(reasons)}")
+    usable = [name for name, reasons in why.items() if not reasons]
     if not usable:
+        said = "; ".join(f"{name}: {'; '.join(reasons)}" for name, reasons in why.items())
         raise RefusedError(
-            "no engine can be used here: " + "; ".join(f"{e.name}: {e.why}" for e in tried),
+            f"no engine can be used here: {said}",
             advice="Leave --engine out to try all; fio --enghelp lists what fio was built with.",
         )
     return usable
@@ -199,28 +272,3 @@ def _usable(output: Output, tried: tuple[Tried, ...]) -> list[str]:
 
 def _no_file(name: str) -> str:
     raise IotrialError(f"a search has no job file, and {name} is one")
-
-
-def _write_job(results: Results, found: Ceiling) -> Path | None:
-    """``ceiling.fio``: the command of the winner's last deciding trial, for a longer run."""
-    if found.best is None:
-        return None
-    commands = [
-        record.command
-        for record in results.records
-        if record.trial.workload == FINAL
-        and record.trial.treatment == found.best.treatment
-        and record.state == "valid"
-    ]
-    if not commands:
-        return None
-    load = treatment_text(found.best.treatment)
-    value = format_value(found.best.rate, metric(found.metric).unit)
-    heading = [
-        f"The most {found.metric} that iotrial saturate found: {load}.",
-        f"It reached {value} in {found.best.trials} short trials.",
-        "Runtime and ramp are longer here.  Look at filename before you run it.",
-    ]
-    path = results.folder / JOBFILE
-    path.write_text(job_of(commands[-1], heading, _LONGER), encoding="utf-8")
-    return path

@@ -8,6 +8,7 @@ on a loop device), so the device is asked instead.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -37,8 +38,9 @@ class Tried:
     why: str = ""
 
 
-def try_engines(host: Host, names: tuple[str, ...], device: str) -> tuple[Tried, ...]:
-    """Each of ``names`` (keys of :data:`ENGINES`), tried; ``device`` is the path of the target.
+def try_engines(host: Host, names: tuple[str, ...], devices: Sequence[str]) -> tuple[Tried, ...]:
+    """Each of ``names`` (keys of :data:`ENGINES`), tried; ``devices`` are the paths of the
+    targets.
 
     Raises ToolMissing where there is no fio.
     """
@@ -47,12 +49,12 @@ def try_engines(host: Host, names: tuple[str, ...], device: str) -> tuple[Tried,
             f"{host.name}: fio is not installed",
             advice="On Debian and Ubuntu: apt-get install fio",
         )
-    return tuple(Tried(name, _why_not(host, name, device)) for name in names)
+    return tuple(Tried(name, _why_not(host, name, devices)) for name in names)
 
 
-def _why_not(host: Host, name: str, device: str) -> str:
+def _why_not(host: Host, name: str, devices: Sequence[str]) -> str:
     options = dict(ENGINES[name])
-    if options.pop("hipri", None) and not _polls(host, device):
+    if options.pop("hipri", None) and not all(_polls(host, device) for device in devices):
         return "the device has no queues to be polled (queue/io_poll is 0)"
     words = [f"--{option}={value}" for option, value in options.items()]
     probe = ["fio", "--name=probe", *words, "--rw=read", "--bs=4k", "--size=4k"]

@@ -212,7 +212,8 @@ class Knee:
 class LoadPoint:
     """A load that was measured: geometric means over its ``trials``.  ``rate`` in the study's
     metric; ``mean`` and ``p99`` of its latency in seconds (None: not measured).  ``front``: no
-    other load reached as much with less latency."""
+    other load reached as much with less latency.  ``rates`` and ``means`` are the ends of the
+    intervals of rate and mean latency (None: one trial, or the noise is unknown)."""
 
     treatment: Treatment
     rate: float
@@ -220,6 +221,8 @@ class LoadPoint:
     p99: float | None
     trials: int
     front: bool = False
+    rates: tuple[float, float] | None = None
+    means: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from iotrial.model.workload import OptionValue
 from iotrial.plan.locate import inline
 
 SEARCH, FINAL = "search", "final"
 """The names of the two workloads."""
+TOGETHER = "together"
+"""The name of several targets as one."""
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 BATCHES = (1, 4, 16)
 """I/Os submitted and waited for at a time."""
@@ -21,10 +23,11 @@ BLOCKS = {"iops": ("4k",), "bandwidth": ("64k", "256k", "1m")}
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is searched.  ``target`` are the keys of its table; ``engines`` their names and
-    options; ``seconds`` of a deciding trial; ``p99`` in seconds (0: no bound)."""
+    """What is searched.  ``targets`` are their names and tables, ``hosts`` their names and how
+    ssh(1) reaches them (none: this machine); ``engines`` their names and options; ``seconds`` of
+    a deciding trial; ``p99`` in seconds (0: no bound)."""
 
-    target: Mapping[str, object]
+    targets: Mapping[str, Mapping[str, object]]
     goal: str
     rw: str
     engines: Mapping[str, Sequence[tuple[str, OptionValue]]]
@@ -35,6 +38,7 @@ class Asked:
     margin: float = 0.03
     budget: float = 0.0
     size: int = 0
+    hosts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def metric(self) -> str:
@@ -57,8 +61,16 @@ def _lines(asked: Asked) -> Iterator[str]:
     goal = "most IOPS" if asked.goal == "iops" else "highest bandwidth"
     within = f" with a p99 of {asked.p99 * 1e3:g} ms at most" if asked.p99 else ""
     yield f"question = {inline(f'Which load reaches the {goal}{within}?')}"
-    yield "[targets.target]"
-    yield from (f"{key} = {inline(value)}" for key, value in asked.target.items())
+    for name, ssh in asked.hosts.items():
+        yield f"[hosts.{inline(name)}]"
+        if ssh:
+            yield f"ssh = {inline(ssh)}"
+    for name, table in asked.targets.items():
+        yield f"[targets.{inline(name)}]"
+        yield from (f"{key} = {inline(value)}" for key, value in table.items())
+    if len(asked.targets) > 1:
+        yield f"[targets.{TOGETHER}]"
+        yield f"targets = {inline([*asked.targets])}"
     for name, ramp, runtime in (
         (SEARCH, asked.seconds / 5, asked.seconds / 2),
         (FINAL, asked.seconds / 4, asked.seconds),

@@ -50,6 +50,8 @@ def _point(point: LoadPoint | None) -> dict[str, Any] | None:
         "latency": {"mean": point.mean, "p99": point.p99},
         "trials": point.trials,
         "front": point.front,
+        "value_interval": point.rates,
+        "mean_interval": point.means,
     }
 
 

@@ -190,7 +190,7 @@ def latency_spec(spreads: Sequence[Spread], groups: Sequence[str]) -> _SPEC:
     x = alt.X("p:O", sort=None).axis(title=None, labelAngle=0, ticks=False, labelPadding=6)
     offset = alt.XOffset("g:N", sort=list(groups))
     low, high = min(s.low for s in spreads) * 0.9, max(s.high for s in spreads) * 1.1
-    axis = alt.Axis(title=None, labelExpr=_SECONDS, values=_log_ticks(low, high))
+    axis = alt.Axis(title=None, labelExpr=SECONDS, values=log_ticks(low, high))
     y = alt.Y("v:Q", axis=axis).scale(type="log", domain=[low, high], nice=False)
     color, shape = by_group(groups, NARROW)
     base = alt.Chart(alt.NamedData("spreads"))
@@ -203,14 +203,15 @@ def latency_spec(spreads: Sequence[Spread], groups: Sequence[str]) -> _SPEC:
     return document(layers, NARROW, 230, {"spreads": table})
 
 
-_SECONDS = (
+SECONDS = (
     "datum.value >= 1 ? format(datum.value, '~r') + ' s' : "
     "datum.value >= 1e-3 ? format(datum.value * 1e3, '~r') + ' ms' : "
     "format(datum.value * 1e6, '~r') + ' µs'"
 )
+"""How an axis of seconds is labelled."""
 
 
-def _log_ticks(low: float, high: float) -> list[float]:
+def log_ticks(low: float, high: float) -> list[float]:
     """1, 2 and 5 of every decade from ``low`` to ``high``; only 1 where that makes too many."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     digits = (1, 2, 5) if high / low < _FEW_DECADES else (1,)

@@ -31,6 +31,7 @@ from iotrial.report import (
     strains,
     words,
 )
+from iotrial.report.ceiling_chart import curve_figure
 from iotrial.report.effect_charts import effect_figures
 from iotrial.report.knee_charts import knee_figures
 from iotrial.report.race_charts import race_figures
@@ -70,6 +71,7 @@ def html(view: View, *, folder: str = "") -> str:
         view=view,
         answer=words.headline(view.answer.replace(" %", "\u00a0%")),
         figures=figures,
+        curve=curve_figure(view.ceiling, "curve") if view.ceiling else None,
         rows=_rows(view, f"{quote(folder.rstrip('/'))}/" if folder else ""),
         anchor=functools.partial(_anchor, {row.name: row.number for row in view.trials}),
         recorded=view.terms is words.RUNS,

@@ -1,43 +1,33 @@
-"""What a search for the highest value came to: the ceiling, the curve below it, and its knee.
+"""What a search for the highest value came to: the ceiling, and in words what is known of it.
 
 Verdict and intervals are those of the race among the finalists, on trials of its own
 (:mod:`iotrial.stats.race_findings`).  What the race says of the best is one-sided: *no other
 finalist is better by more than so much*; that is what it ends by, since which of two equals is
 taken does not matter.
 
-The front are the loads that no other beats in both rate and mean latency.  The knee is the one of
-them that lies farthest above the straight line from the front's first to its last, both axes as
-shares of their range: before it more load brings more rate than latency, after it more latency.
+The curve below it is :mod:`iotrial.stats.load_curve`'s.
 
 References:
-    V. Satopää, J. Albrecht, D. Irwin and B. Raghavan (2011), Finding a "Kneedle" in a haystack:
-    detecting knee points in system behavior, ICDCS Workshops, 166-171.
     J. C. Hsu (1984), Constrained simultaneous confidence intervals for multiple comparisons with
     the best, Annals of Statistics 12, 1136-1144 (how much worse than the best at most).
-    J. D. C. Little (1961), A proof for the queuing formula L = λW, Operations Research 9, 383-387.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-
-import numpy as np
-from scipy.special import stdtrit
 
 from iotrial.model.finding import Ceiling, Comparison, LoadPoint
 from iotrial.model.measurement import metric
 from iotrial.model.results import Results
-from iotrial.model.trial import Treatment, TrialRecord, treatment_text
-from iotrial.stats.boundary import LAST, tails_at
+from iotrial.model.trial import Treatment, treatment_text
 from iotrial.stats.limits import Limits
+from iotrial.stats.load_curve import knee, load_points
 from iotrial.stats.method import percent
 from iotrial.stats.race_findings import told
 from iotrial.stats.raced import Raced, raced
 from iotrial.units import format_value
-
-FEWEST = 2
 
 
 def judge_ceiling(results: Results) -> Comparison:
@@ -87,12 +77,11 @@ def _ceiling(results: Results, cells: Sequence[Treatment], races: tuple[Raced, .
             limits.add(cells.index(record.trial.treatment), record)
     best = _kept(cells, races, limits)
     limit = study.decide.limits[0] if study.decide.limits else None
-    points = _points(valid, name)
-    treatment = None if best is None else cells[best]
-    at_best = [r for r in own if r.trial.treatment == treatment]
-    known = _points(at_best, name)
-    point = known[0] if known else None
-    ends = _interval([v for r in at_best if (v := r.value(name))], study.decide.confidence)
+    points = load_points(valid, name, final, study.decide.confidence)
+    decided = {record.trial.treatment for record in own if record.value(name)}
+    treatment = None if best is None or cells[best] not in decided else cells[best]
+    point = next((each for each in points if each.treatment == treatment), None)
+    ends = point.rates if point else None
     return Ceiling(
         name,
         point,
@@ -103,7 +92,7 @@ def _ceiling(results: Results, cells: Sequence[Treatment], races: tuple[Raced, .
         limits.interval(best, limit[0]) if limit and best is not None else None,
         bool(point) and best is not None and (not limit or limits.kept(best)),
         points,
-        _knee(points, point),
+        knee(points, point),
         len({r.trial.treatment for r in results.records if r.trial.workload == search}),
         len(study.treatments(final)),
         len(cells),
@@ -119,63 +108,6 @@ def _kept(cells: Sequence[Treatment], races: tuple[Raced, ...], limits: Limits) 
     if each.race.looks and each.race.kept in left:
         return each.race.kept
     return left[0] if left else None
-
-
-def _points(records: Iterable[TrialRecord], name: str) -> tuple[LoadPoint, ...]:
-    """Every load once, by latency; the front is marked."""
-    operation = name.partition(".")[0]
-    known: dict[Treatment, list[TrialRecord]] = {}
-    for record in records:
-        if record.value(name):
-            known.setdefault(record.trial.treatment, []).append(record)
-    points = [
-        LoadPoint(
-            treatment,
-            _mean(each, name) or 0.0,
-            _mean(each, f"{operation}.clat.mean"),
-            _mean(each, f"{operation}.clat.p99"),
-            len(each),
-        )
-        for treatment, each in known.items()
-    ]
-    points.sort(key=lambda point: (point.mean or math.inf, -point.rate))
-    marked, most = [], 0.0
-    for point in points:
-        marked.append(replace(point, front=point.mean is not None and point.rate > most))
-        most = max(most, point.rate)
-    return tuple(marked)
-
-
-def _mean(records: Sequence[TrialRecord], name: str) -> float | None:
-    """Geometric mean over trials."""
-    values = [value for record in records if (value := record.value(name)) and value > 0]
-    return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
-
-
-def _interval(values: Sequence[float], confidence: float) -> tuple[float, float] | None:
-    """Of the geometric mean, at all looks together; None for one trial."""
-    logs = np.log(np.array(values))
-    if len(logs) < FEWEST:
-        return None
-    tail = float(tails_at((1 - confidence) / 2, np.array([min(len(logs), LAST)]))[0])
-    half = -float(stdtrit(len(logs) - 1, tail)) * float(logs.std(ddof=1)) / math.sqrt(len(logs))
-    return math.exp(logs.mean() - min(half, 700.0)), math.exp(logs.mean() + min(half, 700.0))
-
-
-def _knee(points: Sequence[LoadPoint], best: LoadPoint | None) -> LoadPoint | None:
-    front = [p for p in points if p.front and p.mean and (best is None or p.rate <= best.rate)]
-    if not front:
-        return None
-    (low, late), (least, most) = (
-        (min(found), max(found) or 1.0)
-        for found in ([p.mean or 0.0 for p in front], [p.rate for p in front])
-    )
-
-    def above(point: LoadPoint) -> float:
-        rate = (point.rate - least) / ((most - least) or 1.0)
-        return rate - ((point.mean or 0.0) - low) / ((late - low) or 1.0)
-
-    return max(front, key=above)
 
 
 _SEARCH = (

@@ -8,16 +8,20 @@ _OURS = ("output", "output-format", "eta", "log_avg_msec", "write_bw_log", "writ
 """What iotrial asks of fio for itself."""
 
 
-def job_of(argv: Sequence[str], heading: Sequence[str], instead: Mapping[str, str]) -> str:
-    """The job file; ``argv`` is fio's command, ``heading`` lines of comment, ``instead`` options
-    that get another value than the command's (added where it has none)."""
-    said: dict[str, str] = {}
-    for word in argv[1:]:
-        if word.startswith("--"):
-            name, _, value = word[2:].partition("=")
-            if name not in _OURS:
-                said[name] = value
-    name = said.pop("name", "load")
-    said |= instead
-    lines = [*(f"# {line}" for line in heading), f"[{name}]"]
-    return "\n".join([*lines, *(f"{key}={value}" for key, value in said.items()), ""])
+def job_of(
+    loads: Mapping[str, Sequence[str]], heading: Sequence[str], instead: Mapping[str, str]
+) -> str:
+    """The job file; ``loads`` are fio's commands, each a section of that name, which fio executes
+    at the same time; ``heading`` lines of comment, ``instead`` options that get another value than
+    the command's (added where it has none)."""
+    lines = [f"# {line}" for line in heading]
+    for name, argv in loads.items():
+        said: dict[str, str] = {}
+        for word in argv[1:]:
+            if word.startswith("--"):
+                option, _, value = word[2:].partition("=")
+                if option not in (*_OURS, "name"):
+                    said[option] = value
+        said |= instead
+        lines += [f"[{name}]", *(f"{key}={value}" for key, value in said.items())]
+    return "\n".join([*lines, ""])

@@ -1,0 +1,70 @@
+"""``ceiling.fio``: fio's job file for the load that a search found, one for each host."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from iotrial.model.finding import Ceiling
+from iotrial.model.measurement import metric
+from iotrial.model.results import Results
+from iotrial.model.trial import TrialRecord, treatment_text
+from iotrial.plan.parts import parts_of
+from iotrial.tools.fio_job import job_of
+from iotrial.units import format_value
+
+NAME = "ceiling"
+_LONGER = {"runtime": "60s", "ramp_time": "5s", "time_based": "1"}
+"""A trial is shorter than anybody would want to watch."""
+
+
+def write_jobs(results: Results, found: Ceiling | None) -> list[str]:
+    """The paths of the files, in the results folder; none where no load was found."""
+    if found is None or found.best is None:
+        return []
+    final = results.study.workloads[1].name
+    last = [
+        record
+        for record in results.records
+        if record.trial.workload == final
+        and record.trial.treatment == found.best.treatment
+        and record.state == "valid"
+    ]
+    return (
+        [_write(results, found, host, loads) for host, loads in _loads(results, last[-1]).items()]
+        if last
+        else []
+    )
+
+
+def _loads(results: Results, record: TrialRecord) -> dict[str, dict[str, Sequence[str]]]:
+    """fio's commands of a trial, by host and target; the host is '' where there is one."""
+    if not record.parts:
+        return {"": {record.trial.workload: record.command}}
+    parts = parts_of(results.study, record.trial)
+    one = len({part.host for part in parts}) == 1
+    found: dict[str, dict[str, Sequence[str]]] = {}
+    for part in parts:
+        said = results.folder / "trials" / record.trial.folder / part.name / "command"
+        argv = shlex.split(said.read_text("utf-8"))
+        found.setdefault("" if one else part.host, {})[part.target.name] = argv
+    return found
+
+
+def _write(results: Results, found: Ceiling, host: str, loads: dict[str, Sequence[str]]) -> str:
+    best = found.best
+    assert best is not None  # noqa: S101 (for the type checker: asked before)
+    value = format_value(best.rate, metric(found.metric).unit)
+    heading = [
+        f"The most {found.metric} that iotrial saturate found: {treatment_text(best.treatment)}.",
+        f"It reached {value} in {best.trials} short trials.",
+        "Runtime and ramp are longer here.  Look at filename before you run it.",
+    ]
+    if host:
+        heading.append(f"This is the part of {host}: start the files of all hosts together.")
+    if found.metric.startswith("write"):
+        heading.append("IT WRITES: what is there now is lost.")
+    path = results.folder / f"{NAME}{'-' if host else ''}{host}.fio"
+    path.write_text(job_of(loads, heading, _LONGER), encoding="utf-8")
+    return str(path)
