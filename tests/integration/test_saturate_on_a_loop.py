@@ -16,6 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from iotrial.store import open_results
+from lab import Lab, lab, why_not
+
+__all__ = ["lab"]
+
 pytestmark = pytest.mark.root
 
 SHORT = ("--engine", "libaio", "--engine", "io_uring", "--runtime", "100ms", "--margin", "30%")
@@ -48,10 +53,14 @@ def test_a_search_ends_with_a_curve_and_a_job_file_that_fio_takes(
     said = dict(job["final"])
     assert (said["filename"], said["rw"]) == (f"/dev/{loop_device}", "randread")
     assert said["numjobs"] == found["best"]["treatment"]["jobs"]
+    short = tmp_path / "short.fio"
+    text = Path(answer["jobfile"]).read_text("utf-8")
+    short.write_text(text.replace("runtime=60s", "runtime=1s").replace("ramp_time=5s", ""))
     checked = subprocess.run(
-        ["fio", "--parse-only", answer["jobfile"]], capture_output=True, timeout=30, check=False
+        ["fio", "--output-format=json", short], capture_output=True, timeout=60, check=False
     )
     assert checked.returncode == 0, checked.stderr
+    assert json.loads(checked.stdout)["jobs"][0]["read"]["iops"] > 0
     compared = subprocess.run(
         [sys.executable, "-m", "iotrial.cli.main", "compare", str(out), "--json"],
         capture_output=True,
@@ -60,7 +69,9 @@ def test_a_search_ends_with_a_curve_and_a_job_file_that_fio_takes(
         check=True,
     )
     assert json.loads(compared.stdout)["ceiling"]["best"] == found["best"]
-    assert "Latency against load" in (out / "report.html").read_text("utf-8")
+    page = (out / "report.html").read_text("utf-8")
+    assert "Latency against load" in page
+    assert "the loads that no other beats in both rate and mean latency" in page
     again = saturate(f"/dev/{loop_device}", *SHORT, "--out", str(out))
     assert again.returncode == 0
     assert "nothing is left to do" in again.stderr
@@ -108,6 +119,52 @@ def test_a_device_is_not_written_to_without_being_named(
     assert unarmed.returncode == 3
     assert "destroy" in unarmed.stderr
     assert (tmp_path / "loop.img").read_bytes() == before
+
+
+def test_a_device_that_is_named_is_written_to_and_no_other_name_will_do(
+    tmp_path: Path, state: Path, loop_device: str
+) -> None:
+    backing = tmp_path / "loop.img"
+    assert not any(backing.read_bytes())
+    asked = [f"/dev/{loop_device}", "--write", *SHORT, "--budget", "6s"]
+    other = saturate(*asked, "--destroy", str(tmp_path / "other.img"), "--out", str(tmp_path / "1"))
+    assert other.returncode == 3
+    assert f"is not the disk at /dev/{loop_device}" in other.stderr
+    several = saturate(*asked, "--destroy", "a", "--destroy", "b", "--out", str(tmp_path / "2"))
+    assert several.returncode == 2
+    assert "one for each, in their order" in several.stderr
+    assert not any(backing.read_bytes())
+    done = saturate(*asked, "--destroy", str(backing), "--json", "--out", str(tmp_path / "3"))
+    assert done.returncode == 1, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["ceiling"]["metric"] == "write.iops"
+    assert "Nothing is decided yet" in answer["recommendation"]
+    assert any(backing.read_bytes())
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
+def test_targets_on_two_hosts_are_loaded_together_and_their_sum_counts(
+    tmp_path: Path, lab: Lab
+) -> None:
+    boxes = [lab.box(f"box{number}") for number in (1, 2)]
+    images = [tmp_path / f"{name}.img" for name in ("one", "two", "three")]
+    for image in images:
+        image.write_bytes(bytes(8 << 20))
+    where = [boxes[0], boxes[0], boxes[1]]
+    targets = [f"{box.where}:{image}" for box, image in zip(where, images, strict=True)]
+    out = tmp_path / "results"
+    asked = ["--engine", "libaio", "--runtime", "600ms", "--p99", "1s", "--budget", "12s"]
+    done = saturate(*asked, "--json", "--out", str(out), "--", *targets)
+    assert done.returncode == 1, done.stderr
+    assert "Nothing is decided yet" in json.loads(done.stdout)["recommendation"]
+    results = open_results(out)
+    record = next(each for each in results.records if each.value("read.iops"))
+    parts = ("box1/one.img", "box1/two.img", "box2/three.img")
+    assert record.parts == parts
+    apart = {m.job: m.value for m in record.measurements if m.metric == "read.iops"}
+    assert apart["all"] == pytest.approx(sum(apart[part] for part in parts), rel=1e-6)
+    late = {m.job: m.value for m in record.measurements if m.metric == "read.clat.p99"}
+    assert min(late[part] for part in parts) <= late["all"] <= max(late[part] for part in parts)
 
 
 def test_a_device_that_is_not_there_and_a_machine_without_fio_are_refused(

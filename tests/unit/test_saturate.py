@@ -11,6 +11,7 @@ import pytest
 from load_surfaces import ENGINES, Device, study
 
 from iotrial.cli.main import status
+from iotrial.cli.run import exit_code
 from iotrial.errors import StudyError
 from iotrial.model.finding import Comparison
 from iotrial.model.measurement import Measurement
@@ -22,6 +23,7 @@ from iotrial.plan.ceiling_study import FINAL, SEARCH, jobs
 from iotrial.plan.design import next_trials, workload_of
 from iotrial.plan.load import parse_study
 from iotrial.plan.saturate import MOST_SEARCHED, grid
+from iotrial.report.ceiling_chart import KINDS, curve_figure, curve_spec
 from iotrial.stats import ceiling
 from iotrial.stats.ceiling import Seen
 from iotrial.stats.judge import judge
@@ -208,6 +210,73 @@ def test_the_curve_has_a_front_and_a_knee_on_it() -> None:
     front = [point for point in found.points if point.front]
     assert [point.rate for point in front] == sorted(point.rate for point in front)
     assert found.knee in front
+
+
+def test_a_load_that_raced_is_drawn_by_its_deciding_trials_alone() -> None:
+    planned, done = executed(OF, Device.drawn(3), 0.05)
+    found = judged(OF, planned, done).ceiling
+    assert found is not None
+    raced = {trial.treatment for trial in planned if trial.workload == FINAL}
+    for point in found.points:
+        own = [
+            value
+            for record in done
+            if record.trial.treatment == point.treatment
+            and (record.trial.workload == FINAL) == (point.treatment in raced)
+            and (value := record.value("read.iops"))
+        ]
+        assert point.trials == len(own)
+        assert point.rate == pytest.approx(math.exp(sum(map(math.log, own)) / len(own)))
+        assert (point.rates is not None) == (len(own) > 1)
+        if point.rates and point.means and point.mean:
+            assert point.rates[0] < point.rate < point.rates[1]
+            assert point.means[0] < point.mean < point.means[1]
+
+
+def test_the_curve_is_drawn_with_its_knee_its_bound_and_intervals() -> None:
+    device = Device.drawn(2)
+    bound = 4 * min(device.p99(*load(cell)) for cell in CELLS)
+    of = study(p99=bound)
+    planned, done = executed(of, device, 0.01)
+    found = judged(of, planned, done).ceiling
+    assert found is not None
+    assert found.knee is not None
+    assert found.best is not None
+    spec = curve_spec(found)
+    rows = spec["datasets"]["rows"]
+    kinds = {row["k"] for row in rows}
+    assert {"best", "p99"} <= kinds <= set(KINDS)
+    assert ("knee" in kinds) == (found.knee.treatment != found.best.treatment)
+    assert spec["datasets"]["bound"] == [{"v": pytest.approx(bound, rel=1e-3)}]
+    wide = [row for row in rows if row["left"] < row["r"] < row["right"]]
+    assert len(wide) >= 2
+    assert sum(row["k"] != "p99" for row in rows) == len(found.points)
+    drawn = curve_figure(found, "curve")
+    assert drawn is not None
+    assert drawn.svg.startswith("<svg")
+    assert "Knee: engine=" in drawn.caption
+    assert "Bars: intervals" in drawn.caption
+    bare = replace(found, points=tuple(replace(each, mean=None) for each in found.points))
+    assert curve_figure(bare, "curve") is None
+
+
+def test_a_search_that_its_budget_ended_says_so_and_not_that_no_load_gave_a_number() -> None:
+    first = next_trials(OF, (), ())
+    done = [measured(Device.drawn(3), trial, 0.01, 1) for trial in first]
+    said = judged(OF, list(first), done).recommendation
+    assert "Nothing is decided yet: 12 of 504 loads tried" in said
+    assert "No load gave a number yet" in judged(OF, list(first), []).recommendation
+
+
+def test_a_ceiling_that_was_found_is_exit_0_whatever_failed_on_the_way(tmp_path: Path) -> None:
+    planned, done = executed(OF, Device.drawn(3), 0.01)
+    lost = [replace(r, state="failed", measurements=()) if r.trial.number == 1 else r for r in done]
+    searching = [r for r in lost if r.trial.workload == SEARCH]
+    for records, code in ((done, 0), (lost, 0), (searching, 5), (searching[1:], 1), ([], 5)):
+        results = Results(tmp_path, OF, tuple(planned), tuple(records))
+        assert exit_code(results) == code
+    plain = replace(OF, design=replace(OF.design, kind="full"))
+    assert exit_code(Results(tmp_path, plain, tuple(planned), tuple(lost))) == 5
 
 
 def test_levels_that_are_groups_of_options_reach_the_load() -> None:

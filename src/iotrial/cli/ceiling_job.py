@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 
 from iotrial.model.finding import Ceiling
 from iotrial.model.measurement import metric

@@ -128,7 +128,7 @@ def execute(
         for line in announce(live):
             output.notice(line)
         outcome = _watched(output, study, folder, live=live, pretend=pretend)
-        live.ends(_code(outcome.results))
+        live.ends(exit_code(outcome.results))
     return outcome
 
 
@@ -166,12 +166,15 @@ def conclude(
         stopped=stopped,
         **more,
     )
-    return _code(results)
+    return exit_code(results)
 
 
-def _code(results: Results) -> int:
-    """A search that found its ceiling has done what it was asked for, whatever loads could not be
-    measured on the way: it goes round them, and claims nothing of them."""
+def exit_code(results: Results) -> int:
+    """What a run of these results exits with.
+
+    A search that found its ceiling has done what it was asked for, whatever loads could not be
+    measured on the way: it goes round them, and claims nothing of them.
+    """
     counts = count(results.records)
     code = FAILED if counts["failed"] or not counts["valid"] else 0
     if results.study.design.kind != "saturate":

@@ -74,7 +74,7 @@ def _short(ssh: str) -> str:
     """A name for the host that ssh(1) reaches by these words: ``-p 2222 root@box7`` is box7."""
     if not ssh:
         return HERE
-    return _ODD.sub("-", ssh.split()[-1].rpartition("@")[2]).strip("-.") or "host"
+    return _ODD.sub("-", ssh.rsplit(maxsplit=1)[-1].rpartition("@")[2]).strip("-.") or "host"
 
 
 def _unused(name: str, taken: Iterable[str]) -> str:

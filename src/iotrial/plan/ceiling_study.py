@@ -61,16 +61,7 @@ def _lines(asked: Asked) -> Iterator[str]:
     goal = "most IOPS" if asked.goal == "iops" else "highest bandwidth"
     within = f" with a p99 of {asked.p99 * 1e3:g} ms at most" if asked.p99 else ""
     yield f"question = {inline(f'Which load reaches the {goal}{within}?')}"
-    for name, ssh in asked.hosts.items():
-        yield f"[hosts.{inline(name)}]"
-        if ssh:
-            yield f"ssh = {inline(ssh)}"
-    for name, table in asked.targets.items():
-        yield f"[targets.{inline(name)}]"
-        yield from (f"{key} = {inline(value)}" for key, value in table.items())
-    if len(asked.targets) > 1:
-        yield f"[targets.{TOGETHER}]"
-        yield f"targets = {inline([*asked.targets])}"
+    yield from _where(asked)
     for name, ramp, runtime in (
         (SEARCH, asked.seconds / 5, asked.seconds / 2),
         (FINAL, asked.seconds / 4, asked.seconds),
@@ -114,6 +105,19 @@ def _lines(asked: Asked) -> Iterator[str]:
     if asked.p99:
         name = f"{asked.metric.partition('.')[0]}.clat.p99"
         yield f'limits = {{ {inline(name)} = "{asked.p99 * 1e6:g}us" }}'
+
+
+def _where(asked: Asked) -> Iterator[str]:
+    for name, ssh in asked.hosts.items():
+        yield f"[hosts.{inline(name)}]"
+        if ssh:
+            yield f"ssh = {inline(ssh)}"
+    for name, table in asked.targets.items():
+        yield f"[targets.{inline(name)}]"
+        yield from (f"{key} = {inline(value)}" for key, value in table.items())
+    if len(asked.targets) > 1:
+        yield f"[targets.{TOGETHER}]"
+        yield f"targets = {inline([*asked.targets])}"
 
 
 def _batch(size: int) -> dict[str, int]:

@@ -109,8 +109,8 @@ def _rows(found: Ceiling, by: float) -> Iterator[_Row]:
         kind = "mean" if on else "beaten by another load"
         kind = "knee" if found.knee and point.treatment == found.knee.treatment else kind
         kind = "best" if found.best and point.treatment == found.best.treatment else kind
-        rates = point.rates if on and point.rates else (point.rate, point.rate)
-        means = point.means if on and point.means else (point.mean, point.mean)
+        rates = point.rates or (point.rate, point.rate)
+        means = point.means or (point.mean, point.mean)
         row = {"n": place, "k": kind, "r": point.rate / by, "v": point.mean}
         row |= {"left": rates[0] / by, "right": rates[1] / by}
         yield row | {"low": means[0], "high": means[1], "line": "mean" if point.front else ""}

@@ -150,16 +150,27 @@ def _words(results: Results, found: Ceiling) -> str:
 
 
 def _nothing(found: Ceiling, tried: str) -> str:
-    """No finalist: nothing kept the limit, or nothing gave a number."""
-    late = [point for point in found.points if point.p99 is not None]
-    if not found.limit or not late:
+    """No finalist: nothing kept the limit, nothing gave a number, or the search was ended."""
+    if not found.points:
         return f"No load gave a number yet: {tried}."
-    least = min(late, key=lambda point: point.p99 or math.inf)
+    late = [point for point in found.points if point.p99 is not None]
+    least = min(late, key=lambda point: point.p99 or math.inf, default=None)
+    limit = found.limit[1] if found.limit else math.inf
+    if least is None or (least.p99 or 0.0) <= limit:
+        most = max(found.points, key=lambda point: point.rate)
+        return (
+            f"Nothing is decided yet: {tried}, each by a single trial; in one of them "
+            f"{treatment_text(most.treatment)} reached {_rate(found, most)}."
+        )
     return (
         f"No load keeps {_limit(found)}: {tried}, the lowest p99 is "
         f"{format_value(least.p99 or 0.0, 's')}, at {treatment_text(least.treatment)} with "
-        f"{format_value(least.rate, metric(found.metric).unit)}."
+        f"{_rate(found, least)}."
     )
+
+
+def _rate(found: Ceiling, point: LoadPoint) -> str:
+    return format_value(point.rate, metric(found.metric).unit)
 
 
 def _limit(found: Ceiling) -> str:
