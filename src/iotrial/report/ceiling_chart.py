@@ -19,7 +19,7 @@ from iotrial.report.charts import SECONDS, WIDE, Figure, document, log_ticks, sv
 from iotrial.report.visible import visible
 from iotrial.units import axis_scale, format_seconds, format_value
 
-KINDS = ("mean", "p99", "beaten by another load", "knee", "best")
+KINDS = ("mean", "p99", "beaten", "knee", "best")
 _COLOURS = (
     palette.SERIES[0], palette.SERIES[1], palette.MUTED, palette.SERIES[2], palette.BETTER,
 )  # fmt: skip
@@ -34,7 +34,7 @@ def curve_figure(found: Ceiling, ident: str) -> Figure | None:
         return None
     unit = metric(found.metric).unit
     title = "Latency against load"
-    said = ["Line: the loads that no other beats in both rate and mean latency."]
+    said = ["Line: the loads that no other beats in both rate and mean latency; hollow: the rest."]
     if any(point.rates for point in drawn):
         said.append("Bars: intervals, where a load has several trials.")
     if found.knee:
@@ -83,7 +83,7 @@ def curve_spec(found: Ceiling) -> dict[str, Any]:
         .encode(y=alt.Y("v:Q")),
         base.transform_filter("datum.k == 'knee'")
         .mark_rule(color=palette.LINE.light, strokeDash=[4, 3]).encode(x=x),
-        base.transform_filter("datum.k == 'beaten by another load'")
+        base.transform_filter("datum.k == 'beaten'")
         .mark_point(size=40, filled=False, opacity=0.7)
         .encode(x=x, y=y, color=color, shape=shape),
         lines.mark_line(color=palette.LINE.light, strokeWidth=1.5)
@@ -106,7 +106,7 @@ def _rows(found: Ceiling, by: float) -> Iterator[_Row]:
         if not point.mean:
             continue
         on = point.treatment in front
-        kind = "mean" if on else "beaten by another load"
+        kind = "mean" if on else "beaten"
         kind = "knee" if found.knee and point.treatment == found.knee.treatment else kind
         kind = "best" if found.best and point.treatment == found.best.treatment else kind
         rates = point.rates or (point.rate, point.rate)

@@ -135,7 +135,7 @@ def _words(results: Results, found: Ceiling) -> str:
     if found.loss is not None:
         parts.append(
             f"None of the other {found.racing - 1} finalists is better by more than "
-            f"{percent(found.loss)} ({sure})."
+            f"{percent(math.ceil(found.loss * 1000) / 1000)} ({sure})."
         )
     elif found.racing > 1:
         parts.append("Cannot tell yet which of the finalists is best.")
@@ -143,7 +143,7 @@ def _words(results: Results, found: Ceiling) -> str:
     if found.knee and found.knee.treatment != found.best.treatment:
         share = found.knee.rate / found.best.rate
         parts.append(
-            f"The knee is {treatment_text(found.knee.treatment)}: {percent(share)} of that, "
+            f"The knee is {treatment_text(found.knee.treatment)}: {percent(round(share, 2))} of that, "
             f"{_latency(found.knee)}."
         )
     return " ".join(parts)
