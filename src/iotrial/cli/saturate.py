@@ -36,7 +36,7 @@ _DURATION, _SIZE, _SHARE = map(
 
 
 @click.command()
-@click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
+@click.argument("target", nargs=-1, required=True)
 @click.option(
     "--for",
     "goal",
@@ -88,7 +88,7 @@ _DURATION, _SIZE, _SHARE = map(
 @common
 def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     output: Output,
-    targets: tuple[str, ...],
+    target: tuple[str, ...],
     goal: str,
     p99: float | None,
     rw: str | None,
@@ -121,7 +121,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
       sudo iotrial saturate /dev/sdb /dev/sdc root@box2:/dev/sdb
     """
     pattern = _pattern(rw, goal, write=write)
-    aims = _aims(targets)
+    aims = _aims(target)
     found = _looked(aims, destroys, size, engines or tuple(ENGINES), pretend=pretend)
     usable = _usable(output, found)
     remote = len(found) > 1 or any(place.ssh for place, _ in found)

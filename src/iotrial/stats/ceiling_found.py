@@ -143,8 +143,8 @@ def _words(results: Results, found: Ceiling) -> str:
     if found.knee and found.knee.treatment != found.best.treatment:
         share = found.knee.rate / found.best.rate
         parts.append(
-            f"The knee is {treatment_text(found.knee.treatment)}: {percent(round(share, 2))} of that, "
-            f"{_latency(found.knee)}."
+            f"The knee is {treatment_text(found.knee.treatment)}: {percent(round(share, 2))} of "
+            f"that, {_latency(found.knee)}."
         )
     return " ".join(parts)
 
