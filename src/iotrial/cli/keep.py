@@ -112,9 +112,19 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     elif action == "export":
         _export(output, profile, given, out or Path(f"{profile.name}-kept"))
     else:
-        seconds = parse_seconds(time) if action == "try" else 0.0
-        _put(output, given, seconds, pretend=pretend)
+        _put(output, given, _seconds(time) if action == "try" else 0.0, pretend=pretend)
     return 0
+
+
+def _seconds(text: str) -> float:
+    """How long to try.  Never 0: that would be for good."""
+    try:
+        seconds = parse_seconds(text)
+    except ValueError as error:
+        raise UsageError(f"--for: {error}", advice="Such as --for 5m") from None
+    if seconds < 1:
+        raise UsageError(f"--for {text}: less than a second", advice="Such as --for 5m")
+    return seconds
 
 
 def _known(what: str, findings: tuple[str, ...], name: str | None) -> Profile | None:
@@ -154,6 +164,8 @@ def _places(profile: Profile | None, on: tuple[str, ...]) -> tuple[Place, ...]:
     hosts = profile.hosts if profile else ()
     if not on:
         return hosts or (HERE,)
+    if not all(on):
+        raise UsageError("--on names no host", advice="Such as --on root@box7")
     names = [name for each in on for name in (_ranged(each) if _RANGE.search(each) else (each,))]
     known = {place.name: place for place in hosts}
     if all(name in known for name in names):

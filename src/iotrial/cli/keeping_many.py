@@ -20,7 +20,7 @@ from iotrial.cli.keeping import (
     say_notes,
 )
 from iotrial.cli.output import Output
-from iotrial.errors import HostUnreachable, RefusedError
+from iotrial.errors import HostUnreachable
 from iotrial.units import format_wait
 
 if TYPE_CHECKING:
@@ -202,9 +202,11 @@ def _missing(output: Output, host: str, error: Exception) -> dict[str, object]:
 
 
 def _without(error: Exception) -> str:
+    from iotrial.execute.kept import NothingKept
+
     if isinstance(error, HostUnreachable):
         return "lost"
-    return "nothing" if isinstance(error, RefusedError) else "failed"
+    return "nothing" if isinstance(error, NothingKept) else "failed"
 
 
 def _raise_unless(

@@ -34,7 +34,17 @@ from iotrial.execute.journal import (
     open_journal,
     read_session,
 )
-from iotrial.execute.kept import KEPT, differing, find, folder, kept, live_settings, strangers
+from iotrial.execute.kept import (
+    KEPT,
+    NothingKept,
+    differing,
+    find,
+    folder,
+    kept,
+    live_settings,
+    refuse_unprivileged,
+    strangers,
+)
 from iotrial.execute.load import TOKEN
 from iotrial.execute.reboot import at_next_boot, tell
 from iotrial.execute.restore import Payment, boot_id, pay
@@ -149,6 +159,7 @@ def _change(
 
 
 def _check(host: Host, profile: Profile, files: Sequence[NativeFile], trial: float) -> None:
+    refuse_unprivileged(host)
     if not 0 <= trial <= _LONGEST:
         raise RefusedError(
             f"a trial of {trial:g} s: it may be tried for a day at most", advice="Try it shorter."
@@ -303,12 +314,15 @@ def _as_now(host: Host, session: Session) -> Session:
 
 def _watch_on(host: Host, path: str, seconds: float) -> None:
     """Leave a guard behind, that pays when the time is over: its only sign of life is that
-    somebody still sleeps.  It carries no mark: it lives on when we have ended.  By then it may have
-    been undone, and another trial of that name be going on: the journal is another one."""
+    somebody still waits.  It carries no mark: it lives on when we have ended.  Whoever waits looks
+    each second whether the journal is still this one: what was confirmed or undone, and may be
+    tried again by the same name, is no business of this guard's any more."""
     argv = guard_argv(path, lock_path(host), 0.0)
-    other = 'now=; read -r now <"$3"; [ "$now" = "$first" ] || echo done'
-    waiting = f'read -r first <"$3"; {{ sleep "$1"; {other}; }} | '
-    waiting += 'sh -c "$2" iotrial-guard "$3" "$4" 0'
+    waits = 'now=; read -r now <"$3"; [ "$now" = "$first" ] && [ "$left" -gt 0 ]'
+    waiting = (
+        f'read -r first <"$3"; {{ left=$1; while {waits}; do sleep 1; left=$((left - 1)); done; '
+        '[ "$now" = "$first" ] || echo done; } | sh -c "$2" iotrial-guard "$3" "$4" 0'
+    )
     quiet = f"setsid sh -c '{waiting}' iotrial-try \"$@\" </dev/null >/dev/null 2>&1 &"
     words = (f"{seconds:.0f}", argv[2], path, argv[5])
     done = host.run([*UNMARKED, "sh", "-c", quiet, "iotrial-try", *words])
@@ -325,6 +339,7 @@ def confirm(host: Host, name: str) -> None:
 def confirmable(host: Host, name: str) -> None:
     """Raise RefusedError where nothing is tried by that name, and where not all of it is in force,
     as after a death in the middle."""
+    refuse_unprivileged(host)
     there = find(host, name)
     if there is None or not there.pending:
         how = "is kept already" if there else "is not being tried: was it undone?"
@@ -342,10 +357,11 @@ def undo(host: Host, name: str) -> Payment:
 
     Raises RefusedError where nothing is kept by that name, OwedError naming what does not go back.
     """
+    refuse_unprivileged(host)
     there = find(host, name)
     if there is None:
         known = ", ".join(each.profile.name for each in kept(host)) or "nothing"
-        raise RefusedError(f"{host.name}: no {name} is kept", advice=f"Kept here: {known}")
+        raise NothingKept(f"{host.name}: no {name} is kept", advice=f"Kept here: {known}")
     payment = Payment()
     pay(host, _as_now(host, there.session), payment)
     if payment.owed:

@@ -31,6 +31,10 @@ def folder(host: Host) -> str:
     return f"{PurePosixPath(journal_folder(host)).parent}/kept.d"
 
 
+class NothingKept(RefusedError):
+    """Nothing is kept by that name, nor tried."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """One profile on a host.  ``pending``: begun, or being tried, and not confirmed."""
@@ -75,6 +79,12 @@ def refuse_pending(host: Host) -> None:
             f"{host.name}: {name} is being tried by `iotrial keep`, or was interrupted",
             advice=f"First: iotrial keep {name} confirm, or iotrial keep {name} undo",
         )
+
+
+def refuse_unprivileged(host: Host) -> None:
+    """What is kept is root's, and nobody else sees it.  Raises RefusedError."""
+    if host.unprivileged:
+        raise RefusedError(f"{host.name}: keep needs root", advice=host.unprivileged)
 
 
 def find(host: Host, name: str) -> Kept | None:
@@ -149,12 +159,13 @@ class Difference:
 
 def verify(host: Host, name: str) -> tuple[Kept, tuple[Difference, ...]]:
     """What is no longer as it was kept.  Raises RefusedError where nothing is kept by that name."""
+    refuse_unprivileged(host)
     there = find(host, name)
     place = folder(host)
     if there is None:
         known = ", ".join(each.profile.name for each in kept(host)) or "nothing"
         told = undone(host, name)
-        raise RefusedError(
+        raise NothingKept(
             f"{host.name}: no {name} is kept{': ' if told else ''}{told}",
             advice=f"Kept here: {known}",
         )
