@@ -236,6 +236,41 @@ def test_ansible_takes_the_role(placed: Path) -> None:
     assert not list(Path("/etc/sysctl.d").glob("*iotrial-accepted*")), "it was only checked"
 
 
+def test_ansible_takes_the_inventory_of_several_hosts(tmp_path: Path) -> None:
+    playbook = Path(sys.executable).parent / "ansible-playbook"
+    if not playbook.exists():
+        pytest.skip("ansible-core is not among the installed development tools")
+    swap, disk = Entry("sysctl.vm.swappiness", "10"), Entry("queue.scheduler", "bfq", "sda", DISK)
+    shares = {}
+    for place, entries in {
+        Place("box-1", "-p 2222 -o User=me root@192.0.2.1"): (swap,),
+        Place("box-2", "root@192.0.2.2"): (swap, disk),
+        Place("here"): (swap,),
+    }.items():
+        mine = Profile("many-{{ x }}", entries)
+        shares[place] = (mine, export(mine).files)
+    for path, text, _ in exports("many", shares):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    place = tmp_path / "ansible"
+    variables = (
+        f"ansible_connection=local ansible_become=false ansible_python_interpreter={sys.executable}"
+    )
+    inventory = ("--inventory", place / "inventory.yml", "--extra-vars", variables)
+    code, words = said(playbook, *inventory, "--check", place / "site.yml")
+    assert code == 0, words
+    ends = {line.split()[0]: line for line in words.splitlines() if "failed=" in line}
+    assert set(ends) == {"box-1", "box-2", "here"}
+    assert all("failed=0" in line and "unreachable=0" in line for line in ends.values())
+    assert "WARNING" not in words, words
+    code, words = said(
+        playbook.with_name("ansible-inventory"), "--inventory", inventory[1], "--host", "box-1"
+    )
+    assert code == 0, words
+    assert '"ansible_port": "2222"' in words
+    assert '"ansible_host": "192.0.2.1"' in words
+
+
 def test_the_scripts_put_files_in_place_and_give_back_what_was_there(placed: Path) -> None:
     """In a mount namespace of their own, where /etc and /var are copies."""
     script = """

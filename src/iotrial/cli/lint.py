@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import click
@@ -49,7 +50,10 @@ def command(
         with machine(pretend=pretend, place=place_of(host)) as here:
             scene = host_scene(here, kernel=meant)
         return _say(output, scene.sheets, judged_host(scene), scene)
-    sheets = [_sheet(path, kind) for path in files]
+    taken: set[Path] = set()
+    read = [(path, _sheet(path, kind, taken)) for path in files]
+    # What another one includes was read in its place, and need be no file by itself.
+    sheets = [sheet for path, sheet in read if path.resolve() not in taken]
     with machine(pretend=pretend, place=HERE) as here:
         scene = scene_of(here, sheets, kernel=meant)
     return _say(output, sheets, judged(sheets, scene), scene)
@@ -92,7 +96,21 @@ def _looks_like_a_file(word: str) -> bool:
     return "/" in word or kind_of(word) is not None or Path(word).suffix in (".conf", ".txt")
 
 
-def _sheet(path: Path, kind: Kind | None) -> Sheet:
+def _included(name: str, taken: set[Path]) -> str:
+    """The text of a file that another one includes.  Raises OSError."""
+    path = Path(name)
+    if not path.is_file():
+        raise OSError(errno.ENOENT, "there is no such file")
+    with path.open("rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise OSError(errno.EFBIG, "too large for a file of settings")
+    taken.add(path.resolve())
+    return data.decode("utf-8", "replace")
+
+
+def _sheet(path: Path, kind: Kind | None, taken: set[Path]) -> Sheet:
+    """The file, parsed; ``taken`` gets those that it includes."""
     meant = kind or kind_of(str(path.absolute()))
     if meant is None:
         advice = f"Say what it is: --as {'|'.join(KINDS)}."
@@ -105,7 +123,7 @@ def _sheet(path: Path, kind: Kind | None) -> Sheet:
         raise UsageError(f"{path} cannot be read: {error.strerror}", advice=advice) from error
     if len(data) > LARGEST:
         raise UsageError(f"{path}: too large for a file of settings", advice="Name another file.")
-    return parsed(meant, data, str(path))
+    return parsed(meant, data, str(path), lambda name: _included(name, taken))
 
 
 def _say(

@@ -193,7 +193,8 @@ def _role(role: str, files: Sequence[NativeFile]) -> Iterator[Out]:
         lines += [
             f"- name: {_yaml(name)}",
             "  ansible.builtin.command:",
-            f"    argv: {json.dumps(list(command))}",
+            "    argv:",
+            *(f"      - {_yaml(word)}" for word in command),
             "  changed_when: true",
         ]
     yield f"{role}/handlers/main.yml", "\n".join(lines) + "\n", False

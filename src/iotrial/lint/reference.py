@@ -25,6 +25,9 @@ What a rule says holds for a kernel: the host's, or that of `--kernel`.
 Distributions carry some changes back to older kernels: where a rule and a host disagree, the host
 is right, so ask it (`iotrial lint HOST`).
 
+What a job file of fio includes is judged in its place, and said at the line that includes it: it is
+looked for in the folder of that file, and may neither include itself nor have sections of its own.
+
 It reads:
 
 """

@@ -64,8 +64,8 @@ def parse(text: str, raw: str = "job file") -> JobFile:
             if not name.startswith("global"):
                 current = [*shared]
                 jobs.append((name, number, current))
-        elif content.startswith("include"):
-            includes.append(content.removeprefix("include").strip())
+        elif (other := included(line)) is not None:
+            includes.append(other)
         elif current is None:
             raise FormatError(f"{raw}:{number}: {content[:60]!r} stands before the first [section]")
         else:
@@ -78,6 +78,12 @@ def parse(text: str, raw: str = "job file") -> JobFile:
         for name, line, given in jobs
     )
     return JobFile(sections, tuple(includes))
+
+
+def included(line: str) -> str | None:
+    """The file that this line has fio read; None of any other line."""
+    content = _without_comment(line)
+    return content.removeprefix("include").strip() if content.startswith("include") else None
 
 
 def without(text: str, options: frozenset[str]) -> str:
