@@ -1,5 +1,5 @@
-"""In the files that packages of the distribution ship lint finds no error that is none; each that it
-finds was read.
+"""In the files that packages of the distribution ship lint finds no error that is none; each error
+that it finds was read.
 
 The packages are unpacked beside the tests, and not installed."""
 
