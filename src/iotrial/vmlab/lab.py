@@ -1,0 +1,185 @@
+"""Lab, node and disk: what there is to be, as frozen values and as a file of the lab's folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from iotrial.errors import HostError, UsageError
+
+Bus = Literal["scsi", "virtio", "nvme"]
+NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
+MOST_NODES = 8
+KERNELS = ("stable", "backports")
+"""Of the distribution; the first is taken where none is named."""
+MEMORY = 400
+"""MiB of a node.  With the translation cache and QEMU itself it stays below 600 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """``size`` is in bytes; the file is sparse.  ``paths`` is how many adapters show it to a node
+    (only ``scsi``), ``shared`` whether all nodes have the same one."""
+
+    name: str
+    bus: Bus
+    size: int = 256 * 2**20
+    paths: int = 1
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of lab: ``disks`` of each node; ``modules`` that are loaded at boot, with their
+    parameters; ``files`` that each node finds on its root, text by path."""
+
+    name: str
+    summary: str
+    disks: tuple[Disk, ...]
+    nodes: int = 1
+    modules: tuple[tuple[str, str], ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """``number`` counts from 1.  ``port`` of 127.0.0.1 leads to its sshd."""
+
+    name: str
+    number: int
+    port: int = 0
+
+    @property
+    def address(self) -> str:
+        """On the lab's own network."""
+        return f"10.77.0.{self.number}"
+
+    def hardware(self, link: Literal["ssh", "lab"]) -> str:
+        """The hardware address of one of its two interfaces."""
+        return f"52:54:00:{'aa' if link == 'ssh' else '77'}:00:{self.number:02x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """``folder`` is its own, ``image`` that of its image; ``group`` is the multicast address and
+    port by which its nodes hear each other."""
+
+    name: str
+    kind: str
+    folder: Path
+    image: Path
+    kernel: str
+    group: str
+    nodes: tuple[Node, ...]
+
+    def place(self, node: Node) -> Path:
+        return self.folder / node.name
+
+    def pid_file(self, node: Node) -> Path:
+        """On the command line of the node's QEMU, and of no other process."""
+        return self.place(node) / "pid"
+
+    def serial(self, node: Node) -> Path:
+        return self.place(node) / "serial.log"
+
+    def disk_file(self, node: Node, disk: Disk) -> Path:
+        return (self.folder if disk.shared else self.place(node)) / f"{disk.name}.raw"
+
+    @property
+    def ssh_config(self) -> Path:
+        return self.folder / "ssh_config"
+
+    def way(self, node: Node) -> str:
+        """How ssh(1) reaches a node: what stands in a study as ``ssh``."""
+        return f"-F {self.ssh_config} {node.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What `up` was asked for; None is whatever the kind, or the lab that is there, has."""
+
+    kind: str
+    name: str
+    nodes: int | None = None
+    kernel: str | None = None
+
+    def problem(self, lab: Lab) -> str:
+        """'' where ``lab`` is what is wished for, else in what it differs."""
+        pairs = (
+            ("its kind", lab.kind, self.kind),
+            ("its number of nodes", len(lab.nodes), self.nodes),
+            ("its kernel", lab.kernel, self.kernel),
+        )
+        wrong = [
+            f"{what} is {has}, not {asked}"
+            for what, has, asked in pairs
+            if asked is not None and asked != has
+        ]
+        return "; ".join(wrong)
+
+
+def checked_name(name: str) -> str:
+    """Raises UsageError for what cannot be the name of a lab."""
+    if not NAME.fullmatch(name) or name in ("all", "images"):
+        raise UsageError(
+            f"{name!r} cannot be the name of a lab",
+            advice="A letter, then letters, digits and -, all small: --name disks-2",
+        )
+    return name
+
+
+def planned(wish: Wish, kind: Kind, *, folder: Path, image: Path) -> Lab:
+    """The lab that is wished for, not yet made.  Raises UsageError for a number of nodes that
+    cannot be."""
+    count = kind.nodes if wish.nodes is None else wish.nodes
+    if not 1 <= count <= MOST_NODES:
+        raise UsageError(
+            f"--nodes {count}: from 1 to {MOST_NODES}", advice="Each takes up to 600 MB of memory."
+        )
+    nodes = tuple(Node(f"{wish.name}-{number}", number) for number in range(1, count + 1))
+    kernel = wish.kernel or KERNELS[0]
+    return Lab(wish.name, kind.name, folder, image, kernel, _group(), nodes)
+
+
+def _group() -> str:
+    """A multicast address of those that are free within a site (RFC 2365), and a port: two labs
+    have the same by chance in one of 10^10 cases."""
+    first, second, third = (random.randrange(1, 255) for _ in range(3))
+    return f"239.{192 + first % 4}.{second}.{third}:{random.randrange(20000, 60000)}"
+
+
+def identity(lab: Lab, node: Node, disk: Disk) -> tuple[str, str]:
+    """The serial number and the WWN of a disk: the same at every boot, other in every lab.
+    At most 20 letters, which virtio-blk can hold."""
+    owner = "" if disk.shared else node.name
+    mark = hashlib.sha256(f"{lab.name}/{owner}/{disk.name}".encode()).hexdigest()[:8]
+    return f"{disk.name.upper()[:11]}-{mark}", f"0x5000c500{mark}"
+
+
+def save(lab: Lab) -> None:
+    """Write it into its folder."""
+    row = asdict(lab) | {"format": 1, "folder": str(lab.folder), "image": str(lab.image)}
+    path = lab.folder / "lab.json"
+    beside = path.with_name(".lab.json.new")
+    beside.write_text(json.dumps(row, indent=1) + "\n", "utf-8")
+    beside.replace(path)
+
+
+def load(folder: Path) -> Lab:
+    """The lab of a folder.  Raises HostError where what lies there is no lab."""
+    try:
+        row = json.loads((folder / "lab.json").read_bytes())
+        nodes = tuple(Node(each["name"], each["number"], each["port"]) for each in row["nodes"])
+        image = Path(row["image"])
+        return Lab(row["name"], row["kind"], folder, image, row["kernel"], row["group"], nodes)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HostError(
+            f"{folder} is no whole lab: {error}",
+            advice=f"Take it down, which removes it: iotrial vmlab down {folder.name}",
+        ) from error

@@ -1,0 +1,95 @@
+"""The command line of a node's QEMU: pure.
+
+Sources: qemu(1) 7.2; what is not obvious is said beside it.  Memory is bounded by ``-m`` and
+``tb-size``: the default translation cache alone grew to 500 MB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iotrial.vmlab.image import Image
+from iotrial.vmlab.lab import MEMORY, Disk, Kind, Lab, Node, identity
+
+PROGRAM = "qemu-system-x86_64"
+SSH, PRIVATE = "ssh", "lab"
+"""The ids of a node's two interfaces: the one we reach it by, and the lab's own network."""
+_ACCELERATORS = {"tcg": ("tcg,thread=multi,tb-size=128", "max"), "kvm": ("kvm", "host")}
+
+
+def machine(accelerator: str) -> list[str]:
+    """A bare machine without anything that boots slowly."""
+    how, cpu = _ACCELERATORS[accelerator]
+    return [
+        *(PROGRAM, "-M", "q35,usb=off,vmport=off", "-accel", how, "-cpu", cpu, "-smp", "1"),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"),
+    ]
+
+
+def command(lab: Lab, node: Node, *, kind: Kind, image: Image, accelerator: str) -> list[str]:
+    """What starts a node; it detaches itself when its devices are there."""
+    return [
+        *("env", "-C", str(lab.place(node))),  # a socket's path holds 107 bytes (unix(7))
+        *machine(accelerator),
+        *("-daemonize", "-pidfile", str(lab.pid_file(node)), "-name", f"iotrial-{node.name}"),
+        *("-m", str(MEMORY)),
+        *("-kernel", str(image.kernel), "-initrd", str(lab.place(node) / "initrd")),
+        *("-append", _words(accelerator)),
+        *("-serial", f"file:{lab.serial(node)}", "-qmp", "unix:qmp.sock,server=on,wait=off"),
+        *_root(lab, node),
+        *_network(lab, node),
+        *("-object", "rng-random,id=rng,filename=/dev/urandom"),
+        *("-device", "virtio-rng-pci,rng=rng"),
+        *(word for disk in kind.disks for word in _disk(lab, node, disk)),
+    ]
+
+
+def _words(accelerator: str) -> str:
+    """Of the kernel.  A panic ends in a reset, as a watchdog would have it."""
+    # Without a clock of the processor's own that can be relied on, the kernel would say for a
+    # second that it looks for one.
+    clock = " tsc=nowatchdog" if accelerator == "tcg" else ""
+    return (
+        "console=ttyS0 quiet loglevel=4 net.ifnames=0 panic=10 mitigations=off"
+        f" apparmor=0 audit=0 systemd.show_status=0 systemd.gpt_auto=0{clock}"
+    )
+
+
+def _root(lab: Lab, node: Node) -> list[str]:
+    """A flush of the guest's reaches the file: what a node was told is durable outlives its power
+    cut."""
+    file = f"file={lab.place(node)}/root.qcow2,format=qcow2,if=none,id=root,cache=writeback"
+    return ["-drive", file, "-device", "virtio-blk-pci,drive=root,serial=iotrial-root"]
+
+
+def _network(lab: Lab, node: Node) -> list[str]:
+    reached = f"user,id={SSH},restrict=on,hostfwd=tcp:127.0.0.1:{node.port}-10.0.2.15:22"
+    private = f"socket,id={PRIVATE},mcast={lab.group},localaddr=127.0.0.1"
+    return [
+        *("-netdev", reached, "-device", _card(SSH, node.hardware("ssh"))),
+        *("-netdev", private, "-device", _card(PRIVATE, node.hardware("lab"))),
+    ]
+
+
+def _card(name: str, hardware: str) -> str:
+    return f"virtio-net-pci,netdev={name},id=card-{name},mac={hardware},romfile="
+
+
+def _disk(lab: Lab, node: Node, disk: Disk) -> Iterator[str]:
+    serial, wwn = identity(lab, node, disk)
+    file = f"file={lab.disk_file(node, disk)},format=raw,if=none,cache=writeback,discard=unmap"
+    many = disk.shared or disk.paths > 1
+    locking = ",file.locking=off" if many else ""
+    sharing = ",share-rw=on" if many else ""
+    for path in range(disk.paths):
+        own = f"{disk.name}{path}"
+        yield from ("-drive", f"{file},id={own}{locking}")
+        match disk.bus:
+            case "scsi":
+                names = f"serial={serial},device_id={serial},wwn={wwn}"
+                yield from ("-device", f"virtio-scsi-pci,id=hba-{own}")
+                yield from ("-device", f"scsi-hd,bus=hba-{own}.0,drive={own},{names}{sharing}")
+            case "virtio":
+                yield from ("-device", f"virtio-blk-pci,drive={own},serial={serial}{sharing}")
+            case "nvme":
+                yield from ("-device", f"nvme,drive={own},serial={serial}")
