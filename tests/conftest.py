@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["lab"]
+pytest_plugins = ["lab", "nodes"]
 pytest.register_assert_rewrite("deaths")  # says what stayed changed, as in a test file
 
 # A machine that is busy draws slowly; that says nothing of the code.
@@ -61,9 +61,17 @@ def _why_no_browser() -> str:
     return ""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def _why_no_vm(config: pytest.Config) -> str:
+    if not config.getoption("--all"):
+        return "boots virtual machines, for minutes: ./dev test --all"
+    from nodes import why_not  # noqa: PLC0415 (a plugin: pytest imports it first)
+
+    return why_not()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test that cannot be done here is skipped with the reason, never silently passed."""
-    reasons = {"root": _why_not_root(), "browser": _why_no_browser()}
+    reasons = {"root": _why_not_root(), "browser": _why_no_browser(), "vm": _why_no_vm(config)}
     for item in items:
         for mark, reason in reasons.items():
             if reason and item.get_closest_marker(mark):

@@ -77,10 +77,17 @@ def sections() -> dict[str, str]:
     return {heading.strip().strip("`"): text for heading, _, text in pairs}
 
 
+def parameters(command: click.Command) -> Iterator[click.Parameter]:
+    """A verb's, and those of its own sub-commands."""
+    yield from command.params
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from parameters(each)
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_is_described_with_all_its_options(verb: str) -> None:
     text = sections()[verb]
-    for parameter in VERBS[verb].params:
+    for parameter in parameters(VERBS[verb]):
         if isinstance(parameter, click.Argument):
             assert parameter.human_readable_name in text
         else:
@@ -90,7 +97,7 @@ def test_a_verb_is_described_with_all_its_options(verb: str) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_option_is_described_that_does_not_exist(verb: str) -> None:
-    known = {name for parameter in VERBS[verb].params for name in parameter.opts} | COMMON
+    known = {name for parameter in parameters(VERBS[verb]) for name in parameter.opts} | COMMON
     used = {
         word
         for command in re.findall(rf"iotrial {verb}\b[^`\n]*", sections()[verb])
@@ -101,7 +108,10 @@ def test_no_option_is_described_that_does_not_exist(verb: str) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_help_of_a_verb_has_an_example(verb: str) -> None:
-    assert f"iotrial {verb}" in (VERBS[verb].help or "").partition("Example:")[2]
+    found = [VERBS[verb]]
+    for each in found:
+        assert f"iotrial {verb}" in (each.help or "").partition("Example:")[2], each.name
+        found += each.commands.values() if isinstance(each, click.Group) else ()
 
 
 def exit_codes() -> set[int]:

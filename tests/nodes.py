@@ -1,0 +1,119 @@
+"""A virtual lab for tests: one node, brought up once, in a cache folder of its own.
+
+It boots in seconds on a quiet machine and in minutes on a busy one, so these tests have the mark
+``vm``, and run by ``./dev test --all`` alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iotrial.hosts.ssh import SSHHost
+from iotrial.vmlab.image import find
+from iotrial.vmlab.places import places
+
+ENTRY = (sys.executable, "-c", "from iotrial.cli.main import main; main()")
+
+
+class VirtualLab:
+    """The lab ``disks`` as its user has it: by the command line."""
+
+    def __init__(self, cache: Path) -> None:
+        self.environment = {**os.environ, "IOTRIAL_CACHE": str(cache), "NO_COLOR": "1"}
+
+    def command(self, *words: str) -> list[str]:
+        return [*ENTRY, *words]
+
+    def said(self, *words: str, within: float = 600.0) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*words),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=within,
+            check=False,
+        )
+
+    def vmlab(self, *words: str) -> dict[str, Any]:
+        done = self.said("vmlab", *words, "--json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        document: dict[str, Any] = json.loads(done.stdout)
+        return document
+
+    def up(self) -> str:
+        """Boot what is off; how ssh reaches the node."""
+        way: str = self.vmlab("up", "disks")["nodes"][0]["ssh"]
+        return way
+
+    def cut(self) -> None:
+        self.vmlab("cut", "disks")
+
+
+class Node:
+    """The node, and the words a test needs of it."""
+
+    def __init__(self, lab: VirtualLab, way: str) -> None:
+        self.lab = lab
+        self.way = way
+        self.host = SSHHost(way, name="disks-1", purpose="tests")
+
+    def again(self) -> None:
+        """After it was cut: boot it and connect anew."""
+        self.host.close()
+        self.way = self.lab.up()
+        self.host = SSHHost(self.way, name="disks-1", purpose="tests")
+
+    def do(self, *argv: str, within: float = 300.0) -> str:
+        done = self.host.run(argv, timeout=within)
+        assert done.exit == 0, f"{argv}: {done.text}{done.stderr.decode()}"
+        return done.text
+
+    def disk(self, name: str) -> str:
+        """The kernel name, today, of the lab's disk ``name``."""
+        rows = (line.split() for line in self.do("lsblk", "-dno", "NAME,SERIAL").splitlines())
+        return next(row[0] for row in rows if row[1:] and row[1].startswith(f"{name.upper()}-"))
+
+    def wwid(self, disk: str) -> str:
+        return self.do("cat", f"/sys/block/{disk}/device/wwid").strip()
+
+    def there(self, paths: Sequence[str]) -> list[str]:
+        """Those of these files that exist."""
+        script = 'for each; do [ ! -e "$each" ] || echo "$each"; done'
+        return self.do("sh", "-c", script, "sh", *paths).split()
+
+
+def why_not() -> str:
+    """What this machine lacks for a lab, '' when nothing."""
+    for program in ("qemu-system-x86_64", "qemu-img", "ssh", "ssh-keygen"):
+        if not shutil.which(program):
+            return f"needs {program}: qemu-system-x86, qemu-utils, openssh-client"
+    if os.geteuid() != 0 and find(places(os.geteuid(), os.environ), "stable") is None:
+        return "needs an image: sudo iotrial vmlab build"
+    return ""
+
+
+@pytest.fixture(scope="session")
+def virtual_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualLab]:
+    made = VirtualLab(tmp_path_factory.mktemp("vm"))
+    try:
+        yield made
+    finally:
+        made.said("vmlab", "down", "--all")
+
+
+@pytest.fixture(scope="session")
+def node(virtual_lab: VirtualLab) -> Iterator[Node]:
+    made = Node(virtual_lab, virtual_lab.up())
+    try:
+        yield made
+    finally:
+        made.host.close()
