@@ -11,7 +11,7 @@ from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 from nodes import Node
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 CONFIGURED = """\
 defaults {

@@ -12,7 +12,7 @@ from iotrial.keep.native import export
 from iotrial.keep.profile import Entry, Profile, to_toml
 from nodes import Node
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 
 def profile(node: Node, name: str) -> Profile:
@@ -72,7 +72,6 @@ def test_multipath_merges_the_file_without_a_complaint(node: Node) -> None:
         node.do("rm", *paths)
 
 
-@pytest.mark.timeout(600)
 def test_tuned_applies_the_profile_and_its_verify_agrees(node: Node) -> None:
     paths = placed(node, "tuned")
     disk = node.disk("a")
@@ -102,7 +101,7 @@ def verify(node: Node, name: str) -> subprocess.CompletedProcess[str]:
     return node.lab.said("keep", name, "verify", "--on", node.way)
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(1800)
 def test_a_power_cut_in_mid_keep_leaves_nothing_of_it(node: Node, tmp_path: Path) -> None:
     """Cut when its first file is there; after the boot none is, and `verify` says so."""
     _, paths = kept(node, "cut", tmp_path / "cut.toml")
@@ -129,7 +128,7 @@ def test_a_power_cut_in_mid_keep_leaves_nothing_of_it(node: Node, tmp_path: Path
     assert "cut" in said.stdout + said.stderr
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(1800)
 def test_what_was_kept_is_in_force_after_a_power_cut(node: Node, tmp_path: Path) -> None:
     _, paths = kept(node, "stays", tmp_path / "stays.toml")
     done = node.lab.said("keep", str(tmp_path / "stays.toml"), "apply", "--on", node.way)

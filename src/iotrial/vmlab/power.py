@@ -26,7 +26,7 @@ from iotrial.vmlab.qemu import PRIVATE, SSH, command
 from iotrial.vmlab.seed import Keys, client_config, seed
 
 READY = b"iotrial: ready"
-READY_WITHIN = 180.0
+READY_WITHIN = 300.0
 _LOOKS_EVERY = 0.1
 _STARTS_WITHIN = 60.0
 _TRIES = 5
