@@ -96,7 +96,7 @@ def why_not() -> str:
     for program in ("qemu-system-x86_64", "qemu-img", "ssh", "ssh-keygen"):
         if not shutil.which(program):
             return f"needs {program}: qemu-system-x86, qemu-utils, openssh-client"
-    if os.geteuid() != 0 and find(places(os.geteuid(), os.environ), "stable") is None:
+    if os.geteuid() != 0 and find(places(os.geteuid(), os.environ)) is None:
         return "needs an image: sudo iotrial vmlab build"
     return ""
 

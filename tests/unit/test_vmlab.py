@@ -108,14 +108,6 @@ def test_only_the_distribution_itself_is_asked_for_packages() -> None:
     ]
 
 
-def test_backports_come_from_where_the_suite_itself_comes() -> None:
-    more = lines_of(TARGETS, "bookworm", more=("bookworm-backports",))
-    added = set(more) - set(lines_of(TARGETS, "bookworm"))
-    assert [line.split("] ")[1] for line in added] == [
-        "http://one.example/debian/ bookworm-backports main"
-    ]
-
-
 def test_of_apts_options_those_that_reach_servers_are_taken() -> None:
     dump = (
         'Acquire "";\nAcquire::http "";\nAcquire::http::Proxy "http://proxy.example:3128";\n'
@@ -144,17 +136,16 @@ def test_this_machines_own_configuration_is_read() -> None:
 
 
 def test_an_image_is_named_by_all_that_it_is_made_of() -> None:
-    first = recipe("bookworm", "stable")
-    assert first.name == recipe("bookworm", "stable").name
+    first = recipe("bookworm")
+    assert first.name == recipe("bookworm").name
     assert first.name.startswith("bookworm-stable-")
     others = (
-        recipe("trixie", "stable"),
-        recipe("bookworm", "backports"),
+        recipe("trixie"),
+        replace(first, kernel="another"),
         replace(first, packages=first.packages[:-1]),
         replace(first, texts=first.texts[:-1]),
     )
     assert len({first.name, *(each.name for each in others)}) == 5
-    assert "linux-image-amd64/bookworm-backports" in recipe("bookworm", "backports").packages
 
 
 def test_everything_lies_in_the_cache_and_what_root_built_is_for_everybody() -> None:
@@ -184,9 +175,9 @@ def test_a_number_of_nodes_that_cannot_be_is_refused(tmp_path: Path, nodes: int)
 def test_what_differs_from_a_lab_that_is_there_is_named(tmp_path: Path) -> None:
     there = lab(tmp_path, nodes=2)
     assert Wish("disks", "disks").problem(there) == ""
-    assert Wish("disks", "disks", 2, "stable").problem(there) == ""
+    assert Wish("disks", "disks", 2).problem(there) == ""
     assert Wish("disks", "disks", 3).problem(there) == "its number of nodes is 2, not 3"
-    assert "kernel is stable" in Wish("disks", "disks", None, "backports").problem(there)
+    assert "its kind is disks" in Wish("san", "disks").problem(there)
 
 
 def test_a_lab_is_read_back_as_it_was_written(tmp_path: Path) -> None:

@@ -43,9 +43,8 @@ def command() -> None:
 @click.argument("kind", metavar="NAME")
 @click.option("--name", help="What the lab is called.  [default: NAME]")
 @click.option("--nodes", type=int, help="How many.  [default: as NAME has it]")
-@click.option("--kernel", type=click.Choice(["stable", "backports"]), help="[default: stable]")
 @common
-def up(output: Output, kind: str, name: str | None, nodes: int | None, kernel: str | None) -> None:
+def up(output: Output, kind: str, name: str | None, nodes: int | None) -> None:
     """Bring up the lab NAME, or boot those of its nodes that are off.
 
     The first time an image is built, as root, in a few minutes.
@@ -53,18 +52,18 @@ def up(output: Output, kind: str, name: str | None, nodes: int | None, kernel: s
     \b
     Example:
       sudo iotrial vmlab up disks
-      iotrial vmlab up disks --name other --nodes 2 --kernel backports
+      iotrial vmlab up disks --name other --nodes 2
     """
     from iotrial.vmlab.lab import Wish, checked_name
 
     began = time.monotonic()
-    wish = Wish(kind, checked_name(name or kind), nodes, kernel)
+    wish = Wish(kind, checked_name(name or kind), nodes)
     with _host(f"vmlab up {wish.name}") as host, host.lock(str(_places().locks / wish.name)):
         lab, accelerator = _up(output, host, wish)
     taken = time.monotonic() - began
     output.document({**_row(lab), "accelerator": accelerator, "seconds": round(taken, 1)})
-    how = "" if accelerator == "kvm" else ", emulated"
-    output.answer(f"{lab.name} is up in {format_wait(taken)}, {lab.kernel} kernel{how}")
+    how = "by KVM" if accelerator == "kvm" else "emulated"
+    output.answer(f"{lab.name} is up in {format_wait(taken)}, {how}")
     if not output.json:
         output.text(_entries(lab))
 
@@ -73,7 +72,7 @@ def _up(output: Output, host: LocalHost, wish: Wish) -> tuple[Lab, str]:
     from iotrial.vmlab import power
     from iotrial.vmlab.accelerator import accelerator
     from iotrial.vmlab.image import built, opened
-    from iotrial.vmlab.lab import KERNELS, planned
+    from iotrial.vmlab.lab import planned
     from iotrial.vmlab.labs import kind_of
     from iotrial.vmlab.programs import need
 
@@ -88,7 +87,7 @@ def _up(output: Output, host: LocalHost, wish: Wish) -> tuple[Lab, str]:
         return power.powered(host, lab, lab.nodes, accelerator=how), how
     if folder.exists():  # an `up` was killed before anything ran
         power.down(folder)
-    image = built(host, places, wish.kernel or KERNELS[0], output.note)
+    image = built(host, places, output.note)
     lab = planned(wish, kind, folder=folder, image=image.folder)
     how = accelerator(host, image, places.labs)
     try:
@@ -109,9 +108,8 @@ def _same(lab: Lab, wish: Wish) -> None:
 
 
 @command.command()
-@click.option("--kernel", type=click.Choice(["stable", "backports"]), default="stable")
 @common
-def build(output: Output, kernel: str) -> None:
+def build(output: Output) -> None:
     """Build the image that labs begin with, as root; `up` does it too.
 
     \b
@@ -121,7 +119,7 @@ def build(output: Output, kernel: str) -> None:
     from iotrial.vmlab.image import built
 
     with _host("vmlab build") as host:
-        image = built(host, _places(), kernel, output.note)
+        image = built(host, _places(), output.note)
     output.document({"image": str(image.folder), "release": image.release})
     output.answer(Text(f"{image.folder}: Linux {image.release}"))
 
@@ -162,7 +160,7 @@ def list_labs(output: Output) -> None:
     for lab, nodes in found:
         for each in nodes:
             memory = format_bytes(each.memory) if each.memory else ""
-            table.add_row(Text(each.node.name, "bold"), each.state, memory, lab.kind, lab.kernel)
+            table.add_row(Text(each.node.name, "bold"), each.state, memory, lab.kind)
     if found:
         output.answer(table)
     for each_broken in broken:
@@ -372,7 +370,6 @@ def _row(lab: Lab) -> dict[str, object]:
     return {
         "name": lab.name,
         "kind": lab.kind,
-        "kernel": lab.kernel,
         "ssh_config": str(lab.ssh_config),
         "nodes": [_node_row(lab, node) for node in lab.nodes],
     }

@@ -57,12 +57,11 @@ class Image:
         return self.folder / "initrd"
 
 
-def find(places: Places, kernel: str) -> Image | None:
-    """The image with this kernel that today's recipe makes, of any suite; None where there is
-    none yet."""
+def find(places: Places) -> Image | None:
+    """The image that today's recipe makes, of any suite; None where there is none yet."""
     for folder in (each for images in places.images for each in _below(images)):
         suite = folder.name.partition("-")[0]
-        if folder.name == recipe(suite, kernel).name:
+        if folder.name == recipe(suite).name:
             return opened(folder)
     return None
 
@@ -84,13 +83,13 @@ def opened(folder: Path) -> Image:
     return image
 
 
-def built(host: Host, places: Places, kernel: str, tell: Tell) -> Image:
-    """The image with this kernel, built now where there is none.
+def built(host: Host, places: Places, tell: Tell) -> Image:
+    """The image, built now where there is none.
 
     Raises RefusedError where root or a program is missing, HostError where a step of it fails,
     and LockedError while another builds.
     """
-    found = find(places, kernel)
+    found = find(places)
     if found is not None:
         return found
     if host.unprivileged:
@@ -99,9 +98,8 @@ def built(host: Host, places: Places, kernel: str, tell: Tell) -> Image:
             advice="Once, as root: iotrial vmlab build; after that nobody needs root.",
         )
     need(host, "mmdebstrap", "mke2fs", "unshare", "setpriv")
-    more = ("-backports",) if kernel == "backports" else ()
-    come_from = sources(host, more=more)
-    wanted = recipe(come_from.suite, kernel)
+    come_from = sources(host)
+    wanted = recipe(come_from.suite)
     with host.lock(str(places.locks / "images")):
         _sweep(places.images[0])
         folder = places.images[0] / f"{wanted.name}{_PARTIAL}"

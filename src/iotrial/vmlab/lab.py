@@ -16,8 +16,6 @@ from iotrial.errors import HostError, UsageError
 Bus = Literal["scsi", "virtio", "nvme"]
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 MOST_NODES = 8
-KERNELS = ("stable", "backports")
-"""Of the distribution; the first is taken where none is named."""
 MEMORY = 400
 """MiB of a node.  With the translation cache and QEMU itself it stays below 600 MB."""
 
@@ -74,7 +72,6 @@ class Lab:
     kind: str
     folder: Path
     image: Path
-    kernel: str
     group: str
     nodes: tuple[Node, ...]
 
@@ -107,14 +104,12 @@ class Wish:
     kind: str
     name: str
     nodes: int | None = None
-    kernel: str | None = None
 
     def problem(self, lab: Lab) -> str:
         """'' where ``lab`` is what is wished for, else in what it differs."""
         pairs = (
             ("its kind", lab.kind, self.kind),
             ("its number of nodes", len(lab.nodes), self.nodes),
-            ("its kernel", lab.kernel, self.kernel),
         )
         wrong = [
             f"{what} is {has}, not {asked}"
@@ -143,8 +138,7 @@ def planned(wish: Wish, kind: Kind, *, folder: Path, image: Path) -> Lab:
             f"--nodes {count}: from 1 to {MOST_NODES}", advice="Each takes up to 600 MB of memory."
         )
     nodes = tuple(Node(f"{wish.name}-{number}", number) for number in range(1, count + 1))
-    kernel = wish.kernel or KERNELS[0]
-    return Lab(wish.name, kind.name, folder, image, kernel, _group(), nodes)
+    return Lab(wish.name, kind.name, folder, image, _group(), nodes)
 
 
 def _group() -> str:
@@ -177,7 +171,7 @@ def load(folder: Path) -> Lab:
         row = json.loads((folder / "lab.json").read_bytes())
         nodes = tuple(Node(each["name"], each["number"], each["port"]) for each in row["nodes"])
         image = Path(row["image"])
-        return Lab(row["name"], row["kind"], folder, image, row["kernel"], row["group"], nodes)
+        return Lab(row["name"], row["kind"], folder, image, row["group"], nodes)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HostError(
             f"{folder} is no whole lab: {error}",

@@ -15,7 +15,8 @@ from importlib.resources import files
 
 FORMAT = 1
 """Of the image's folder, and of what is done to the root filesystem: raise it when that changes."""
-_KERNELS = {"stable": "linux-image-amd64", "backports": "linux-image-amd64/{suite}-backports"}
+_KERNELS = {"stable": "linux-image-amd64"}
+"""Kernel → its package."""
 _LEFT_OUT = (
     "/usr/share/doc/*",
     "/usr/share/man/*",
@@ -76,7 +77,7 @@ WANTED = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """``kernel`` is a name of ``iotrial.vmlab.lab.KERNELS``; ``texts`` are the guest's files."""
+    """``kernel`` is a name of :data:`_KERNELS`; ``texts`` are the guest's files."""
 
     suite: str
     kernel: str
@@ -92,11 +93,11 @@ class Recipe:
         return f"{self.suite}-{self.kernel}-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
 
 
-def recipe(suite: str, kernel: str) -> Recipe:
-    """The recipe for a suite of Debian and one of its kernels."""
+def recipe(suite: str, kernel: str = "stable") -> Recipe:
+    """The recipe for a suite of Debian, with its own kernel."""
     folder = files("iotrial.vmlab") / "guest"
     texts = {each.name: each.read_text("utf-8") for each in folder.iterdir() if each.is_file()}
     lines = texts.pop("packages.txt").splitlines()
     words = [word for line in lines if not line.startswith("#") for word in line.split()]
-    image = _KERNELS[kernel].format(suite=suite)
+    image = _KERNELS[kernel]
     return Recipe(suite, kernel, (image, *words), _LEFT_OUT, tuple(sorted(texts.items())))

@@ -48,18 +48,15 @@ def suite_of(release: str) -> str:
     return plain.get("VERSION_CODENAME", "") if plain.get("ID") == "debian" else ""
 
 
-def lines_of(targets: str, suite: str, *, more: tuple[str, ...] = ()) -> tuple[str, ...]:
+def lines_of(targets: str, suite: str) -> tuple[str, ...]:
     """Lines of a sources.list for the distribution itself, from what ``apt-get indextargets`` says
-    in the form :data:`LINES`: its component main, its updates and security updates, and of
-    ``more`` suites (``bookworm-backports``) from where the suite itself comes."""
+    in the form :data:`LINES`: its component main, its updates and security updates."""
     wanted = {f"{suite}{part}" for part in _PARTS}
     found: dict[str, None] = {}
     for line in targets.splitlines():
         uri, release, component = [*line.split("|"), "", ""][:3]
-        if component != "main" or release not in wanted:
-            continue
-        for each in (release, *(more if release == suite else ())):
-            found[f"deb [signed-by={KEYRING}] {uri} {each} main"] = None
+        if component == "main" and release in wanted:
+            found[f"deb [signed-by={KEYRING}] {uri} {release} main"] = None
     return tuple(found)
 
 
@@ -72,8 +69,8 @@ def options_of(dump: str) -> tuple[str, ...]:
     )
 
 
-def sources(host: Host, *, more: tuple[str, ...] = ()) -> Sources:
-    """What ``host`` has configured; ``more`` are endings of further suites (``-backports``).
+def sources(host: Host) -> Sources:
+    """What ``host`` has configured.
 
     Raises HostError where it is no Debian, or apt has no source of it.
     """
@@ -85,7 +82,7 @@ def sources(host: Host, *, more: tuple[str, ...] = ()) -> Sources:
             "vmlab/images of its cache here.",
         )
     targets = host.run(["apt-get", "indextargets", "--format", LINES, "Identifier: Packages"])
-    lines = lines_of(targets.text, suite, more=tuple(f"{suite}{each}" for each in more))
+    lines = lines_of(targets.text, suite)
     if not lines:
         raise HostError(
             f"{host.name}: apt has no source of {suite} main: {targets.complaint}",
