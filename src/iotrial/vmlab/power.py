@@ -242,7 +242,7 @@ def _await(host: Host, lab: Lab, node: Node, deadline: float) -> None:
             raise HostError(f"{node.name} was not ready in time{_last(lab, node)}", advice=_AGAIN)
         host.sleep(_LOOKS_EVERY)
     argv = ["ssh", *lab.way(node).split(" "), "udevadm", "settle"]
-    while (done := host.run(argv, timeout=60)).exit != 0:
+    while (done := host.run(argv, timeout=max(30.0, deadline - time.monotonic()))).exit != 0:
         if time.monotonic() > deadline:
             raise HostError(f"{node.name}: ssh does not get in: {done.complaint}", advice=_AGAIN)
         host.sleep(_LOOKS_EVERY)
