@@ -113,7 +113,7 @@ def _conflicts(
     hosts: Mapping[str, Host], shares: Mapping[str, Share]
 ) -> dict[str, tuple[Conflict, ...]]:
     """Who else sets it, by host; nothing of a host that was lost after all was done there."""
-    from iotrial.execute.crew import at_once
+    from iotrial.execute.at_once import at_once
 
     def asked(name: str) -> Callable[[], tuple[Conflict, ...]]:
         share = shares[name]
@@ -150,7 +150,7 @@ def _say_confirmed(output: Output, came: Came, name: str) -> None:
 
 
 def _verify(output: Output, reach: Reach, places: Sequence[Place], name: str) -> int:
-    from iotrial.execute.crew import at_once
+    from iotrial.execute.at_once import at_once
     from iotrial.execute.keeping_many import gravest, reached, verified
 
     with reached(places, reach, lock=False) as (hosts, lost):

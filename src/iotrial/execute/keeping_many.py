@@ -24,7 +24,7 @@ from iotrial.errors import (
     RefusedError,
 )
 from iotrial.execute import keeping
-from iotrial.execute.crew import at_once
+from iotrial.execute.at_once import at_once
 from iotrial.execute.guard import locked
 from iotrial.execute.keeping import InDoubt
 from iotrial.execute.kept import Difference, Kept, find, verify
