@@ -15,7 +15,7 @@ from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.run import conclude, execute, folder_of
 from iotrial.cli.verdicts import judged
 from iotrial.errors import IotrialError, RefusedError
-from iotrial.execute.crew import at_once
+from iotrial.execute.at_once import at_once
 from iotrial.execute.engines import ENGINES, Tried, try_engines
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.look import status
