@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.errors import HostUnreachable, OwedError, RefusedError
+from iotrial.errors import HostUnreachable, OwedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.post import gathered
 from iotrial.execute.runner import Outcome, Unwatched, execute_on
@@ -137,12 +137,16 @@ def test_each_host_is_loaded_set_and_given_back(tmp_path: Path) -> None:
     assert held == {"a:": dict(alone.trial.treatment)["swap"], "b:": "60"}, "b takes no part"
 
 
-def test_what_won_on_several_hosts_is_not_kept_as_if_they_were_one(tmp_path: Path) -> None:
+def test_what_won_on_several_hosts_is_kept_on_each_of_them(tmp_path: Path) -> None:
     execute(Rack(), tmp_path / "r")
     results = open_results(tmp_path / "r")
     comparison = Comparison("", (), "", "", ())
-    with pytest.raises(RefusedError, match="several hosts"):
-        profile(results, comparison, {"swap": "10"})
+    kept = profile(results, comparison, {"swap": "10"})
+    assert [place.name for place in kept.hosts] == ["a", "b"]
+    assert {(e.host, e.tunable, e.value) for e in kept.entries} == {
+        ("a", "sysctl.vm.swappiness", "10"),
+        ("b", "sysctl.vm.swappiness", "10"),
+    }
 
 
 def test_a_trial_read_from_its_folder_is_the_one_that_was_noted(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from iotrial.execute.interruption import Interruption
 from iotrial.execute.likeness import likeness
 from iotrial.execute.runner import Outcome, Unwatched, execute_on
 from iotrial.hosts.fake import FakeHost
+from iotrial.keep.winner import profile
+from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
 from iotrial.model.step import Answer, Step
 from iotrial.model.study import Place, Study
@@ -144,6 +146,14 @@ def test_every_block_is_done_on_its_host_and_every_host_is_as_it_was(tmp_path: P
         }
     assert len(watcher.threads) == 3, "a thread for each host"
     assert is_finished(tmp_path / "r")
+
+
+def test_what_won_is_kept_on_every_host(tmp_path: Path) -> None:
+    execute(Rack(), tmp_path / "r")
+    kept = profile(open_results(tmp_path / "r"), Comparison("", (), "", "", ()), {"swap": "10"})
+    assert {(e.host, e.tunable, e.value) for e in kept.entries} == {
+        (host, "sysctl.vm.swappiness", "10") for host in "abc"
+    }
 
 
 def test_a_host_that_comes_back_goes_on_with_its_blocks(tmp_path: Path) -> None:

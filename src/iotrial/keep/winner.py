@@ -17,6 +17,8 @@ from iotrial.keep.profile import Entry, Profile, named
 from iotrial.model.finding import Comparison, Finding
 from iotrial.model.results import Results
 from iotrial.model.study import Factor, Place
+from iotrial.model.trial import TrialRecord
+from iotrial.plan.parts import needed_by
 from iotrial.tunables import tunable
 from iotrial.units import format_change
 
@@ -158,15 +160,25 @@ def _entries(results: Results, factor: Factor, label: str, host: str) -> Iterabl
 
 
 def _held(results: Results, factor: str, label: str, host: str) -> dict[tuple[str, str], str]:
-    """(device, tunable) → what was read back on the host in trials at this level."""
-    start = f"{host}:" if len(results.study.places) > 1 else ""
+    """(device, tunable) → what was read back on the host in trials at this level that needed it:
+    where it took no part, it stood as before."""
     return {
         (device.removeprefix(start), name): value
         for record in results.valid
         if dict(record.trial.treatment).get(factor) == label
+        and (start := _mark(results, record, host)) is not None
         for device, name, value in record.before
         if device.startswith(start)
     }
+
+
+def _mark(results: Results, record: TrialRecord, host: str) -> str | None:
+    """What devices of the host begin with in a record; None: it had no part in that trial."""
+    if len(results.study.places) == 1:
+        return ""
+    if record.trial.host:
+        return "" if record.trial.host == host else None
+    return f"{host}:" if host in needed_by(results.study, record.trial) else None
 
 
 def _because(comparison: Comparison, factor: str, label: str) -> str:
