@@ -22,6 +22,7 @@ from iotrial.execute.making import MKFS, Site, make
 from iotrial.hosts.local import LocalHost
 from iotrial.model.target import FILESYSTEMS, Mounting, Target
 from iotrial.model.tool import Reach
+from stalls import stalled
 
 pytestmark = pytest.mark.root
 
@@ -86,7 +87,8 @@ def test_a_study_on_a_file_system_of_its_own(tmp_path: Path, said: Mapping[str, 
     done = run(tmp_path, "run", path, "--out", "results", "--json")
     assert done.returncode == 0, done.stderr
     assert left(tmp_path) == []
-    folders = sorted((tmp_path / "results" / "trials").glob("*/trial.json"))
+    every = sorted((tmp_path / "results" / "trials").glob("*/trial.json"))
+    folders = [each for each in every if not stalled(json.loads(each.read_text()))]
     assert len(folders) in (4, 6)
     for folder in folders:
         trial = json.loads(folder.read_text())

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.hosts.fake.sysctl import START, Sysctls
+from stalls import stalled
 
 pytestmark = pytest.mark.root
 
@@ -117,6 +118,8 @@ def trials(tmp_path: Path) -> Iterator[tuple[dict[str, str], dict[str, str], dic
     """Treatment, and what the parameters read before and after the load, of every trial."""
     for folder in sorted((tmp_path / "results" / "trials").iterdir()):
         planned = json.loads((folder / "trial.json").read_text())
+        if stalled(planned):
+            continue
         assert planned["state"] == "valid", planned
         before, after = (
             {

@@ -26,6 +26,7 @@ from iotrial.execute.identity import identify
 from iotrial.hosts.local import LocalHost
 from iotrial.model.target import Aim, Target
 from lab import Lab
+from stalls import stalled
 
 pytestmark = [
     pytest.mark.root,
@@ -75,11 +76,13 @@ def iotrial(folder: Path, *words: str, ends: int = 0) -> subprocess.CompletedPro
 
 
 def run(folder: Path, ends: int = 0, **said: object) -> list[dict[str, Any]]:
-    """The trials of a study, each with its folder as ``folder``."""
+    """The trials of a study, each with its folder as ``folder``; without those during which the
+    machine stood still."""
     study(folder, **said)
     iotrial(folder, "run", "study.toml", "--out", "results", ends=ends)
     found = sorted((folder / "results" / "trials").glob("*/trial.json"))
-    return [json.loads(path.read_text()) | {"folder": path.parent} for path in found]
+    trials = [json.loads(path.read_text()) | {"folder": path.parent} for path in found]
+    return [trial for trial in trials if not stalled(trial)]
 
 
 def checks(trial: dict[str, Any]) -> list[str]:
