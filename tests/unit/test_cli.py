@@ -309,3 +309,16 @@ def test_a_reader_that_goes_away_ends_a_verb_as_it_ends_other_tools(
     os.close(writable)
     assert done.returncode == 141
     assert done.stderr == b""
+
+
+def test_a_trial_of_what_is_kept_is_refused_on_a_machine_that_ends_with_the_command(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = 'format = 1\nname = "p"\n[[keep]]\ntunable = "sysctl.vm.swappiness"\nvalue = 10\n'
+    (here / "p.toml").write_text(text)
+    code, tried = run(capsys, "keep", "p.toml", "try", "--pretend")
+    assert code == 2
+    assert "apply --pretend" in json.dumps(tried)
+    code, applied = run(capsys, "keep", "p.toml", "apply", "--pretend")
+    assert code == 0
+    assert "/etc/sysctl.d/99-iotrial-p.conf" in json.dumps(applied)

@@ -194,6 +194,11 @@ def _shares(profile: Profile, places: tuple[Place, ...]) -> dict[Place, Profile]
 
 
 def _put(output: Output, given: Mapping[Place, Given], seconds: float, *, pretend: bool) -> None:
+    if pretend and seconds:
+        raise UsageError(
+            "a made-up machine ends with this command: there is nothing to confirm or undo later",
+            advice="Leave --pretend out, or see what apply --pretend does.",
+        )
     several = len(given) > 1
     with (
         Interruption() as stop,
