@@ -12,7 +12,7 @@ import itertools
 import pytest
 
 from deaths import HOWS, killed, lived
-from iotrial.errors import RefusedError
+from iotrial.errors import LockedError, RefusedError
 from iotrial.execute.identity import identify
 from iotrial.execute.keeping import apply, confirm, undo
 from iotrial.execute.kept import find, kept, refuse_pending, verify
@@ -142,7 +142,7 @@ def test_only_a_whole_change_can_be_confirmed_and_no_run_begins_beside_one_that_
         if there is None or not there.pending:
             refuse_pending(host)
             continue
-        with pytest.raises(RefusedError, match="confirm, or iotrial keep crash undo"):
+        with pytest.raises(LockedError, match="confirm, or iotrial keep crash undo"):
             refuse_pending(host)
         try:
             confirm(host, "crash")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,16 +12,15 @@ from iotrial.errors import HostUnreachable, OwedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.post import gathered
 from iotrial.execute.runner import Outcome, Unwatched, execute_on
-from iotrial.hosts.fake import FakeHost
 from iotrial.keep.winner import profile
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
-from iotrial.model.step import Answer, Step
 from iotrial.model.study import Place, Study
 from iotrial.plan.load import parse_study
 from iotrial.report.hosts import rows
 from iotrial.store import open_results, read_trial
+from losable import Losable
 
 TEXT = """
 [hosts.a]
@@ -44,22 +43,6 @@ levels = [10, 60]
 blocks = 1
 settle = "0s"
 """
-
-
-class Losable(FakeHost):
-    """A pretended host; while ``cut`` no batch reaches it."""
-
-    cut = False
-
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
-        if self.cut:
-            raise HostUnreachable(f"{self.name}: the connection is lost")
-        return super().batch(steps)
-
-    def read(self, path: str) -> bytes:
-        if self.cut:
-            raise HostUnreachable(f"{self.name}: the connection is lost")
-        return super().read(path)
 
 
 class Rack:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,16 +13,15 @@ from iotrial.errors import HostUnreachable, Interrupted, OwedError, RefusedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.likeness import likeness
 from iotrial.execute.runner import Outcome, Unwatched, execute_on
-from iotrial.hosts.fake import FakeHost
 from iotrial.keep.winner import profile
 from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
-from iotrial.model.step import Answer, Step
 from iotrial.model.study import Place, Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.load import parse_study
 from iotrial.plan.spread import waiting
 from iotrial.store import is_finished, open_results
+from losable import Losable
 
 TEXT = """
 [hosts.a]
@@ -45,22 +44,6 @@ blocks = 6
 blocks_over = "hosts"
 settle = "0s"
 """
-
-
-class Losable(FakeHost):
-    """A pretended host; while ``cut`` no batch reaches it."""
-
-    cut = False
-
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
-        if self.cut:
-            raise HostUnreachable(f"{self.name}: the connection is lost")
-        return super().batch(steps)
-
-    def read(self, path: str) -> bytes:
-        if self.cut:
-            raise HostUnreachable(f"{self.name}: the connection is lost")
-        return super().read(path)
 
 
 class Rack:

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from iotrial.errors import FileRefused, IotrialError, RefusedError, TargetRefused
+from iotrial.errors import FileRefused, IotrialError, LockedError, RefusedError, TargetRefused
 from iotrial.execute.identity import BLOCK, SOURCES, identify
 from iotrial.execute.journal import REPORT, SUFFIX, Session, read_session
 from iotrial.execute.restore import BOOT_ID, boot_id, in_words
@@ -71,11 +71,12 @@ def undone(host: Host, name: str) -> str:
 
 def refuse_pending(host: Host) -> None:
     """Nothing may hold the host's lock for long while a change waits to be undone: its guard needs
-    the lock.  Raises RefusedError naming what is begun or being tried."""
+    the lock.  So it is as good as locked, and a study on many hosts goes on without this one.
+    Raises LockedError naming what is begun or being tried."""
     pending = [each.profile.name for each in kept(host) if each.pending]
     if pending:
         name = pending[0]
-        raise RefusedError(
+        raise LockedError(
             f"{host.name}: {name} is being tried by `iotrial keep`, or was interrupted",
             advice=f"First: iotrial keep {name} confirm, or iotrial keep {name} undo",
         )
