@@ -234,8 +234,19 @@ def replay_all(
     ]
     found: dict[str, list[Replay]] = {name: [] for name in names}
     with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
-        for (name, *_), replays in zip(asked, pool.map(chunk, asked), strict=True):
+        began = time.monotonic()
+        for done, ((name, *_), replays) in enumerate(
+            zip(asked, pool.map(chunk, asked), strict=True), 1
+        ):
             found[name] += replays
+            left = (time.monotonic() - began) / done * (len(asked) - done)
+            trials = sum(each.trials for each in replays) / len(replays)
+            print(
+                f"{name} {len(found[name])}/{studies}  last {len(replays)}: {trials:.0f} trials a"
+                f" study  ETA {left / 60:.0f} min (at the speed so far; ties take longest)",
+                file=sys.stderr,
+                flush=True,
+            )
     return found
 
 
