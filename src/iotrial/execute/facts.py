@@ -63,16 +63,16 @@ def numbers(facts: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _kernel(host: Host) -> dict[str, Any]:
-    said = {
+    version, parameters, release = "/proc/version", "/proc/cmdline", "/etc/os-release"
+    ids = (machine.BOOT_ID, "/etc/machine-id", machine.CLOCKSOURCE)
+    said = look.texts(host, (version, parameters, release, *ids))
+    return {
         "kernel": host.run(["uname", "-r"]).text.strip(),
-        "kernel_version": look.text(host, "/proc/version"),
-        "kernel_parameters": kernel_parameters(look.text(host, "/proc/cmdline")),
-        "distribution": machine.distribution(look.text(host, "/etc/os-release")),
-        "boot_id": look.text(host, "/proc/sys/kernel/random/boot_id"),
-        "machine_id": look.text(host, "/etc/machine-id"),
-        "clocksource": look.text(host, machine.CLOCKSOURCE),
+        "kernel_version": said[version],
+        "kernel_parameters": kernel_parameters(said[parameters]),
+        "distribution": machine.distribution(said[release]),
+        **dict(zip(("boot_id", "machine_id", "clocksource"), (said[i] for i in ids), strict=True)),
     }
-    return {name: value.strip() for name, value in said.items()}
 
 
 def kernel_parameters(command_line: str) -> str:
@@ -83,16 +83,16 @@ def kernel_parameters(command_line: str) -> str:
 
 
 def _processor(host: Host) -> dict[str, Any]:
-    cpuinfo = look.text(host, "/proc/cpuinfo")
-    dmi = "/sys/class/dmi/id"
-    vendor, product = (look.text(host, f"{dmi}/{at}") for at in ("sys_vendor", "product_name"))
+    dmi = ("/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name")
+    said = look.texts(host, ("/proc/cpuinfo", "/proc/meminfo", machine.GOVERNOR, *dmi))
+    cpuinfo, vendor, product = said["/proc/cpuinfo"], *(said[path] for path in dmi)
     return {
         "machine": " ".join(part for part in (vendor, product) if part),
         "virtualisation": machine.virtualisation(cpuinfo, vendor, product),
         "cpu_model": machine.cpu_model(cpuinfo),
         "cpus": machine.cpu_count(cpuinfo),
-        "cpu_governor": look.text(host, machine.GOVERNOR),
-        "memory": machine.memory(look.text(host, "/proc/meminfo")),
+        "cpu_governor": said[machine.GOVERNOR],
+        "memory": machine.memory(said["/proc/meminfo"]),
     }
 
 
@@ -160,13 +160,15 @@ def _interfaces(host: Host) -> dict[str, Any]:
 def _device(host: Host, name: str) -> dict[str, Any]:
     # A leg may be a partition, which is not in /sys/block, and has its parent's queue.
     folder = look.resolve(host, f"/sys/class/block/{name}") or f"/sys/block/{name}"
-    about = {at.replace("/", "_"): look.text(host, f"{folder}/{at}") for at in _ABOUT}
-    about |= {at: look.text(host, f"{folder}/device/{at}") for at in _MODEL}
+    places = (*_ABOUT, *(f"device/{at}" for at in _MODEL), "size")
+    said = look.texts(host, [f"{folder}/{at}" for at in places])
+    about = {at.replace("/", "_"): said[f"{folder}/{at}"] for at in _ABOUT}
+    about |= {at: said[f"{folder}/device/{at}"] for at in _MODEL}
     legs = look.names(host, f"{folder}/slaves")
     ids = dict(_ids(host, name))
     return {at: value for at, value in about.items() if value} | {
         **({"ids": ids} if ids else {}),
-        "size": int(look.text(host, f"{folder}/size") or 0) * 512,
+        "size": int(said[f"{folder}/size"] or 0) * 512,
         "queue": _values(host, f"{folder}/queue"),
         "iosched": _values(host, f"{folder}/queue/iosched"),
         "legs": legs,

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from iotrial.errors import TargetRefused
 from iotrial.execute import look
 from iotrial.model.host import Host
-from iotrial.model.step import Look, Probe
+from iotrial.model.step import Probe
 from iotrial.model.target import Identity
 from iotrial.model.tunable import Scope
 
@@ -113,14 +113,14 @@ def sight_number(host: Host, devno: str) -> BlockDevice:
 
 def sight_folder(host: Host, folder: str, devno: str = "") -> BlockDevice:
     """The block device whose folder in /sys is ``folder``."""
-    partition = look.text(host, f"{folder}/partition")
+    said = look.texts(host, [f"{folder}/{name}" for name in ("partition", "dev", "size", "ro")])
     return BlockDevice(
         name=PurePosixPath(folder).name,
-        devno=devno or look.text(host, f"{folder}/dev"),
+        devno=devno or said[f"{folder}/dev"],
         folder=folder,
-        disk=str(PurePosixPath(folder).parent) if partition else folder,
-        size=int(look.text(host, f"{folder}/size") or 0) * _SECTOR,
-        read_only=look.text(host, f"{folder}/ro") == "1",
+        disk=str(PurePosixPath(folder).parent) if said[f"{folder}/partition"] else folder,
+        size=int(said[f"{folder}/size"] or 0) * _SECTOR,
+        read_only=said[f"{folder}/ro"] == "1",
     )
 
 
@@ -131,10 +131,18 @@ def whole(host: Host, device: BlockDevice) -> BlockDevice:
 
 def identity_of(host: Host, device: BlockDevice) -> Identity:
     """The identity of a device already sighted."""
-    probes = [Probe(f"{device.disk}/{place}") for place in ATTRIBUTES]
-    answers = host.batch([Look(probe) for probe in probes])
-    said = {place: answer.raw for place, answer in zip(ATTRIBUTES, answers, strict=True)}
-    ids = dict(ids_from(said))
+    return _identity_from(host, device, look.contents(host, _told_by(device)))
+
+
+def _told_by(device: BlockDevice) -> list[str]:
+    """The files that say who a device is."""
+    return [f"{device.disk}/{place}" for place in ATTRIBUTES]
+
+
+def _identity_from(host: Host, device: BlockDevice, known: Mapping[str, bytes]) -> Identity:
+    """The identity of a device from what its files say; only what few devices have is asked for
+    now."""
+    ids = dict(ids_from({place: known[f"{device.disk}/{place}"] for place in ATTRIBUTES}))
     if "backing_file" in ids:
         ids["backing_inode"] = _inode(host, ids["backing_file"])
     if device.name.startswith("md") and "md_uuid" not in ids:
@@ -146,18 +154,19 @@ def identity_of(host: Host, device: BlockDevice) -> Identity:
 
 
 def disks(host: Host) -> dict[str, Identity]:
-    """Every disk the kernel shows, but for the hidden paths of NVMe's own multipathing."""
+    """Every disk the kernel shows, but for the hidden paths of NVMe's own multipathing.  There may
+    be hundreds: all are asked in one round trip."""
+    folders = {name: f"/sys/block/{name}" for name in look.names(host, "/sys/block")}
+    attributes = ("hidden", "size", "dev", *ATTRIBUTES)
+    wanted = [f"{folder}/{attribute}" for folder in folders.values() for attribute in attributes]
+    known = look.contents(host, wanted)
     found: dict[str, Identity] = {}
-    for name in look.names(host, "/sys/block"):
-        node = f"/sys/block/{name}"
-        if look.text(host, f"{node}/hidden") != "1" and look.text(host, f"{node}/size") != "0":
-            found[name] = identity_of(host, _in_block(host, name))
+    for name, folder in folders.items():
+        said = {each: look.clean(known[f"{folder}/{each}"]) for each in ("hidden", "size", "dev")}
+        if said["hidden"] != "1" and said["size"] != "0":
+            device = BlockDevice(name, said["dev"], folder, folder, 0, read_only=False)
+            found[name] = _identity_from(host, device, known)
     return found
-
-
-def _in_block(host: Host, name: str) -> BlockDevice:
-    folder = f"/sys/block/{name}"
-    return BlockDevice(name, look.text(host, f"{folder}/dev"), folder, folder, 0, read_only=False)
 
 
 def witness_probes(scope: Scope, device: str) -> tuple[Probe, ...]:

@@ -109,9 +109,10 @@ def _named(refused: TargetRefused, target: Target) -> TargetRefused:
 
 def _ready_device(host: Host, target: Target, reach: Reach) -> Aim:
     try:
-        device = sight(host, node(host, target))
+        path = node(host, target)
+        device = sight(host, path)
         identity = identity_of(host, device)
-        disk = identity_of(host, whole(host, device))
+        disk = identity_of(host, whole(host, device)) if device.is_partition else identity
         evidence = usages(host, identity)
     except TargetRefused as refused:
         raise _named(refused, target) from None
@@ -121,7 +122,7 @@ def _ready_device(host: Host, target: Target, reach: Reach) -> Aim:
     if reach.writes:
         _need_armed(host, target, device, identity)
     need_lasting_name(target, device, disk)
-    return Aim(target, look.resolve(host, node(host, target)), device.disk_name, disk)
+    return Aim(target, look.resolve(host, path), device.disk_name, disk)
 
 
 def _need_medium(target: Target, device: BlockDevice, identity: Identity) -> None:

@@ -10,7 +10,7 @@ namespace that cannot be seen from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iotrial.execute import look
@@ -95,10 +95,11 @@ def _above(host: Host, device: BlockDevice) -> list[Relative]:
 def _partitions(host: Host, device: BlockDevice) -> list[Relative]:
     inside = [n for n in look.names(host, device.folder) if n.startswith(device.name)]
     folders = [f"{device.folder}/{name}" for name in inside]
+    said = look.texts(host, [f"{folder}/partition" for folder in folders]) if folders else {}
     return [
         Relative(sight_folder(host, folder), f"a partition of {device.name}")
         for folder in folders
-        if look.text(host, f"{folder}/partition")
+        if said[f"{folder}/partition"]
     ]
 
 
@@ -120,12 +121,13 @@ def _kind(host: Host, holder: BlockDevice) -> str:
 
 def _loops_on(host: Host, device: BlockDevice) -> list[Relative]:
     """Loop devices whose backing file is the device node itself."""
+    names = [n for n in look.names(host, "/sys/block") if n.startswith("loop") and n != device.name]
+    files = {name: f"/sys/block/{name}/loop/backing_file" for name in names}
+    backing = look.texts(host, files.values()) if files else {}
     found = []
-    for name in look.names(host, "/sys/block"):
-        if name.startswith("loop") and name != device.name:
-            backing = look.text(host, f"/sys/block/{name}/loop/backing_file")
-            if backing == device.node:
-                found += _in_block(host, name, f"attached to {device.node}")
+    for name, file in files.items():
+        if backing[file] == device.node:
+            found += _in_block(host, name, f"attached to {device.node}")
     return found
 
 
@@ -133,19 +135,28 @@ def _twins(host: Host, device: BlockDevice) -> list[Relative]:
     """Other paths to the same disk that no multipath device has gathered: the same wwid.
 
     NVMe's own multipathing shows its paths as ``hidden`` disks; those are the target itself.
+    There may be hundreds of disks, and each target is asked about before each trial: all of them
+    in one round trip.
     """
-    wwid = _wwid(host, device.disk)
+    wwid = _wwid(device.disk, look.texts(host, _named_in(device.disk)))
+    if not wwid:
+        return []
+    folders = {name: f"/sys/block/{name}" for name in look.names(host, "/sys/block")}
+    said = look.texts(host, [path for folder in folders.values() for path in _named_in(folder)])
     found = []
-    for name in look.names(host, "/sys/block") if wwid else ():
-        folder = f"/sys/block/{name}"
-        other = name != device.disk_name and look.text(host, f"{folder}/hidden") != "1"
-        if other and _wwid(host, folder) == wwid:
+    for name, folder in folders.items():
+        other = name != device.disk_name and said[f"{folder}/hidden"] != "1"
+        if other and _wwid(folder, said) == wwid:
             found += _in_block(host, name, f"another path to {wwid}")
     return found
 
 
-def _wwid(host: Host, folder: str) -> str:
-    return look.text(host, f"{folder}/wwid") or look.text(host, f"{folder}/device/wwid")
+def _named_in(folder: str) -> list[str]:
+    return [f"{folder}/{name}" for name in ("hidden", "wwid", "device/wwid")]
+
+
+def _wwid(folder: str, said: Mapping[str, str]) -> str:
+    return said[f"{folder}/wwid"] or said[f"{folder}/device/wwid"]
 
 
 def _in_block(host: Host, name: str, tie: str) -> list[Relative]:

@@ -12,7 +12,7 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from inspect import getdoc
 from types import ModuleType
 from typing import NamedTuple, cast
@@ -62,6 +62,7 @@ def define(rows: Iterable[Tunable]) -> None:
     """Make these the rows that a study defines itself, in place of those of any study before."""
     _OF_STUDY.clear()
     _OF_STUDY.update((row.name, row) for row in rows)
+    _closure.cache_clear()
 
 
 @cache
@@ -78,7 +79,7 @@ def tunable(name: str) -> Tunable:
 
     Raises :class:`~iotrial.errors.UsageError`, naming the nearest ones, for a name unknown.
     """
-    known = _by_name().get(name) or _made(name)
+    known = _OF_STUDY.get(name) or _catalogue().get(name) or _made(name)
     if known is None:
         raise UsageError(f"there is no tunable {name!r}", advice=_nearest(name))
     return known
@@ -106,6 +107,12 @@ def group(names: Iterable[str]) -> tuple[Tunable, ...]:
     This is what must be snapshotted before the first write: the law of settings, point 3.
     Raises :class:`~iotrial.errors.UsageError` for an unknown name.
     """
+    return _closure(tuple(names))
+
+
+@lru_cache(maxsize=1024)
+def _closure(names: tuple[str, ...]) -> tuple[Tunable, ...]:
+    """Asked for the same names on every one of a thousand hosts."""
     found = {name: tunable(name) for name in names}
     fresh, known = list(found.values()), tuple(_by_name().values())
     while fresh:

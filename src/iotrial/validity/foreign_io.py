@@ -43,8 +43,8 @@ LEAST = 8 * 2**20
 def judge(case: Case) -> Iterator[Doubt]:
     device, own = moved.by_device(case), moved.by_load(case)
     span = moved.measured(case)
-    if device is None or own is None or not span:
-        return
+    if device is None or own is None or not span or not case.seconds:
+        return  # of 0 s: it was over before the moment that it was to begin at
     for operation in OPERATIONS:
         excess = _excess(case, operation, device.of(operation), own.of(operation))
         share = excess / (own.total * case.seconds / span)

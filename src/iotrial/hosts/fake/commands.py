@@ -15,8 +15,9 @@ from pathlib import PurePosixPath
 from iotrial.hosts.fake import fio as fake_fio
 from iotrial.hosts.fake import proc as fake_proc
 from iotrial.hosts.fake.disk import loop
-from iotrial.hosts.fake.machine import CHARACTERS, CONTROLLER, Machine
+from iotrial.hosts.fake.machine import Machine
 from iotrial.hosts.fake.part import Program, Said
+from iotrial.hosts.fake.tree import CHARACTERS, CONTROLLER
 from iotrial.units import parse_bytes, parse_seconds
 
 _FILL_RATE = 500e6  # bytes per second, of dd
@@ -351,10 +352,7 @@ def program_of(machine: Machine, argv: Sequence[str]) -> Program | None:
     name = PurePosixPath(argv[0]).name
     if name == "sh" and argv[1:2] == ("-c",):
         name = argv[3] if len(argv) > _SCRIPT_NAME else ""
-    for part in machine.parts.values():
-        if name in part.programs():
-            return part.programs()[name]
-    return COMMANDS.get(name)
+    return machine.programs.get(name) or COMMANDS.get(name)
 
 
 def changes(program: Program, argv: Sequence[str]) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
 
+from iotrial.hosts.fake.names import index
 from iotrial.hosts.fake.queue import FakeQueue, loop_queue
 
 SECTOR = 512
 GIB = 2**30
 LOOP_MAJOR = 7
+BLOCKS = "/sys/devices/virtual/block"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ class Block:
 
     @property
     def folder(self) -> str:
-        return f"/sys/devices/virtual/block/{self.name}"
+        return f"{BLOCKS}/{self.name}"
 
     @property
     def busy(self) -> bool:
@@ -92,39 +96,27 @@ class Block:
 
     def own_files(self) -> dict[str, str]:
         """The same but for those of its queue."""
-        found = {
-            "dev": f"{self.devno[0]}:{self.devno[1]}",
-            "size": str(self.size // SECTOR),
-            "ro": "0",
-            "removable": "0",
-            "hidden": "0",
-            "stat": self.stat(),
-            "inflight": "0 0",
-        }
-        if self.backing:
-            found |= {
-                "loop/backing_file": self.backing[0],
-                "loop/offset": "0",
-                "loop/sizelimit": "0",
-                "loop/autoclear": "0",
-                "loop/partscan": "0",
-                "loop/dio": "1",
-            }
-        return found | (self._named(self.disk) if self.disk else {})
+        return {name: self.read(name) or "" for name in self._own}
 
-    def _named(self, disk: Disk) -> dict[str, str]:
-        found = {"serial": disk.serial, "wwid": disk.wwid}
-        if disk.partitioned:
-            below = f"{disk.content}/"
-            found |= {
-                f"{below}partition": "1",
-                f"{below}dev": f"{disk.content_devno[0]}:{disk.content_devno[1]}",
-                f"{below}start": "2048",
-                f"{below}size": str(self.size // SECTOR - 2048),
-                f"{below}ro": "0",
-                f"{below}stat": self.stat(),
-            }
-        return {name: value for name, value in found.items() if value}
+    def read(self, name: str) -> str | None:
+        """What one file reads; None where there is none.  The host is asked for this again and
+        again."""
+        if name.startswith("queue/"):
+            return self.queue.read(name.removeprefix("queue/"))
+        value = self._own.get(name)
+        return self.stat() if value == COUNTED else value
+
+    def inside(self, folder: str) -> frozenset[str] | None:
+        """The names in a folder of the device ('': its own); None where it is none."""
+        if folder == "queue":
+            return frozenset(name.partition("/")[0] for name in self.queue.names())
+        if folder == "queue/iosched":
+            return frozenset(self.queue.iosched) if self.queue.iosched else None
+        return index((*self._own, *(f"{name}/" for name in self.folders()))).get(folder)
+
+    @property
+    def _own(self) -> Mapping[str, str]:
+        return _own_files(self.devno, self.size, self.backing and self.backing[0], self.disk)
 
     def folders(self) -> Iterator[str]:
         """Folders that may be empty."""
@@ -133,6 +125,48 @@ class Block:
             yield "queue/iosched"
         if self.disk and self.disk.partitioned:
             yield f"{self.disk.content}/holders"
+
+
+COUNTED = ""
+"""Stands for the counters, which go on."""
+
+
+@lru_cache(maxsize=256)
+def _own_files(
+    devno: tuple[int, int], size: int, backing: str | None, disk: Disk | None
+) -> Mapping[str, str]:
+    """The files of a device, but for those of its queue."""
+    found = {
+        "dev": f"{devno[0]}:{devno[1]}",
+        "size": str(size // SECTOR),
+        "ro": "0",
+        "removable": "0",
+        "hidden": "0",
+        "stat": COUNTED,
+        "inflight": "0 0",
+    }
+    if backing:
+        found |= {
+            "loop/backing_file": backing,
+            "loop/offset": "0",
+            "loop/sizelimit": "0",
+            "loop/autoclear": "0",
+            "loop/partscan": "0",
+            "loop/dio": "1",
+        }
+    if disk:
+        found |= {name: value for name in ("serial", "wwid") if (value := getattr(disk, name))}
+    if disk and disk.partitioned:
+        below = f"{disk.content}/"
+        found |= {
+            f"{below}partition": "1",
+            f"{below}dev": f"{disk.content_devno[0]}:{disk.content_devno[1]}",
+            f"{below}start": "2048",
+            f"{below}size": str(size // SECTOR - 2048),
+            f"{below}ro": "0",
+            f"{below}stat": COUNTED,
+        }
+    return MappingProxyType(found)
 
 
 def block(disk: Disk) -> Block:

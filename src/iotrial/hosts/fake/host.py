@@ -206,8 +206,12 @@ class FakeHost:
         return FakeProcess(self, pid)
 
     def read(self, path: str) -> bytes:
-        with self._refusal("read", path):
+        if self.refuse:
+            self._refuse("read", path)
+        try:  # no context manager: a study of a thousand hosts reads a million times
             return self.alive().read(path)
+        except OSError as error:
+            raise FileRefused(self.name, "read", path, error.errno or errno.EIO) from error
 
     def write(self, path: str, data: bytes) -> None:
         with self._refusal("write", path):
@@ -311,11 +315,14 @@ class FakeHost:
     @contextmanager
     def _refusal(self, act: str, path: str) -> Iterator[None]:
         """Refuse on demand, and turn the machine's OSError into FileRefused."""
-        wanted = f"read {path}" if act in ("read", "list") else path
-        for pattern, code in self.refuse.items():
-            if fnmatch.fnmatchcase(wanted, pattern):
-                raise FileRefused(self.name, act, path, code)
+        self._refuse(act, path)
         try:
             yield
         except OSError as error:
             raise FileRefused(self.name, act, path, error.errno or errno.EIO) from error
+
+    def _refuse(self, act: str, path: str) -> None:
+        wanted = f"read {path}" if act in ("read", "list") else path
+        for pattern, code in self.refuse.items():
+            if fnmatch.fnmatchcase(wanted, pattern):
+                raise FileRefused(self.name, act, path, code)

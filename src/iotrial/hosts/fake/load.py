@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import shlex
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from iotrial.hosts.fake import fio as fake_fio
 from iotrial.hosts.fake.commands import program_of
@@ -16,6 +18,16 @@ from iotrial.hosts.fake.part import Said
 from iotrial.units import parse_bytes
 
 Moves = dict[str, tuple[float, float, float, float]]
+
+
+class Plan(NamedTuple):
+    """How long a load takes, what it moves a second, what it leaves when it ends by itself (and
+    its exit status), and for how long it waits before all that."""
+
+    seconds: float
+    moves: Moves
+    finish: Callable[[], int]
+    waits: float = 0.0
 
 
 def begin(
@@ -29,7 +41,8 @@ def begin(
     """Start a load; gives back its process id.  Its output files lie in ``folder``."""
     for name in ("stdout", "stderr"):
         (folder / name).write_bytes(b"")
-    seconds, moves, finish = _plan(machine, tuple(argv), folder, luck)
+    plan = _plan(machine, tuple(argv), folder, luck)
+    begins = machine.clock + plan.waits
     leader = machine.next_pid
     for pid in (leader, leader + 1):  # fio works in children: ending only the leader leaves one
         machine.spawn(
@@ -39,26 +52,24 @@ def begin(
                 argv=tuple(argv),
                 environment=dict(environment),
                 started=machine.clock,
-                ends=machine.clock + seconds,
-                moves=moves if pid == leader else {},
-                finish=finish if pid == leader else lambda: 0,
+                ends=begins + plan.seconds,
+                moves=plan.moves if pid == leader else {},
+                finish=plan.finish if pid == leader else lambda: 0,
+                begins=begins,
             )
         )
     machine.next_pid += 2
     return leader
 
 
-def _plan(
-    machine: Machine, argv: tuple[str, ...], folder: Path, luck: random.Random
-) -> tuple[float, Moves, Callable[[], int]]:
-    """How long it takes, what it moves, and what it leaves when it ends by itself."""
+def _plan(machine: Machine, argv: tuple[str, ...], folder: Path, luck: random.Random) -> Plan:
     if argv[3:4] == ("iotrial-join",):  # sh -c SCRIPT iotrial-join GROUP ARGUMENT…
         if not machine.kind(f"{argv[4]}/cgroup.procs"):
             said = Said(2, "", f"sh: cannot create {argv[4]}/cgroup.procs: Directory nonexistent\n")
-            return 0.0, {}, lambda: _leave(folder, said)
+            return Plan(0.0, {}, lambda: _leave(folder, said))
         return _plan(machine, argv[5:], folder, luck)
     if argv[3:4] == ("iotrial-together",):  # sh -c SCRIPT iotrial-together MOMENT
-        return _together(machine, argv[2], folder, luck)
+        return _together(machine, argv[2], folder, luck)._replace(waits=_left(argv[4]))
     program = PurePosixPath(argv[0]).name
     if program != "fio" or "--version" in argv:
         return _other(machine, argv, folder)
@@ -67,7 +78,7 @@ def _plan(
         blocks = [_open(machine, job) for job in command.jobs]
     except ValueError as error:
         said = Said(1, "", f"{error}\n")
-        return 0.0, {}, lambda: _leave(folder, said)
+        return Plan(0.0, {}, lambda: _leave(folder, said))
     works = [
         fake_fio.work(job, block.queue.scheduler if block else "none", luck)
         for job, block in zip(command.jobs, blocks, strict=True)
@@ -75,25 +86,21 @@ def _plan(
     moves = _moves(works, blocks)
     seconds = max(each.job.ramp + each.seconds for each in works)
     disk = next(iter(moves), "")
-    return seconds, moves, lambda: _report(machine, command, works, disk, folder)
+    return Plan(seconds, moves, lambda: _report(machine, command, works, disk, folder))
 
 
-def _other(
-    machine: Machine, argv: tuple[str, ...], folder: Path
-) -> tuple[float, Moves, Callable[[], int]]:
+def _other(machine: Machine, argv: tuple[str, ...], folder: Path) -> Plan:
     """Anything but fio: it moves nothing."""
     program = PurePosixPath(argv[0]).name
     if program == "sleep":
-        return float(argv[1]), {}, lambda: 0
+        return Plan(float(argv[1]), {}, lambda: 0)
     known = program_of(machine, argv)
     words = f"sh: {program}: not found\n"
     said = known.command(machine, argv[1:], b"") if known else Said(127, "", words)
-    return 0.0, {}, lambda: _leave(folder, said)
+    return Plan(0.0, {}, lambda: _leave(folder, said))
 
 
-def _together(
-    machine: Machine, script: str, folder: Path, luck: random.Random
-) -> tuple[float, Moves, Callable[[], int]]:
+def _together(machine: Machine, script: str, folder: Path, luck: random.Random) -> Plan:
     """Several loads at once, each in its folder: lines ``one FOLDER ARGUMENT… & …``, or ``early``
     where it waits by itself."""
     lines = (line.partition(" & all=")[0] for line in script.splitlines())
@@ -103,21 +110,26 @@ def _together(
         for _, name, *argv in words
     ]
     moves: Moves = {}
-    for _, (_, mine, _) in plans:
-        for disk, each in mine.items():
+    for _, plan in plans:
+        for disk, each in plan.moves.items():
             before = moves.get(disk, (0.0, 0.0, 0.0, 0.0))
             a, b, c, d = (one + more for one, more in zip(before, each, strict=True))
             moves[disk] = (a, b, c, d)
 
     def finish() -> int:
         worst = 0
-        for place, (_, _, ends) in plans:
-            status = ends()
+        for place, plan in plans:
+            status = plan.finish()
             (place / "exitcode").write_text(f"{status}\n", "ascii")
             worst = max(worst, status)
         return worst
 
-    return max(seconds for _, (seconds, _, _) in plans), moves, finish
+    return Plan(max(plan.seconds for _, plan in plans), moves, finish)
+
+
+def _left(moment: str) -> float:
+    """Seconds until a moment by the real clock, which the controller reckons it by; 0: at once."""
+    return max(0.0, int(moment) / 1e9 - time.time())
 
 
 def _leave(folder: Path, said: Said) -> int:

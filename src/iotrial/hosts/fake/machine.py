@@ -5,19 +5,17 @@ from __future__ import annotations
 import errno
 import random
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from iotrial.hosts.fake import proc as fake_proc
-from iotrial.hosts.fake.disk import Disk, block, holder
-from iotrial.hosts.fake.part import Control, Mounting, Part, all_parts
+from iotrial.hosts.fake.disk import BLOCKS, Disk, block, holder
+from iotrial.hosts.fake.names import index
+from iotrial.hosts.fake.part import Control, Mounting, Part, Program, all_parts
 from iotrial.hosts.fake.queue import refuse
 from iotrial.hosts.fake.sysctl import Sysctls
-
-BLOCKS = "/sys/devices/virtual/block"
-CONTROLLER = 100
-"""The process id that /proc/self stands for."""
+from iotrial.hosts.fake.tree import CHARACTERS, CONTROLLER, tree
 
 FOLDERS = (
     *("/", "/boot", "/dev", "/etc", "/home", "/mnt", "/proc", "/run", "/sys", "/tmp"),  # noqa: S108
@@ -25,7 +23,6 @@ FOLDERS = (
     *("/sys/block", "/sys/dev/block", "/var/lib", "/var/tmp"),  # noqa: S108 (a pretended tree)
 )
 VOLATILE = "/run/"
-CHARACTERS = {"/dev/null": (1, 3), "/dev/zero": (1, 5), "/dev/loop-control": (10, 237)}
 ROOM = 0.6
 """Share of the system's filesystem that is free at the start."""
 
@@ -49,7 +46,7 @@ class File:
 @dataclass(slots=True)
 class Task:
     """A process.  ``moves`` are block name → reads, sectors read, writes, sectors written, each
-    a second; ``finish`` is called when it ends by itself."""
+    a second, from ``begins`` on; ``finish`` is called when it ends by itself."""
 
     pid: int
     group: int
@@ -59,6 +56,7 @@ class Task:
     ends: float
     moves: Mapping[str, tuple[float, float, float, float]] = field(default_factory=dict)
     finish: Callable[[], int] = lambda: 0
+    begins: float = 0.0
 
 
 class Machine:
@@ -79,6 +77,12 @@ class Machine:
         self.boot_id = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
         self.sysctls = Sysctls()
         self.parts: dict[str, Part] = all_parts()
+        self._settable = [part for part in self.parts.values() if part.below]
+        self._areas = tuple(area for part in self._settable for area in part.below)
+        self._mounting = [part for part in self.parts.values() if isinstance(part, Mounting)]
+        self.programs: dict[str, Program] = {}
+        for part in reversed(self.parts.values()):
+            self.programs |= part.programs()
         self.tasks: dict[int, Task] = {}
         self.ended: dict[int, int] = {}
         self.next_pid = 4000
@@ -95,36 +99,18 @@ class Machine:
 
     def relink(self) -> None:
         """To be called when block devices came or went."""
-        self._links = {"/proc/self": f"/proc/{CONTROLLER}"}
-        for part in self.parts.values():
-            self._links |= part.links()
-        self.nodes: dict[str, tuple[int, int]] = {}
-        for each in self.blocks.values():
-            self._add_links(each.name, each.devno, each.folder)
-            self._links[f"/sys/block/{each.name}"] = each.folder
-            disk = each.disk
-            if disk and disk.partitioned:
-                self._add_links(disk.content, disk.content_devno, f"{each.folder}/{disk.content}")
-            if disk and disk.holder:
-                above = self.blocks[disk.holder].folder
-                self._links[f"{each.folder}/holders/{disk.holder}"] = above
-                self._links[f"{above}/slaves/{disk.name}"] = each.folder
+        more = tuple(pair for part in self.parts.values() for pair in part.links().items())
+        devices = ((each.name, each.devno, each.disk) for each in self.blocks.values())
+        self.tree = tree(tuple(devices), more, self._areas)
 
-    def _add_links(self, name: str, devno: tuple[int, int], folder: str) -> None:
-        self._links[f"/sys/class/block/{name}"] = folder
-        self._links[f"/sys/dev/block/{devno[0]}:{devno[1]}"] = folder
-        self.nodes[f"/dev/{name}"] = devno
+    @property
+    def nodes(self) -> Mapping[str, tuple[int, int]]:
+        """The block devices of /dev, with their numbers."""
+        return self.tree.nodes
 
     def real(self, path: str) -> str:
         """The path with every link followed; nothing need be there."""
-        here = ""
-        for part in path.split("/"):
-            if part == "..":
-                here = here.rpartition("/")[0]
-            elif part not in ("", "."):
-                here = f"{here}/{part}"
-                here = self._links.get(here, here)
-        return here or "/"
+        return self.tree.real(path)
 
     def kind(self, path: str) -> str:
         """What stat(1) calls it, links followed; empty when there is nothing."""
@@ -135,66 +121,49 @@ class Machine:
             return "block special file"
         if real in CHARACTERS:
             return "character special file"
-        if real in self.folders:
-            return "directory"
-        if real.startswith(("/sys/", "/proc/", "/dev")):
-            return self._kind_of_kernel_file(real)
-        below = f"{real}/"
-        return "directory" if any(name.startswith(below) for name in self.folders) else ""
-
-    def _kind_of_kernel_file(self, real: str) -> str:
-        if self._control(real) is not None:
+        if real not in self.folders and self._kernel_file(real) is not None:
             return "regular file"
-        if real.startswith(f"{BLOCKS}/"):
-            return self._kind_of_block_file(real) or self._kind_above_controls(real)
+        return "directory" if self._is_folder(real) else ""
+
+    def _is_folder(self, real: str) -> bool:
+        if real in self.folders:
+            return True
+        if real.startswith(("/sys/", "/proc/", "/dev")):
+            return self._shown(real) is not None
         below = f"{real}/"
-        for name in self._kernel_paths(below):
-            if name.startswith(below):
-                return "directory"
-            if name == real:
-                return "regular file"
-        return ""
+        return any(name.startswith(below) for name in self.folders)
 
-    def _kind_above_controls(self, real: str) -> str:
-        paths = (path for part in self.parts.values() for path in part.controls())
-        return "directory" if any(path.startswith(f"{real}/") for path in paths) else ""
+    def _shown(self, real: str) -> set[str] | None:
+        """The names in a folder of the kernel's; None where there is no such folder."""
+        found = [self.tree.inside(real)]
+        if real.startswith(f"{BLOCKS}/"):
+            name, _, rest = real.removeprefix(f"{BLOCKS}/").partition("/")
+            found += [self.blocks[name].inside(rest)] if name in self.blocks else []
+        elif real == "/proc" or real.startswith("/proc/"):
+            found += [self._shown_in_proc(real.removeprefix("/proc").removeprefix("/"))]
+        if real.startswith(self._areas):
+            controls = (each.controls() for each in self._settable if real.startswith(each.below))
+            found += [index(tuple(files)).get(real) for files in controls]
+        there = [names for names in found if names is not None]
+        return set().union(*there) if there else None
 
-    def _kind_of_block_file(self, real: str) -> str:
-        try:
-            self._read_block(*real.removeprefix(f"{BLOCKS}/").split("/", 1))
-        except IsADirectoryError:
-            return "directory"
-        except FileNotFoundError:
-            return ""
-        return "regular file"
-
-    def _kernel_paths(self, below: str) -> Iterator[str]:
-        """What the kernel itself shows in or above a folder, itself ending with a slash, as do
-        the folders given back; far branches of the tree are left out."""
-        yield from self._links
-        yield from self.nodes
-        yield from CHARACTERS
-        for each in self.blocks.values():
-            if below.startswith(f"{each.folder}/"):
-                yield from (f"{each.folder}/{name}" for name in each.files())
-                yield from (f"{each.folder}/{name}/" for name in each.folders())
-            else:
-                yield f"{each.folder}/"
-        for part in self.parts.values():
-            yield from part.controls()
-        if below.startswith("/proc/"):
-            yield from (f"/proc/{name}" for name in self.proc())
-            for pid in (CONTROLLER, *self.tasks):
-                yield from (f"/proc/{pid}/{name}" for name in ("environ", "mountinfo", "stat"))
+    def _shown_in_proc(self, name: str) -> frozenset[str] | None:
+        pids = frozenset(map(str, (CONTROLLER, *self.tasks)))
+        if name in pids:
+            return frozenset(_OF_PROCESS)
+        settings = (f"sys/{setting}" for setting in self.sysctls.values)
+        found = index((*fake_proc.FIXED, *_COUNTED, *settings)).get(name)
+        return found if found is None or name else found | pids
 
     def names(self, path: str) -> list[str]:
         """Sorted names in a folder.  Raises OSError."""
         kind = self.kind(path)
         if kind != "directory":
             raise refuse(errno.ENOTDIR if kind else errno.ENOENT)
-        below = self.real(path).rstrip("/") + "/"
-        paths = (*self.files, *self.folders, *self._kernel_paths(below))
-        inside = {p.removeprefix(below).split("/")[0] for p in paths if p.startswith(below)}
+        real = self.real(path).rstrip("/")
+        below, inside = f"{real}/", self._shown(real) or set()
+        paths = (*self.files, *self.folders)
+        inside |= {p.removeprefix(below).split("/")[0] for p in paths if p.startswith(below)}
         return sorted(inside - {""})
 
     def read(self, path: str) -> bytes:
@@ -202,16 +171,21 @@ class Machine:
         real = self.real(path)
         if real in self.files:
             return self.files[real].data
-        if (quick := self._of_disk(real)) is not None:
-            return quick
-        if (control := self._control(real)) is not None:
-            return f"{control.value}\n".encode()
-        if real.startswith(f"{BLOCKS}/"):
-            return self._read_block(*real.removeprefix(f"{BLOCKS}/").split("/", 1))
-        text = self._read_proc(real.removeprefix("/proc/")) if real.startswith("/proc/") else None
+        text = self._kernel_file(real)
         if text is None:
-            raise refuse(errno.EISDIR if self.kind(real) == "directory" else errno.ENOENT)
+            raise refuse(errno.EISDIR if self._is_folder(real) else errno.ENOENT)
         return text.encode()
+
+    def _kernel_file(self, real: str) -> str | None:
+        """What a file of the kernel's reads; None where it has none of that name."""
+        if real.startswith(f"{BLOCKS}/"):
+            name, _, rest = real.removeprefix(f"{BLOCKS}/").partition("/")
+            value = self.blocks[name].read(rest) if name in self.blocks else None
+            if value is not None:
+                return f"{value}\n"
+        if (control := self._control(real)) is not None:
+            return f"{control.value}\n"
+        return self._read_proc(real.removeprefix("/proc/")) if real.startswith("/proc/") else None
 
     def mode(self, real: str) -> int:
         """The permissions of a part's control file; 0 where there is none."""
@@ -219,30 +193,10 @@ class Machine:
         return 0 if control is None else 0o644 if control.take else 0o444
 
     def _control(self, real: str) -> Control | None:
-        found = (
-            part.controls().get(real)
-            for part in self.parts.values()
-            if real.startswith(getattr(part, "below", "/"))
-        )
-        return next((control for control in found if control is not None), None)
-
-    def _of_disk(self, real: str) -> bytes | None:
-        """A file of a disk that every host is asked for again and again: no part has such."""
-        name, _, rest = real.removeprefix(f"{BLOCKS}/").partition("/")
-        device = self.blocks.get(name) if name != real else None
-        value = device and device.own_files().get(rest)
-        return None if value is None else f"{value}\n".encode()
-
-    def _read_block(self, name: str, rest: str = "") -> bytes:
-        if name not in self.blocks:
-            raise refuse(errno.ENOENT)
-        device = self.blocks[name]
-        files = device.files() if rest.startswith("queue") or not rest else device.own_files()
-        if rest in files:
-            return f"{files[rest]}\n".encode()
-        folder = not rest or rest in self.blocks[name].folders()
-        folder = folder or any(other.startswith(f"{rest}/") for other in files)
-        raise refuse(errno.EISDIR if folder else errno.ENOENT)
+        for part in self._settable if real.startswith(self._areas) else ():
+            if real.startswith(part.below) and (control := part.controls().get(real)) is not None:
+                return control
+        return None
 
     def write(self, path: str, data: bytes) -> None:
         """One write(2) to a file that exists.  Raises OSError."""
@@ -294,35 +248,7 @@ class Machine:
 
     # -- /proc ------------------------------------------------------------------------------
 
-    def proc(self) -> dict[str, Callable[[], str]]:
-        """What /proc says, by name."""
-        said: dict[str, Callable[[], str]] = {
-            name: (lambda text=text: text)  # type: ignore[misc]
-            for name, text in fake_proc.FIXED.items()
-        }
-        said |= {
-            f"sys/{path}": (lambda value=value: f"{value}\n")  # type: ignore[misc]
-            for path, value in self.sysctls.values.items()
-        }
-        return said | {
-            "sys/kernel/random/boot_id": lambda: f"{self.boot_id}\n",
-            "uptime": lambda: f"{self.clock:.2f} {self.clock * fake_proc.CPUS:.2f}\n",
-            "stat": lambda: fake_proc.cpu_stat(self.clock, self.work),
-            "interrupts": lambda: fake_proc.interrupts(self._completions()),
-            "pressure/io": lambda: fake_proc.pressure(int(self.work * 1e5)),
-            "pressure/cpu": lambda: fake_proc.pressure(int(self.work * 1e4)),
-            "pressure/memory": lambda: fake_proc.pressure(0),
-            "swaps": lambda: fake_proc.swaps(
-                {f"/dev/{disk.content}": disk.size for disk in self.disks if disk.swap}
-            ),
-            "mounts": lambda: "".join(f"{s} {p} {k} rw 0 0\n" for _, p, k, s in self.mounts()),
-            "diskstats": lambda: "".join(
-                f"{b.devno[0]:4d} {b.devno[1]:7d} {b.name} {b.stat()}\n"
-                for b in self.blocks.values()
-            ),
-        }
-
-    def _completions(self) -> int:
+    def completions(self) -> int:
         return int(sum(each.moved[0] + each.moved[2] for each in self.blocks.values()))
 
     def mounts(self) -> list[tuple[str, str, str, str]]:
@@ -343,20 +269,19 @@ class Machine:
             ("0:22", "/sys", "sysfs", "sysfs"),
             ("0:6", "/dev", "devtmpfs", "devtmpfs"),
             ("0:23", "/run", "tmpfs", "tmpfs"),
-            *(
-                row
-                for part in self.parts.values()
-                if isinstance(part, Mounting)
-                for row in part.mounts(self)
-            ),
+            *(row for part in self._mounting for row in part.mounts(self)),
         ]
 
     def _read_proc(self, name: str) -> str | None:
         first, _, rest = name.partition("/")
         if first.isdigit():
             return self._read_process(int(first), rest)
-        said = self.proc().get(name)
-        return said() if said else None
+        if name in fake_proc.FIXED:
+            return fake_proc.FIXED[name]
+        if name in _COUNTED:
+            return _COUNTED[name](self)
+        value = self.sysctls.values.get(rest) if first == "sys" else None
+        return None if value is None else f"{value}\n"
 
     def _read_process(self, pid: int, name: str) -> str | None:
         task = self.tasks.get(pid)
@@ -385,7 +310,7 @@ class Machine:
         """Let the clock go on; loads do their I/O, and end when their time has come."""
         until = self.clock + max(0.0, seconds)
         for task in sorted(self.tasks.values(), key=lambda task: task.ends):
-            self._do(task, min(until, task.ends) - self.clock)
+            self._do(task, max(0.0, min(until, task.ends) - max(self.clock, task.begins)))
         self.clock = until
         for task in [task for task in self.tasks.values() if task.ends <= until]:
             self.end(task.pid, task.finish())
@@ -396,3 +321,29 @@ class Machine:
                 counters = self.blocks[name].moved
                 counters[:] = [c + r * seconds for c, r in zip(counters, rates, strict=True)]
         self.work += seconds * 0.5
+
+
+def _swaps(machine: Machine) -> str:
+    return fake_proc.swaps({f"/dev/{d.content}": d.size for d in machine.disks if d.swap})
+
+
+def _diskstats(machine: Machine) -> str:
+    return "".join(
+        f"{b.devno[0]:4d} {b.devno[1]:7d} {b.name} {b.stat()}\n" for b in machine.blocks.values()
+    )
+
+
+_COUNTED: dict[str, Callable[[Machine], str]] = {
+    "sys/kernel/random/boot_id": lambda machine: f"{machine.boot_id}\n",
+    "uptime": lambda m: f"{m.clock:.2f} {m.clock * fake_proc.CPUS:.2f}\n",
+    "stat": lambda machine: fake_proc.cpu_stat(machine.clock, machine.work),
+    "interrupts": lambda machine: fake_proc.interrupts(machine.completions()),
+    "pressure/io": lambda machine: fake_proc.pressure(int(machine.work * 1e5)),
+    "pressure/cpu": lambda machine: fake_proc.pressure(int(machine.work * 1e4)),
+    "pressure/memory": lambda _machine: fake_proc.pressure(0),
+    "swaps": _swaps,
+    "mounts": lambda m: "".join(f"{s} {p} {k} rw 0 0\n" for _, p, k, s in m.mounts()),
+    "diskstats": _diskstats,
+}
+"""Files of /proc that change, by name."""
+_OF_PROCESS = ("environ", "mountinfo", "stat")

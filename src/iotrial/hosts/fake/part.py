@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -50,6 +51,12 @@ class Part(Protocol):
 
     def __init__(self) -> None: ...
 
+    @property
+    def below(self) -> tuple[str, ...]:
+        """Folders that are always there, and that all its control files are in or below: elsewhere
+        nobody asks for them."""
+        ...
+
     def controls(self) -> Mapping[str, Control]:
         """Control files by absolute path.  ``take`` gives back the file's new text, or None where
         it has updated the part itself (then ``controls`` is asked again)."""
@@ -79,8 +86,13 @@ class Mounting(Protocol):
 
 def all_parts() -> dict[str, Part]:
     """A fresh one of each, by the name of its file."""
+    return {name: made() for name, made in _kinds().items()}
+
+
+@cache
+def _kinds() -> Mapping[str, type[Part]]:
     from iotrial.hosts.fake import parts  # noqa: PLC0415 (the plugins import this module)
 
     names = sorted(entry.name for entry in pkgutil.iter_modules(parts.__path__))
     modules = {name: importlib.import_module(f"{parts.__name__}.{name}") for name in names}
-    return {name: module.PART() for name, module in modules.items()}
+    return {name: module.PART for name, module in modules.items()}

@@ -171,22 +171,24 @@ class FakeQueue:
 
     def files(self) -> dict[str, str]:
         """Every file by its name below ``queue/``, and what it reads (without the newline)."""
-        return {
-            **READ_ONLY,
-            "max_hw_sectors_kb": str(self.largest),
-            "scheduler": self._choices(),
-            "nr_requests": str(self.requests),
-            "read_ahead_kb": str(self.read_ahead),
-            "max_sectors_kb": str(self.sectors // 2),
-            "nomerges": str(self.nomerges),
-            "rq_affinity": str(self.affinity),
-            "wbt_lat_usec": str(self.latency) if self.throttling.startswith("on") else "0",
-            "write_cache": self.cache,
-            **{name: str(value) for name, value in self.features.items()},
-            **{f"iosched/{name}": str(value) for name, value in self.iosched.items()},
-        }
+        return {name: self.read(name) or "" for name in self.names()}
 
-    def _choices(self) -> str:
+    def names(self) -> tuple[str, ...]:
+        """Every file by its name below ``queue/``."""
+        own = (f"iosched/{name}" for name in self.iosched)
+        return (*READ_ONLY, *_READERS, *self.features, *own)
+
+    def read(self, name: str) -> str | None:
+        """What one file reads; None where there is none."""
+        if name in READ_ONLY:
+            return READ_ONLY[name]
+        if name in _READERS:
+            return _READERS[name](self)
+        numbers = self.iosched if name.startswith("iosched/") else self.features
+        value = numbers.get(name.removeprefix("iosched/"))
+        return None if value is None else str(value)
+
+    def read_scheduler(self) -> str:
         """Blank after each name, even the last; a device without a choice says just none."""
         if self.schedulers == ("none",):
             return "none"
@@ -296,6 +298,18 @@ class FakeQueue:
         self.iosched["slice_idle_us"] = microseconds
         self.iosched["slice_idle"] = microseconds // 1000
 
+
+_READERS: dict[str, Callable[[FakeQueue], str]] = {
+    "max_hw_sectors_kb": lambda queue: str(queue.largest),
+    "scheduler": FakeQueue.read_scheduler,
+    "nr_requests": lambda queue: str(queue.requests),
+    "read_ahead_kb": lambda queue: str(queue.read_ahead),
+    "max_sectors_kb": lambda queue: str(queue.sectors // 2),
+    "nomerges": lambda queue: str(queue.nomerges),
+    "rq_affinity": lambda queue: str(queue.affinity),
+    "wbt_lat_usec": lambda queue: str(queue.latency) if queue.throttling.startswith("on") else "0",
+    "write_cache": lambda queue: queue.cache,
+}
 
 _WRITERS: dict[str, Callable[[FakeQueue, str], None]] = {
     "scheduler": FakeQueue.write_scheduler,

@@ -29,8 +29,7 @@ class Groups:
     """``made`` are the roots that have our group now, ``v1`` its limits by file and device,
     ``v2`` by device and name."""
 
-    below = "/sys/fs/cgroup"
-    """Where all its control files are: what is read elsewhere need not ask for them."""
+    below = (V2,)
 
     def __init__(self) -> None:
         self.made: set[str] = set()

@@ -15,6 +15,8 @@ DEFAULT = "16384"
 class Client:
     """``rsize`` is what the daemon read when it was last told to."""
 
+    below: tuple[str, ...] = ()
+
     def __init__(self) -> None:
         self.rsize = DEFAULT
 

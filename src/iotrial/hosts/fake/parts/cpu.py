@@ -44,6 +44,8 @@ class Cpus:
     """The state of all CPUs, as after a boot.  ``latency`` is what our holder of
     /dev/cpu_dma_latency asks for."""
 
+    below = (ROOT,)
+
     def __init__(self) -> None:
         self.cores = {f"cpu{number}": Core() for number in range(CPUS)}
         self.no_turbo = "0"

@@ -52,6 +52,8 @@ def _mask(cpus: str) -> str:
 class Interrupts:
     """Their affinities, as after a boot."""
 
+    below = ("/proc/irq",)
+
     def __init__(self) -> None:
         self._controls = {
             f"/proc/irq/{number}/smp_affinity_list": Control(cpus, _taker(number))

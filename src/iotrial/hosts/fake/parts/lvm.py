@@ -27,6 +27,8 @@ _OPTIONS = {
 class Lvm:
     """``volumes``: column → value, by volume."""
 
+    below: tuple[str, ...] = ()
+
     def __init__(self) -> None:
         self.volumes = {
             "vg/plain": {"lv_read_ahead": "auto"},

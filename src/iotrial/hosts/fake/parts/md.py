@@ -28,6 +28,8 @@ _ADDRESS = re.compile(r"/(.*)/([qd])")
 class Md:
     """``resyncing`` refuses what a resync refuses; ``cluster`` makes the bitmap a clustered one."""
 
+    below = (ARRAY,)
+
     def __init__(self) -> None:
         self.resyncing = False
         self._files = {

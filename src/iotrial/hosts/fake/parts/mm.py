@@ -31,8 +31,7 @@ def brackets(choices: tuple[str, ...], chosen: str) -> str:
 class Memory:
     """``chosen`` and ``numbers`` by file."""
 
-    below = "/sys/kernel/mm"
-    """Where all its control files are: what is read elsewhere need not ask for them."""
+    below = (_MM,)
 
     def __init__(self) -> None:
         self.chosen = dict.fromkeys(CHOICES, "madvise")

@@ -60,8 +60,7 @@ _PARAMETERS: dict[str, tuple[str, Callable[[str], str] | None]] = {
 class Modules:
     """``values`` by name of the parameter, as they read."""
 
-    below = "/sys/module"
-    """Where all its control files are: what is read elsewhere need not ask for them."""
+    below = ("/sys/module",)
 
     def __init__(self) -> None:
         self.values = {name: value for name, (value, _) in _PARAMETERS.items()}

@@ -101,6 +101,8 @@ class FileSystem:
 class Mounts:
     """``mounted`` is by mount point, ``made`` by device node."""
 
+    below: tuple[str, ...] = ()
+
     mounted: dict[str, Mounted] = field(default_factory=dict)
     made: dict[str, FileSystem] = field(default_factory=dict)
     busy: set[str] = field(default_factory=set)

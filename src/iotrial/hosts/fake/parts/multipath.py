@@ -27,6 +27,8 @@ Sections = dict[str, dict[str, str]]
 class Multipath:
     """``administrator`` is what /etc/multipath.conf says, ``merged`` what the daemon has."""
 
+    below: tuple[str, ...] = ()
+
     def __init__(self) -> None:
         self.administrator: Sections = {"defaults": dict(_DEFAULTS), "overrides": {}}
         self.merged: Sections = {name: dict(keys) for name, keys in self.administrator.items()}

@@ -115,6 +115,8 @@ def _flows(text: str) -> str:
 class Interface:
     """The interface, as after a boot."""
 
+    below = (FOLDER, f"/proc/sys/net/ipv6/conf/{NAME}")
+
     def __init__(self) -> None:
         self.adapter = Adapter()
         self.features = Features()

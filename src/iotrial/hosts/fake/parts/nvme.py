@@ -30,6 +30,8 @@ def _integer(text: str, low: int) -> int:
 class Nvme:
     """``_tries``: how often it connects again before it gives up; -1 is for ever."""
 
+    below = (_FABRIC, _PCI, _DISK)
+
     def __init__(self) -> None:
         self._tries = 60
         self._files = {

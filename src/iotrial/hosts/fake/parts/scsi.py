@@ -46,6 +46,8 @@ def or_off(low: int, high: int) -> Take:
 class Scsi:
     """``ports`` may be set by multipathd too: see :meth:`set_port`."""
 
+    below = (_DISK, _HOSTS, _PORTS, _SESSIONS)
+
     def __init__(self) -> None:
         disk = f"{_DISK}/device"
         files: dict[str, Control] = {

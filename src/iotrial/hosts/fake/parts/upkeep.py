@@ -20,6 +20,8 @@ _OWN = 3
 
 
 class Upkeep:
+    below = ("/proc/sys/vm",)
+
     def __init__(self) -> None:
         self.cached: set[str] = set()
         self.locked: set[str] = set()

@@ -1,0 +1,83 @@
+"""Where things are in the tree of a pretended kernel: links, device nodes, names in folders.
+
+All of it follows from the block devices that are there, so that a thousand machines that are alike
+share one tree, and what was found in it for one of them need not be looked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from iotrial.hosts.fake.disk import BLOCKS, Disk
+from iotrial.hosts.fake.names import index
+
+CONTROLLER = 100
+"""The process id that /proc/self stands for."""
+CHARACTERS = {"/dev/null": (1, 3), "/dev/zero": (1, 5), "/dev/loop-control": (10, 237)}
+
+_REMEMBERED = 20_000
+"""Paths whose links were followed; those of journals are many, and never the same."""
+
+Device = tuple[str, tuple[int, int], Disk | None]
+"""A block device: kernel name, number, and the disk that it is."""
+
+
+class Tree:
+    """``links`` by path, ``nodes`` of /dev with their numbers."""
+
+    def __init__(
+        self, devices: tuple[Device, ...], more: Mapping[str, str], folders: Sequence[str]
+    ) -> None:
+        self.links = {"/proc/self": f"/proc/{CONTROLLER}", **more}
+        self.nodes: dict[str, tuple[int, int]] = {}
+        for name, devno, disk in devices:
+            folder = f"{BLOCKS}/{name}"
+            self._add(name, devno, folder)
+            self.links[f"/sys/block/{name}"] = folder
+            if disk and disk.partitioned:
+                self._add(disk.content, disk.content_devno, f"{folder}/{disk.content}")
+            if disk and disk.holder:
+                above = f"{BLOCKS}/{disk.holder}"
+                self.links[f"{folder}/holders/{disk.holder}"] = above
+                self.links[f"{above}/slaves/{disk.name}"] = folder
+        folders = [*folders, *(f"{BLOCKS}/{name}" for name, _, _ in devices)]
+        others = (f"{folder}/" for folder in folders)
+        self._index = index((*self.links, *self.nodes, *CHARACTERS, *others))
+        self._followed: dict[str, str] = {}
+
+    def _add(self, name: str, devno: tuple[int, int], folder: str) -> None:
+        self.links[f"/sys/class/block/{name}"] = folder
+        self.links[f"/sys/dev/block/{devno[0]}:{devno[1]}"] = folder
+        self.nodes[f"/dev/{name}"] = devno
+
+    def inside(self, folder: str) -> frozenset[str] | None:
+        """The names in a folder, which has no slash at its end; None where it is none."""
+        return self._index.get(folder)
+
+    def real(self, path: str) -> str:
+        """The path with every link followed; nothing need be there."""
+        found = self._followed.get(path)
+        if found is None:
+            if len(self._followed) >= _REMEMBERED:
+                self._followed.clear()
+            found = self._followed[path] = self._follow(path)
+        return found
+
+    def _follow(self, path: str) -> str:
+        here = ""
+        for part in path.split("/"):
+            if part == "..":
+                here = here.rpartition("/")[0]
+            elif part not in ("", "."):
+                here = f"{here}/{part}"
+                here = self.links.get(here, here)
+        return here or "/"
+
+
+@lru_cache(maxsize=256)
+def tree(
+    devices: tuple[Device, ...], more: tuple[tuple[str, str], ...], folders: tuple[str, ...]
+) -> Tree:
+    """The tree of these block devices, with ``more`` links and ``folders``."""
+    return Tree(devices, dict(more), folders)
