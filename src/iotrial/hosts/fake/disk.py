@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -96,14 +96,14 @@ class Block:
 
     def own_files(self) -> dict[str, str]:
         """The same but for those of its queue."""
-        return {name: self.read(name) or "" for name in self._own}
+        return {name: self.read(name) or "" for name in self._own[0]}
 
     def read(self, name: str) -> str | None:
         """What one file reads; None where there is none.  The host is asked for this again and
         again."""
         if name.startswith("queue/"):
             return self.queue.read(name.removeprefix("queue/"))
-        value = self._own.get(name)
+        value = self._own[0].get(name)
         return self.stat() if value == COUNTED else value
 
     def inside(self, folder: str) -> frozenset[str] | None:
@@ -112,30 +112,23 @@ class Block:
             return frozenset(name.partition("/")[0] for name in self.queue.names())
         if folder == "queue/iosched":
             return frozenset(self.queue.iosched) if self.queue.iosched else None
-        return index((*self._own, *(f"{name}/" for name in self.folders()))).get(folder)
+        return self._own[1].get(folder)
 
     @property
-    def _own(self) -> Mapping[str, str]:
-        return _own_files(self.devno, self.size, self.backing and self.backing[0], self.disk)
+    def _own(self) -> Own:
+        return _own(self.devno, self.size, self.backing and self.backing[0], self.disk)
 
-    def folders(self) -> Iterator[str]:
-        """Folders that may be empty."""
-        yield from ("holders", "slaves", "queue")
-        if self.queue.iosched:
-            yield "queue/iosched"
-        if self.disk and self.disk.partitioned:
-            yield f"{self.disk.content}/holders"
 
+Own = tuple[Mapping[str, str], Mapping[str, frozenset[str]]]
+"""The files of a device but for those of its queue; and which folder has which names."""
 
 COUNTED = ""
 """Stands for the counters, which go on."""
 
 
 @lru_cache(maxsize=256)
-def _own_files(
-    devno: tuple[int, int], size: int, backing: str | None, disk: Disk | None
-) -> Mapping[str, str]:
-    """The files of a device, but for those of its queue."""
+def _own(devno: tuple[int, int], size: int, backing: str | None, disk: Disk | None) -> Own:
+    folders = ["holders/", "slaves/", "queue/"]  # which may be empty
     found = {
         "dev": f"{devno[0]}:{devno[1]}",
         "size": str(size // SECTOR),
@@ -166,7 +159,8 @@ def _own_files(
             f"{below}ro": "0",
             f"{below}stat": COUNTED,
         }
-    return MappingProxyType(found)
+        folders.append(f"{below}holders/")
+    return MappingProxyType(found), index((*found, *folders))
 
 
 def block(disk: Disk) -> Block:

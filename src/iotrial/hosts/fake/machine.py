@@ -77,8 +77,6 @@ class Machine:
         self.boot_id = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
         self.sysctls = Sysctls()
         self.parts: dict[str, Part] = all_parts()
-        self._settable = [part for part in self.parts.values() if part.below]
-        self._areas = tuple(area for part in self._settable for area in part.below)
         self._mounting = [part for part in self.parts.values() if isinstance(part, Mounting)]
         self.programs: dict[str, Program] = {}
         for part in reversed(self.parts.values()):
@@ -101,7 +99,8 @@ class Machine:
         """To be called when block devices came or went."""
         more = tuple(pair for part in self.parts.values() for pair in part.links().items())
         devices = ((each.name, each.devno, each.disk) for each in self.blocks.values())
-        self.tree = tree(tuple(devices), more, self._areas)
+        areas = tuple((name, part.below) for name, part in self.parts.items() if part.below)
+        self.tree = tree(tuple(devices), more, areas)
 
     @property
     def nodes(self) -> Mapping[str, tuple[int, int]]:
@@ -141,9 +140,8 @@ class Machine:
             found += [self.blocks[name].inside(rest)] if name in self.blocks else []
         elif real == "/proc" or real.startswith("/proc/"):
             found += [self._shown_in_proc(real.removeprefix("/proc").removeprefix("/"))]
-        if real.startswith(self._areas):
-            controls = (each.controls() for each in self._settable if real.startswith(each.below))
-            found += [index(tuple(files)).get(real) for files in controls]
+        controls = (self.parts[name].controls() for name in self.tree.near(real))
+        found += [index(tuple(files)).get(real) for files in controls]
         there = [names for names in found if names is not None]
         return set().union(*there) if there else None
 
@@ -193,8 +191,8 @@ class Machine:
         return 0 if control is None else 0o644 if control.take else 0o444
 
     def _control(self, real: str) -> Control | None:
-        for part in self._settable if real.startswith(self._areas) else ():
-            if real.startswith(part.below) and (control := part.controls().get(real)) is not None:
+        for name in self.tree.near(real):
+            if (control := self.parts[name].controls().get(real)) is not None:
                 return control
         return None
 

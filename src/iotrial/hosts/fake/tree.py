@@ -22,12 +22,15 @@ _REMEMBERED = 20_000
 Device = tuple[str, tuple[int, int], Disk | None]
 """A block device: kernel name, number, and the disk that it is."""
 
+Area = tuple[str, tuple[str, ...]]
+"""A part of the machine, and the folders that its control files are below."""
+
 
 class Tree:
     """``links`` by path, ``nodes`` of /dev with their numbers."""
 
     def __init__(
-        self, devices: tuple[Device, ...], more: Mapping[str, str], folders: Sequence[str]
+        self, devices: tuple[Device, ...], more: Mapping[str, str], areas: Sequence[Area]
     ) -> None:
         self.links = {"/proc/self": f"/proc/{CONTROLLER}", **more}
         self.nodes: dict[str, tuple[int, int]] = {}
@@ -41,10 +44,15 @@ class Tree:
                 above = f"{BLOCKS}/{disk.holder}"
                 self.links[f"{folder}/holders/{disk.holder}"] = above
                 self.links[f"{above}/slaves/{disk.name}"] = folder
-        folders = [*folders, *(f"{BLOCKS}/{name}" for name, _, _ in devices)]
+        folders = [
+            *(at for _, below in areas for at in below),
+            *(f"{BLOCKS}/{n[0]}" for n in devices),
+        ]
         others = (f"{folder}/" for folder in folders)
         self._index = index((*self.links, *self.nodes, *CHARACTERS, *others))
+        self._areas = tuple(areas)
         self._followed: dict[str, str] = {}
+        self._near: dict[str, tuple[str, ...]] = {}
 
     def _add(self, name: str, devno: tuple[int, int], folder: str) -> None:
         self.links[f"/sys/class/block/{name}"] = folder
@@ -64,6 +72,16 @@ class Tree:
             found = self._followed[path] = self._follow(path)
         return found
 
+    def near(self, real: str) -> tuple[str, ...]:
+        """The parts of the machine that may have a control file at a path without links."""
+        found = self._near.get(real)
+        if found is None:
+            if len(self._near) >= _REMEMBERED:
+                self._near.clear()
+            found = tuple(name for name, below in self._areas if real.startswith(below))
+            self._near[real] = found
+        return found
+
     def _follow(self, path: str) -> str:
         here = ""
         for part in path.split("/"):
@@ -77,7 +95,7 @@ class Tree:
 
 @lru_cache(maxsize=256)
 def tree(
-    devices: tuple[Device, ...], more: tuple[tuple[str, str], ...], folders: tuple[str, ...]
+    devices: tuple[Device, ...], more: tuple[tuple[str, str], ...], areas: tuple[Area, ...]
 ) -> Tree:
-    """The tree of these block devices, with ``more`` links and ``folders``."""
-    return Tree(devices, dict(more), folders)
+    """The tree of these block devices, with ``more`` links and the ``areas`` of the parts."""
+    return Tree(devices, dict(more), areas)
