@@ -6,11 +6,13 @@ import errno
 import json
 import math
 import statistics
+import time
 from pathlib import Path
 
 import pytest
 
 from iotrial.errors import FileRefused
+from iotrial.execute.moment import together
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.fake.disk import DISKS, Disk
 from iotrial.hosts.fake.fio import bin_of
@@ -386,3 +388,38 @@ def test_a_killed_load_leaves_no_result(tmp_path: Path) -> None:
 def test_every_disk_has_a_number_of_its_own() -> None:
     numbers = [disk.devno for disk in DISKS] + [disk.content_devno for disk in DISKS]
     assert len(set(numbers)) == len(DISKS) + 1
+
+
+def test_a_load_that_waits_for_a_moment_moves_nothing_before_it(tmp_path: Path) -> None:
+    host = FakeHost()
+    (tmp_path / "disk").mkdir()
+    argv = together({"disk": [*FIO, "--runtime=10"]}, time.time() + 1000)
+    began, former = host.clock(), text(host, "/sys/block/fake0/stat")
+    process = host.start(argv, folder=tmp_path, environment={})
+    assert process.wait(500) is None
+    assert text(host, "/sys/block/fake0/stat") == former
+    assert process.wait(600) == 0
+    assert host.clock() - began > 900
+    job = json.loads((tmp_path / "disk" / "fio.json").read_text())["jobs"][0]
+    assert int(text(host, "/sys/block/fake0/stat").split()[0]) == pytest.approx(
+        job["read"]["total_ios"], rel=0.01
+    )
+
+
+def test_every_part_has_its_files_in_the_folders_that_it_names() -> None:
+    machine = FakeHost().machine
+    for part in machine.parts.values():
+        assert all(
+            path.startswith(tuple(f"{at}/" for at in part.below)) for path in part.controls()
+        )
+        assert {machine.kind(folder) for folder in part.below} <= {"directory"}
+
+
+def test_machines_that_are_alike_share_their_tree_and_not_their_state() -> None:
+    one, other = FakeHost(), FakeHost(seed=2)
+    assert one.machine.tree is other.machine.tree
+    one.write(f"{QUEUE}/scheduler", b"bfq")
+    assert "[none]" in text(other, f"{QUEUE}/scheduler")
+    one.run(["losetup", "/dev/loop7", "/etc/fstab"])
+    assert one.machine.kind("/sys/block/loop7") == "directory"
+    assert not other.machine.kind("/sys/block/loop7")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import TargetRefused
 from iotrial.execute.arming import arms, normal, password, portrait
-from iotrial.execute.identity import identify, ids_from, sight
+from iotrial.execute.identity import disks, identify, ids_from, sight
 from iotrial.execute.look import parse_status
 from iotrial.execute.targets import changed, ready
-from iotrial.model.host import Host
+from iotrial.execute.usage import busy
+from iotrial.model.host import Completed, Host
+from iotrial.model.step import Answer, Step
 from iotrial.model.target import Identity, Target
 from iotrial.model.tool import Reach
 from machines import Written, disk, hold, machine, partition
@@ -204,3 +209,42 @@ def test_partitions_are_named_as_the_kernel_names_them() -> None:
     disk(host, "sda", "8:0", {})
     assert partition(host, "sda", 1, "8:1") == "sda1"
     assert partition(host, "nvme0n1", 3, "259:3") == "nvme0n1p3"
+
+
+@dataclass
+class Counting(Written):
+    """Counts the round trips that a link would make."""
+
+    trips: int = 0
+
+    def read(self, path: str) -> bytes:
+        self.trips += 1
+        return super().read(path)
+
+    def list(self, path: str) -> list[str]:
+        self.trips += 1
+        return super().list(path)
+
+    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+        self.trips += 1
+        return super().run(argv, stdin=stdin, timeout=timeout)
+
+    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+        before = self.trips
+        answers = super().batch(steps)
+        self.trips = before + 1
+        return answers
+
+
+def trips(number: int) -> int:
+    """Round trips to find a disk among so many by its id, and to see that nobody uses it."""
+    host = Counting(**vars(machine()))
+    for each in range(number):
+        disk(host, f"sd{each}", f"8:{each}", {"device/wwid": f"naa.{each}"})
+    assert len(disks(host_of(host))) == number + 1
+    assert busy(host_of(host), identify(host_of(host), "/dev/sd0")) == ()
+    return host.trips
+
+
+def test_a_host_with_many_disks_is_asked_no_more_often_than_one_with_few() -> None:
+    assert trips(200) == trips(2)

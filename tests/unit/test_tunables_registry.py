@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 
 import pytest
 
 from iotrial.errors import UsageError
-from iotrial.tunables import all_tunables, families, group, tunable
+from iotrial.tunables import all_tunables, define, families, group, tunable
 
 
 def test_every_row_says_what_it_is_and_who_says_so() -> None:
@@ -108,3 +109,14 @@ def test_any_kernel_parameter_is_a_tunable_and_no_other_name_is() -> None:
 def test_a_parameter_of_several_words_reads_as_it_is_written() -> None:
     row = tunable("sysctl.net.ipv4.tcp_rmem")
     assert row.observe(b"4096\t87380\t16777216\n") == "4096 87380 16777216"
+
+
+def test_a_group_is_forgotten_with_the_rows_of_the_study_it_was_for() -> None:
+    own = dataclasses.replace(tunable("sysctl.vm.swappiness"), name="knob.of.this.study")
+    define([own])
+    try:
+        assert group([own.name]) == (own,)
+    finally:
+        define(())
+    with pytest.raises(UsageError, match=own.name):
+        group([own.name])

@@ -112,6 +112,12 @@ def test_more_than_the_load_did_is_foreign(excess: float, verdict: bool | None) 
     assert (doubt and doubt.invalid) == verdict
 
 
+def test_a_load_that_was_over_before_its_moment_shows_nothing_foreign() -> None:
+    seen = case({STAT: stat(5, 7)}, {STAT: stat(9005, 7)}, said=measurements(read=1000))
+    assert "foreign-io" in found(seen)
+    assert "foreign-io" not in found(dataclasses.replace(seen, seconds=0.0))
+
+
 def test_writes_under_a_load_that_reads_are_foreign_whatever_the_cache() -> None:
     reads = dataclasses.replace(BUFFERED, writes=False)
     assert moved((1000, 300), reads, read=1000)["foreign-io"].invalid

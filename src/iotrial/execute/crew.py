@@ -128,7 +128,8 @@ class Crew:
         Raises what one of them raised: an Interrupted before all others, and HostLost only where
         there was nothing else, so that nobody gives up on a study for a host.
         """
-        members = [m for name, m in self.members.items() if names is None or name in names]
+        wanted = self.members.keys() if names is None else set(names)
+        members = [member for name, member in self.members.items() if name in wanted]
         if len(members) == 1 and len(self.study.places) == 1 and not self.spare:
             return {members[0].name: do(members[0])}
         found, errors = at_once({m.name: _bound(do, m) for m in members})

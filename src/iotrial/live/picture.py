@@ -79,6 +79,7 @@ class Picture:
         """The kernel's own counters of each device, as they were last seen in any trial; of a path
         with its name behind those of a row."""
         self._settings: dict[str, list[Setting]] = {}
+        self._settings_told: list[list[Any]] | None = None
         self._counts: dict[str, int] = {"valid": 0, "invalid": 0, "failed": 0}
         self._findings: list[dict[str, Any]] = []
         self._looks: dict[tuple[Any, ...], list[list[Any]]] = {}
@@ -106,6 +107,7 @@ class Picture:
                 self._began(event)
             case Held():
                 self._settings[event.host] = list(event.settings)
+                self._settings_told = None
                 self._enter("settling", event.at)
             case Sampled():
                 self._sampled(event)
@@ -134,6 +136,7 @@ class Picture:
         self._trial, self._expected = trial, event.expected
         self._under_way[host] = trial
         mine = [each for each in self._settings if host in ("", each)]
+        self._settings_told = None
         for each in mine:
             del self._settings[each]
         for (of, _, _), row in self._rows.items():  # which stay: a page does not jump
@@ -304,13 +307,16 @@ class Picture:
         }
 
     def _in_force(self) -> list[list[Any]]:
-        """Host, device, tunable, value, and whether the study varies it; what it varies first."""
-        rows = [
-            [host, each.device, each.tunable, each.value, each.tunable in self._varied]
-            for host, settings in self._settings.items()
-            for each in settings
-        ]
-        return sorted(rows, key=lambda row: not row[4])
+        """Host, device, tunable, value, and whether the study varies it; what it varies first.
+        A thousand hosts have tens of thousands: sorted when some have changed, not each second."""
+        if self._settings_told is None:
+            rows = [
+                [host, each.device, each.tunable, each.value, each.tunable in self._varied]
+                for host, settings in self._settings.items()
+                for each in settings
+            ]
+            self._settings_told = sorted(rows, key=lambda row: not row[4])
+        return self._settings_told
 
 
 POINT = (
