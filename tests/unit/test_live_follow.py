@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import socket
@@ -10,10 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import factories
-from iotrial.cli import follow
+from iotrial.cli import follow, screen
 from iotrial.cli.main import status
 from iotrial.live import events
 from iotrial.live.file import LiveFile, read
@@ -69,19 +67,11 @@ def write(folder: Path, **about: object) -> None:
 
 
 def test_a_line_has_what_a_look_wants() -> None:
-    said = follow.line(at_work().document(1.1))
+    said = screen.line(at_work().document(1.1))
     assert said.startswith("1/63  block 1  ")
     assert "read 4.00 k/s 15.6 MiB/s 500 µs" in said
     assert "scheduler=" in said
     assert "ETA" in said
-
-
-def test_a_terminal_shows_rows_settings_intervals_and_trials() -> None:
-    paper = Console(file=io.StringIO(), width=120)
-    paper.print(follow.picture(at_work().document(1.1)))
-    said = paper.file.getvalue()  # type: ignore[attr-defined]
-    for part in (RESULTS.study.question, "4.00 k/s", "queue.scheduler=bfq", "worse", "valid"):
-        assert part in said
 
 
 @pytest.mark.parametrize("code", [0, 5, 130])
