@@ -66,6 +66,16 @@ def said(**values: float) -> Parsed:
     return Parsed(tuple(Measurement(k.replace("__", "."), v, "") for k, v in values.items()))
 
 
+def test_of_one_load_alone_the_whole_is_that_load_whatever_it_counts(tmp_path: Path) -> None:
+    """A number that nobody knows how to add up, and a percentile without a histogram, too."""
+    found = merged(tool("command"), [("a/disk", tmp_path, said(score=7.0, read__lat__p99=2.0))])
+    assert {(m.job, m.metric, m.value) for m in found} == {
+        (job, *each)
+        for job in ("all", "a/disk")
+        for each in (("score", 7.0), ("read.lat.p99", 2.0))
+    }
+
+
 def test_without_histograms_only_what_adds_up_is_said() -> None:
     one = said(read__iops=100, read__lat__mean=1.0, read__lat__p99=2.0, read__seconds=5)
     other = said(read__iops=300, read__lat__mean=3.0, read__lat__p99=9.0, read__seconds=7)

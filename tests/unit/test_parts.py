@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from iotrial.execute.bench import reach_of
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial
 from iotrial.plan.design import next_trials, target_of
 from iotrial.plan.estimate import estimate
-from iotrial.plan.foreseen import each_study
+from iotrial.plan.foreseen import each_study, loads_on
 from iotrial.plan.hostlist import expanded
 from iotrial.plan.load import parse_study
 from iotrial.plan.parts import parts, parts_of, several, share
@@ -146,3 +147,57 @@ def test_a_stage_on_targets_together_knows_what_they_are_made_of() -> None:
     assert [target.name for target in stage.whole] == ["all"]
     assert [part.name for part in parts(stage, "all")] == ["local/a", "local/b"]
     assert estimate(it).trials
+
+
+STAGED = f"""{BOXES}
+[targets.test]
+loop = {{ size = "16MiB" }}
+hosts = "box[1-2]"
+[targets.array]
+devices = ["/dev/disk/by-id/a", "/dev/disk/by-id/b"]
+host = "box3"
+[targets.live]
+targets = ["array"]
+[workloads.reads]
+tool = "fio"
+options = {{ rw = "randread", bs = "4k", runtime = "1s" }}
+[workloads.writes]
+tool = "fio"
+options = {{ rw = "randwrite", bs = "4k", runtime = "1s" }}
+[factors.ahead]
+tunable = "queue.read_ahead_kb"
+levels = [64, 128]
+baseline = 64
+[[stage]]
+vary = ["ahead"]
+[[stage]]
+target = "live"
+workloads = ["reads"]
+then = "confirm"
+[decide]
+primary = {{ reads = "read.iops", writes = "write.iops" }}
+"""
+
+
+def test_each_host_has_of_a_staged_study_what_its_stages_load_there() -> None:
+    it = study(STAGED)
+    shares = {place.name: share(it, place) for place in it.places}
+    assert {name: [stage.here for stage in of.stages] for name, of in shares.items()} == {
+        "box1": [("test",), ()],
+        "box2": [("test",), ()],
+        "box3": [(), ("array#1", "array#2")],
+    }
+    loads = {name: [[w.name for w in part.workloads] for part in each_study(of)]
+             for name, of in shares.items()}  # fmt: skip
+    assert loads["box1"] == [["reads", "writes"], []]
+    assert loads["box3"] == [[], ["reads"]]
+
+
+def test_what_is_only_read_where_a_stage_confirms_needs_no_arming_there() -> None:
+    """An earlier stage writes, but to another host."""
+    it = study(STAGED)
+    live = share(it, it.places[2])
+    assert [w.name for w in loads_on(live, "array#2")] == ["reads"]
+    assert not reach_of(live, live.target("array#2")).writes
+    test = share(it, it.places[0])
+    assert reach_of(test, test.target("test")).writes

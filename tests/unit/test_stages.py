@@ -120,6 +120,9 @@ def test_a_stage_in_which_everything_failed_keeps_what_it_had() -> None:
         planned += added
         done += [record(trial, None) for trial in added]
     assert set(stood(study, planned, done).values()) == {"unset", "off"}
+    said = {kept.why for course in courses(study, planned, done) for kept in course.kept}
+    assert not [why for why in said if "the same" in why], said
+    assert "nothing could be compared: no trials gave the number that decides" in said
 
 
 def test_screening_sets_aside_what_does_nothing() -> None:

@@ -28,7 +28,8 @@ class Stage:
     """One stage.  ``number`` counts from 1; ``vary`` names factors, ``fixed`` holds (factor, label)
     pairs that are held still in it.  ``options`` are by workload, in place of the workload's own.
     ``sweeps`` are finer levels for a factor.  Empty ``workloads``: all; empty ``target``: the
-    study's; 0 ``blocks`` and empty ``kind``: the design's."""
+    study's; 0 ``blocks`` and empty ``kind``: the design's.  ``here`` is for one machine's share of
+    a study on several: the names of what the stage loads there, perhaps none."""
 
     number: int
     vary: tuple[str, ...]
@@ -40,6 +41,7 @@ class Stage:
     target: str = ""
     blocks: int = 0
     kind: Literal["", "full", "fraction", "one-at-a-time", "race"] = ""
+    here: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

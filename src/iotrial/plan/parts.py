@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from iotrial.model.part import Part
+from iotrial.model.stage import Stage
 from iotrial.model.study import Factor, Place, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Treatment, Trial
@@ -91,7 +92,7 @@ def several(study: Study) -> bool:
 
 def share(study: Study, place: Place) -> Study:
     """The study as one machine sees it: what is on it, each part a target of its own.  A factor
-    that is about a target elsewhere sets nothing here."""
+    that is about a target elsewhere sets nothing here, and a stage loads what it has here."""
     here = [each for target in study.targets if not target.of for each in on(study, target, place)]
     known = {each for target in study.targets if on(study, target, place) for each in [target.name]}
     return replace(
@@ -99,6 +100,7 @@ def share(study: Study, place: Place) -> Study:
         hosts=(place,),
         targets=tuple(here),
         factors=tuple(_here(factor, known) for factor in study.factors),
+        stages=tuple(_stage(study, stage, place) for stage in study.stages),
         aa=study.aa and replace(study.aa, of=study.aa.of and share(study.aa.of, place)),
     )
 
@@ -108,6 +110,14 @@ def _here(factor: Factor, known: set[str]) -> Factor:
         return factor
     bare = (replace(level, settings=(), alternatives=()) for level in factor.levels)
     return replace(factor, levels=tuple(bare))
+
+
+def _stage(study: Study, stage: Stage, place: Place) -> Stage:
+    """A stage without a target has that of the study, of which one machine may have none."""
+    if any(factor.kind == "target" for factor in study.factors):
+        return stage
+    target = study.target(stage.target) if stage.target else study.targets[0]
+    return replace(stage, here=tuple(each.name for each in on(study, target, place)))
 
 
 def alone_on(study: Study, place: Place) -> Study:

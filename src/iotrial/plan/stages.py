@@ -87,6 +87,7 @@ def begin(study: Study) -> Carried:
 def substudy(study: Study, stage: Stage, so_far: Carried) -> Study:
     """The stage as a study of its own, without stages."""
     names = stage.workloads or tuple(workload.name for workload in study.workloads)
+    names = () if stage.here == () else names
     share = study.decide.confidence ** (1 / len(study.stages))
     primary = tuple(pair for pair in study.decide.primary if pair[0] in names)
     factors = tuple(_at(factor, stage, so_far) for factor in study.factors)
@@ -129,9 +130,12 @@ def _design(study: Study, stage: Stage, factors: Sequence[Factor]) -> Design:
 
 
 def targets_of(study: Study, stage: Stage) -> tuple[Target, ...]:
-    """The targets of a stage: the one under test, and those that it is made of."""
+    """The targets of a stage: the one under test, and those that it is made of; none where they
+    are all on other machines."""
     if any(factor.kind == "target" for factor in study.factors):
         return study.targets
+    if stage.here is not None:
+        return tuple(map(study.target, stage.here))
     chosen = study.target(stage.target) if stage.target else study.targets[0]
     return (chosen, *map(study.target, chosen.of))
 

@@ -138,6 +138,8 @@ def _reason(case: Case, ranked: Sequence[str]) -> str:
         for _, judged in case.workloads
     ):
         return "nothing is better in one workload without being worse in another, or in a guardrail"
+    if not verdicts:
+        return "nothing could be compared: no trials gave the number that decides"
     if verdicts <= {"same"}:
         return "all are the same within the margin: no reason to change"
     if "cannot-tell" in verdicts:

@@ -33,7 +33,8 @@ Told = Sequence[tuple[str, Path, Parsed]]
 
 def merged(driver: Tool, told: Told) -> tuple[Measurement, ...]:
     """The numbers of all loads together (job ``all``), then each load's own with its name as job.
-    Of one load without a name all it said.  Nothing where one of them said nothing.
+    Of one load without a name all it said; one with a name is the whole.  Nothing where one of
+    them said nothing.
 
     Raises :class:`~iotrial.errors.FormatError` as the tool does.
     """
@@ -49,6 +50,8 @@ def merged(driver: Tool, told: Told) -> tuple[Measurement, ...]:
     )
     if isinstance(driver, Merging):
         return (*driver.merge([(name, folder) for name, folder, _ in told]), *apart)
+    if len(told) == 1:
+        return (*(replace(each, job="all") for each in apart), *apart)
     return (*summed([parsed for _, _, parsed in told]), *apart)
 
 
