@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
+import struct
 import subprocess
 import sys
+import termios
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -123,6 +128,55 @@ def test_numbers_move_and_are_those_of_the_recorded_trial(
         }  # fmt: skip
 
 
+def over_two_paths(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same of a map of two paths: three quarters of it went through the first."""
+    found = []
+    for row in rows:
+        first = {name: count * 3 // 4 for name, count in row["disk"].items()}
+        second = {name: count - first[name] for name, count in row["disk"].items()}
+        found.append({**row, "paths": {"sdb": first, "sdc": second}})
+    return found
+
+
+CELLS = """
+[...document.querySelectorAll('#rows tbody tr')].map(
+  (row) => [row.className, ...[...row.cells].map((cell) => cell.textContent)])
+"""
+
+
+def test_each_path_has_a_row_below_its_device_that_moves_as_the_trial_stored_it(
+    live: Live, browser: str, tmp_path: Path
+) -> None:
+    stored = tmp_path / "telemetry.jsonl"
+    stored.write_text("".join(f"{json.dumps(row)}\n" for row in over_two_paths(telemetry(8))))
+    rows = [json.loads(line) for line in stored.read_text().splitlines()]
+    seen, said = [], []
+    with Browser(browser, tmp_path / "profile") as first:
+        tab = opened(first, live)
+        for at, values in enumerate(rows):
+            replay(live, [values])
+            if at:
+                tab.until(f"points.length >= {at}")
+                seen.append(tab.see("now.paths.map((each) => each.rates['read.iops'])"))
+                said.append(tab.see(CELLS))
+        live.ended(RECORDS[0])
+        live.began(RECORDS[1].trial, 3.0)
+        tab.until("now.trials.length === 1 && !now.paths[0].rates.share")
+        between = tab.see(CELLS)
+    assert seen == [
+        [float(b["paths"][name]["reads"] - a["paths"][name]["reads"]) for name in ("sdb", "sdc")]
+        for a, b in itertools.pairwise(rows)
+    ]
+    # What is read on the page: below the device, its paths, with their share of it.
+    assert [line[3] for line in said[0]] == ["sda", "└ sdb", "└ sdc"]
+    assert [line[4] for line in said[0][1:]] == ["75 % of it", "25 % of it"]
+    assert [line[5] for line in said[0]] == ["20.0 k", "15.0 k", "5.00 k"]
+    assert [line[9] for line in said[0]] == ["500 µs"] * 3
+    assert len({line[1][5] for line in said}) > 3
+    assert [line[1:] for line in between[1:]] == [line[1:] for line in said[-1][1:]]
+    assert {line[0] for line in between} == {"old"}
+
+
 def test_a_second_browser_sees_the_same_and_a_reload_loses_nothing(
     live: Live, browser: str, tmp_path: Path
 ) -> None:
@@ -230,6 +284,29 @@ settle = "0s"
 """
 
 
+def on_a_terminal(folder: Path) -> tuple[subprocess.Popen[bytes], list[bytes], threading.Thread]:
+    """``status --follow`` in a window of 160 by 40, and what it writes there."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 40, 160, 0, 0))
+    follower = subprocess.Popen(
+        [sys.executable, "-m", "iotrial.cli.main", "status", str(folder), "--follow"],
+        stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL,
+        env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"},
+    )  # fmt: skip
+    os.close(theirs)
+    written: list[bytes] = []
+
+    def read() -> None:
+        with suppress(OSError):  # it has ended
+            while data := os.read(ours, 1 << 16):
+                written.append(data)
+        os.close(ours)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    return follower, written, reader
+
+
 @pytest.mark.root
 def test_a_real_run_shows_what_its_trials_stored(tmp_path: Path, state: Path, browser: str) -> None:
     study, results = tmp_path / "study.toml", tmp_path / "results"
@@ -252,11 +329,13 @@ def test_a_real_run_shows_what_its_trials_stored(tmp_path: Path, state: Path, br
                 [sys.executable, "-m", "iotrial.cli.main", "status", str(results), "--follow"],
                 stdout=subprocess.PIPE, text=True,
             )  # fmt: skip
+            window, written, reader = on_a_terminal(results)
             tab.until("now.state === 'over'", 240)
             points = tab.see("points")
             said, _ = follower.communicate(timeout=60)
+            reader.join(60)
             process.stderr.read()
-            assert process.wait(120) == follower.returncode == 0
+            assert process.wait(120) == follower.returncode == window.wait(60) == 0
         finally:
             if process.poll() is None:
                 process.terminate()
@@ -268,6 +347,9 @@ def test_a_real_run_shows_what_its_trials_stored(tmp_path: Path, state: Path, br
         assert any(abs(each - other) <= 1e-4 * other + 0.01 for other in every), each
     assert "read" in said
     assert said.splitlines()[-1].endswith("  over")
+    lines = [line.split() for line in b"".join(written).decode().splitlines()]
+    rows = {" ".join(line) for line in lines if line[:2] == ["local", "disk"]}
+    assert len(rows) > 2, lines[-40:]
 
 
 def rates(path: Path) -> list[float]:
