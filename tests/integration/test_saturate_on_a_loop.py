@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,63 @@ def test_targets_on_two_hosts_are_loaded_together_and_their_sum_counts(
     assert apart["all"] == pytest.approx(sum(apart[part] for part in parts), rel=1e-6)
     late = {m.job: m.value for m in record.measurements if m.metric == "read.clat.p99"}
     assert min(late[part] for part in parts) <= late["all"] <= max(late[part] for part in parts)
+
+
+# The search as it is, over few loads: each trial on several hosts takes seconds.
+FEW = """
+from iotrial.plan import ceiling_study
+ceiling_study.DEPTHS, ceiling_study.BATCHES = (1, 8), (1,)
+ceiling_study.jobs = lambda cpus: (1, 2)
+from iotrial.cli.main import main
+main()
+"""
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")
+def test_a_search_on_two_hosts_comes_to_its_end_with_a_job_file_for_each_that_starts_there(
+    tmp_path: Path, lab: Lab
+) -> None:
+    boxes = [lab.box(f"far{number}") for number in (1, 2)]
+    loads = {"far1": ("one.img", "two.img"), "far2": ("three.img",)}
+    for name in (each for images in loads.values() for each in images):
+        (tmp_path / name).write_bytes(bytes(8 << 20))
+    targets = [f"{box.where}:{tmp_path / name}" for box in boxes for name in loads[box.name]]
+    out = tmp_path / "results"
+    asked = ["--engine", "libaio", "--runtime", "800ms", "--margin", "50%", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", FEW, "saturate", *asked, "--out", str(out), "--", *targets],
+        capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    found = answer["ceiling"]
+    assert (found["of"], found["best"]["value"] > 0) == (4, True)
+    assert [Path(each).name for each in answer["jobfiles"]] == [
+        "ceiling-far1.fio",
+        "ceiling-far2.fio",
+    ]
+    # As a user starts them: each on its host, at the same time.
+    with ExitStack() as stack:
+        started = []
+        for box, path in zip(boxes, answer["jobfiles"], strict=True):
+            job = configparser.ConfigParser(allow_no_value=True)
+            job.read(path)
+            assert tuple(job.sections()) == loads[box.name]
+            for name in job.sections():
+                said, best = dict(job[name]), found["best"]["treatment"]
+                assert said["filename"] == str(tmp_path / name)
+                assert (said["numjobs"], said["iodepth"]) == (best["jobs"], best["depth"])
+            text = Path(path).read_text("utf-8").replace("ramp_time=5s\n", "")
+            short = tmp_path / f"short-{box.name}.fio"
+            short.write_text(text.replace("runtime=60s", "runtime=1s"))
+            ssh = ["ssh", *box.where.split(), "fio --output-format=json -"]
+            job_file = stack.enter_context(short.open())
+            process = subprocess.Popen(ssh, stdin=job_file, stdout=subprocess.PIPE, text=True)
+            started.append(stack.enter_context(process))
+        told = [json.loads(process.communicate(timeout=120)[0])["jobs"] for process in started]
+    assert [process.returncode for process in started] == [0, 0]
+    assert [tuple(each["jobname"] for each in jobs) for jobs in told] == [*loads.values()]
+    assert all(each["read"]["iops"] > 0 for jobs in told for each in jobs)
 
 
 def test_a_device_that_is_not_there_and_a_machine_without_fio_are_refused(

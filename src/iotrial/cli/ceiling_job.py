@@ -16,6 +16,8 @@ from iotrial.units import format_value
 NAME = "ceiling"
 _LONGER = {"runtime": "60s", "ramp_time": "5s", "time_based": "1"}
 """A trial is shorter than anybody would want to watch."""
+_APART = {"new_group": "1"}
+"""Of several targets each has a report of its own; ``group_reporting`` would make one of all."""
 
 
 def write_jobs(results: Results, found: Ceiling | None) -> list[str]:
@@ -61,9 +63,11 @@ def _write(results: Results, found: Ceiling, host: str, loads: dict[str, Sequenc
         "Runtime and ramp are longer here.  Look at filename before you run it.",
     ]
     if host:
-        heading.append(f"This is the part of {host}: start the files of all hosts together.")
+        heading.append(f"This is the part of {host}: start the files of all hosts together,")
+        heading.append(f"each on its host: ssh {host} fio - < {NAME}-{host}.fio")
     if found.metric.startswith("write"):
         heading.append("IT WRITES: what is there now is lost.")
     path = results.folder / f"{NAME}{'-' if host else ''}{host}.fio"
-    path.write_text(job_of(loads, heading, _LONGER), encoding="utf-8")
+    instead = _LONGER | (_APART if len(loads) > 1 else {})
+    path.write_text(job_of(loads, heading, instead), encoding="utf-8")
     return str(path)
