@@ -6,6 +6,7 @@ import errno
 import functools
 import os
 import shutil
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -516,3 +517,41 @@ def test_the_clock_goes_on_while_sleeping(place: Place) -> None:
     place.host.sleep(0.02)
     assert place.host.clock() - began >= 0.02 - ROUNDING
     place.host.sleep(-1)
+
+
+# -- tunnels --------------------------------------------------------------------------------------
+
+
+def test_a_tunnel_leads_to_a_socket_there_for_us_alone_and_ends_with_its_context(
+    real: Place,
+) -> None:
+    there = f"{real.there}/a:b"
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
+        listener.bind(there)  # the boxes see our files
+        listener.listen()
+        listener.settimeout(30)
+        with real.host.tunnel(there) as here:
+            if here != there:
+                assert Path(here).stat().st_mode & 0o077 == 0
+                assert Path(here).parent.stat().st_mode & 0o077 == 0
+            client.connect(here)
+            server, _ = listener.accept()
+            with server:
+                client.sendall(b"there")
+                assert server.recv(5) == b"there"
+                server.sendall(b"back")
+                assert client.recv(4) == b"back"
+        assert here == there or not Path(here).exists()
+
+
+def test_two_tunnels_are_two(real: Place) -> None:
+    with (
+        real.host.tunnel(real.path("one")) as one,
+        real.host.tunnel(real.path("two")) as two,
+    ):
+        assert one != two
+
+
+def test_a_socket_with_too_long_a_name_is_refused(far: Callable[[str], Host]) -> None:
+    with pytest.raises(HostError, match="too long"), far("dash").tunnel(f"/{'x' * 107}"):
+        pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,7 @@ def execute(
 def _watched(output: Output, study: Study, folder: Path, *, live: Live, pretend: bool) -> Outcome:
     terminal = Terminal(output, study)
     watcher = Watchers(terminal, live)
+    study = _alone(study) if pretend else study
     try:
         with (
             Interruption() as interruption,
@@ -143,6 +145,11 @@ def _watched(output: Output, study: Study, folder: Path, *, live: Live, pretend:
             return execute_on(study, reach, folder, watcher=watcher, interruption=interruption)
     finally:
         terminal.close()
+
+
+def _alone(study: Study) -> Study:
+    """The study with every tool started by itself: nothing listens on a made-up machine."""
+    return replace(study, workloads=tuple(replace(each, start="plain") for each in study.workloads))
 
 
 def conclude(

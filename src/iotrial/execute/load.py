@@ -70,7 +70,7 @@ def execute_load(
     try:
         watch.begun()
         if watch.begins:
-            process.wait(watch.begins - EARLY - began)
+            _rest(host, process, watch.begins - EARLY, watch.interruption)
             began = max(watch.begins, began)
             watch.tick(0.0)
         status, timed_out = _await(host, process, began, watch)
@@ -80,6 +80,13 @@ def execute_load(
             end(host, process)
     watch.interruption.check()
     return Ended(status, max(0.0, host.clock() - began), timed_out)
+
+
+def _rest(host: Host, process: Process, until: float, interruption: Interruption) -> None:
+    """Wait until then on the host's clock, or until told to stop, whoever else heard that."""
+    while (left := until - host.clock()) > 0 and not interruption.signal:
+        if process.wait(min(left, 1.0)) is not None:
+            return
 
 
 def last_words(folder: Path, ended: Ended) -> str:

@@ -18,9 +18,10 @@ from iotrial.execute.evidence import gather_evidence
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.leaving import clear, lefts, own
 from iotrial.execute.load import Ended, last_words
+from iotrial.execute.served import Client
 from iotrial.model.doubt import Doubt
 from iotrial.model.target import Aim
-from iotrial.model.tool import Aimed, Gate, Gated, Left, Load, Parsed, Tool, Tracing
+from iotrial.model.tool import Aimed, Gate, Gated, Left, Load, Parsed, Served, Tool, Tracing
 from iotrial.model.topology import Topology
 from iotrial.model.trial import Trial, TrialState
 from iotrial.model.validity import Case, Scene, Snapshot
@@ -33,7 +34,8 @@ from iotrial.validity.moved import measured
 @dataclass
 class Post:
     """``trial`` is the trial with this part as its target; ``name`` tells it from the others ('':
-    there are none).  ``folder`` is where everything of it is kept."""
+    there are none).  ``folder`` is where everything of it is kept, ``load`` what is written down
+    there."""
 
     member: Member
     trial: Trial
@@ -45,6 +47,7 @@ class Post:
     doubts: list[Doubt] = field(default_factory=list)
     scene: Scene | None = None
     seen: list[Snapshot] = field(default_factory=list)
+    _plain: Load = field(default_factory=lambda: Load(()))
 
     @property
     def aim(self) -> Aim:
@@ -87,23 +90,44 @@ class Post:
         self.seen.append(validity.take(bench.host, self.scene))
 
     def command(self) -> tuple[str, ...]:
-        """What is executed; written down, with the files it needs, in the folder."""
+        """What is executed on the host; what does the load is written down, with the files it
+        needs, in the folder."""
         study = self.member.bench.study
         load = self.driver.command(self.workload, aimed_at(self.aim), self.member.numbers)
         if study.aa and isinstance(self.driver, Tracing):
             load = self.driver.traced(load, self.workload)
-        for name, content in load.files:
+        self.load = self._through(load)
+        for name, content in self.load.files:
             (self.folder / name).write_bytes(content)
-        text = shlex.join(load.argv) + "\n"
+        text = shlex.join(self.load.argv) + "\n"
         (self.folder / "command").write_text(text, encoding="utf-8")
-        self.load = load
-        return load.argv
+        self._plain = load
+        return self.served.serving()[0] if self.served else load.argv
 
     def gated(self, gate: Gate) -> Load | None:
         """The same, waiting at ``gate`` when it is ready; None where the tool cannot."""
         if isinstance(self.driver, Gated):
-            return self.driver.gated(self.load, self.workload, gate)
+            return self.driver.gated(self._plain, self.workload, gate)
         return None
+
+    def client(self, gate: Gate | None) -> Client:
+        """What tells the server what to do; its jobs wait at ``gate`` when they are ready."""
+        driver = self.served
+        assert driver is not None  # noqa: S101 (for the type checker: only asked where it is)
+        waiting = self.gated(gate) if gate else None
+        load, link = driver.client(waiting or self._plain)
+        return Client(driver, self.folder, load, link, driver.serving()[1])
+
+    @property
+    def served(self) -> Served | None:
+        """The tool, where its own client and server do the load."""
+        driver = self.driver
+        if self.workload.start == "server" and isinstance(driver, Served):
+            return driver
+        return None
+
+    def _through(self, load: Load) -> Load:
+        return self.served.client(load)[0] if self.served else load
 
     def seconds(self) -> float:
         """How long the load is expected to take."""

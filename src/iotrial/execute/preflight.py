@@ -21,6 +21,7 @@ from iotrial.execute import keepable
 from iotrial.execute.bench import Bench
 from iotrial.execute.machine import runs
 from iotrial.execute.offer import Domains, Wanted, wants
+from iotrial.execute.served import check_served
 from iotrial.execute.writable import control_file, modes, obstacle
 from iotrial.hosts.places import STATE
 from iotrial.model.host import Host
@@ -41,6 +42,7 @@ def check_machine(host: Host, study: Study) -> None:
     version that will do."""
     check_alone(host)
     check_tools(host, study)
+    check_served(host, study)
     changes = any(level.settings for factor in study.factors for level in factor.levels)
     makes = any(target.kind == "loop" or target.made for target in study.targets)
     drops = [w.name for w in study.workloads if w.cache in ("drop", "remount")]

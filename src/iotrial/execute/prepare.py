@@ -22,6 +22,7 @@ from iotrial.execute.offer import offer, wants
 from iotrial.execute.preflight import check_levels, check_options, check_resume
 from iotrial.execute.rack import solo
 from iotrial.execute.rehearsal import rehearse
+from iotrial.execute.served import check_paths
 from iotrial.execute.topology import warnings
 from iotrial.execute.upkeep import Upkeep
 from iotrial.model.doubt import Doubt
@@ -102,6 +103,7 @@ def _facts(member: Member, folder: Path) -> dict[str, Any]:
     facts = gather(bench.host, tuple(bench.aims.values()), programs)
     member.numbers = numbers(facts)
     check_options(bench.study, member.numbers)
+    check_paths(bench.study, bench.aims)
     check_resume(folder, bench, facts)
     facts["placement"] = {
         name: {way.disk: way.words() for way in ways(bench.topologies[name])} for name in bench.aims

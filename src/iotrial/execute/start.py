@@ -24,6 +24,7 @@ from iotrial.execute.load import Ended, Watch, execute_load
 from iotrial.execute.post import Post, by_host
 from iotrial.execute.pulse import Pulse
 from iotrial.execute.sampler import Sampler
+from iotrial.execute.served import Execute, through
 from iotrial.model.doubt import Doubt
 from iotrial.model.sample import Sample
 from iotrial.model.tool import Ends
@@ -39,6 +40,8 @@ PATIENCE = 10.0
 FIRST, EACH = 2.0, 0.25
 """Seconds before the first common moment, and so many more for each host: nobody knows yet what
 starting takes there."""
+SERVED = 2
+"""So many times as long where a server, the way to it and its client begin one after another."""
 SOON, LONGEST = 0.7, 15.0
 """Seconds before every other one at least; and at most for the sake of tools that make ready."""
 UNEVEN, INVALID = 0.02, 0.25
@@ -90,9 +93,10 @@ def load(crew: Crew, posts: Sequence[Post], limits: Limits, folder: Path) -> Tog
     ends = isinstance(first.driver, Ends)
     patience = 2 * first.seconds() + SLACK if ends else PATIENCE + first.seconds() / 2
     shared = Together(len(mine), patience, first.member.name)
-    if len(mine) > 1:
+    if len(mine) > 1 or (len(posts) > 1 and first.served):
         shared.offsets = crew.each(lambda member: moment.offset(member.bench.host), list(mine))
-        crew.lead = crew.lead or FIRST + EACH * len(mine)
+        first_lead = (FIRST + EACH * len(mine)) * (SERVED if first.served else 1)
+        crew.lead = crew.lead or first_lead
         shared.at = time.time() + crew.lead
     crew.each(lambda member: _on(member, mine[member.name], shared, folder, limits), list(mine))
     if shared.at and shared.started:
@@ -126,11 +130,7 @@ def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limit
     if first.name:
         ahead = shared.offsets[member.name].seconds if shared.offsets else 0.0
         at = shared.at + ahead if shared.at else 0.0
-        gated = {
-            post.folder.name: load.argv
-            for post in posts
-            if shared.at and (load := post.gated(moment.GATE))
-        }
+        gated = _gated(posts, commands) if shared.at else {}
         argv = moment.together({**commands, **gated}, at, gated)
         where = folder / member.name
     places = [(post.aim.device, post.folder / "telemetry.jsonl") for post in posts]
@@ -144,7 +144,8 @@ def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limit
         begins = host.clock() + shared.at - time.time() if shared.at else 0.0
         watch = _watch(posts, sampler, shared, limits, begins)
         try:
-            ended = execute_load(
+            execute: Execute = _served(posts, shared) if first.served else execute_load
+            ended = execute(
                 host,
                 cgroups.join(argv, member.bench.group),
                 folder=where,
@@ -159,6 +160,20 @@ def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limit
     for post in posts:
         post.ended = _own(post, ended) if first.name else ended
         (post.folder / "exitcode").write_text(f"{post.ended.exit}\n", encoding="utf-8")
+
+
+def _gated(
+    posts: list[Post], commands: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """The commands that wait by themselves, by folder; a server does nothing before its client."""
+    served = {post.folder.name: commands[post.folder.name] for post in posts if post.served}
+    waits = {p.folder.name: load.argv for p in posts if (load := p.gated(moment.GATE))}
+    return {**waits, **served}
+
+
+def _served(posts: list[Post], shared: Together) -> Execute:
+    gate = moment.GATE if shared.at else None
+    return through([post.client(gate) for post in posts])
 
 
 class _Below(TypedDict):

@@ -18,12 +18,13 @@ import shutil
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
 from iotrial.errors import FileRefused, HostError, HostUnreachable, UsageError
 from iotrial.hosts.agent import Request, encoded, prelude, said, text_of
+from iotrial.hosts.tunnel import tunnel
 
 T = TypeVar("T")
 
@@ -251,6 +252,16 @@ class Connection:
         whatever the login shell there is, it must not read it."""
         packed = base64.b64encode(script.encode("utf-8", "surrogateescape")).decode("ascii")
         return self.session(f"-c 'eval \"$(echo {packed} | base64 -d)\"'")
+
+    def tunnel(self, path: str) -> AbstractContextManager[str]:
+        """See :func:`iotrial.hosts.tunnel.tunnel`.  Raises HostError where the agent is root by
+        sudo: sshd is not."""
+        if self.sudo:
+            raise HostError(
+                f"{self.name}: no tunnel to what runs there by sudo: the login is not root's",
+                advice="Log in as root; or have loads started there by themselves.",
+            )
+        return tunnel(self.name, self._folder, path)
 
     @property
     def lost(self) -> bool:

@@ -10,7 +10,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from iotrial.errors import FileRefused
@@ -164,6 +164,9 @@ class LocalHost:
 
     def guard(self, argv: Sequence[str], *, every: float) -> AbstractContextManager[None]:
         return watching(self.name, argv, every=every, environment=_environment({"LC_ALL": "C"}))
+
+    def tunnel(self, path: str) -> AbstractContextManager[str]:
+        return nullcontext(path)
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:

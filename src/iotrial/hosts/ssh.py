@@ -12,7 +12,7 @@ import posixpath
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -169,6 +169,12 @@ class SSHHost:
         command = self._connection.running(script)
         with watching(self.name, command, every=every, lost=lambda: self._connection.lost):
             yield
+
+    def tunnel(self, path: str) -> AbstractContextManager[str]:
+        """As the protocol says.  sshd connects there as the user of the login, so that what
+        another user's server listens at cannot be reached."""
+        self._connection.check()
+        return self._connection.tunnel(path)
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:

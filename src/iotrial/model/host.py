@@ -146,6 +146,12 @@ class Host(Protocol):
         """
         ...
 
+    def tunnel(self, path: str) -> AbstractContextManager[str]:
+        """The path of a socket of the controller's, for its user alone, whose connections end at
+        the socket ``path`` on the host while the context lives.  On this machine that itself.
+        Raises :class:`~iotrial.errors.HostError` where the host does not allow it."""
+        ...
+
     def lock(self, path: str) -> AbstractContextManager[None]:
         """Hold the exclusive lock ``path`` while the context lives; freed by the kernel if the
         controller dies.  Raises :class:`~iotrial.errors.LockedError` at once if held."""

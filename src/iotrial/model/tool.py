@@ -228,3 +228,37 @@ class Gated(Protocol):
     def gated(self, load: Load, workload: Workload, gate: Gate) -> Load | None:
         """The same load, told to do ``gate`` when it is ready; None where this one cannot."""
         ...
+
+
+@runtime_checkable
+class Served(Protocol):
+    """A tool that has a client and a server of its own: the server is where the load is, the client
+    here, where it is told what to do and the results come to."""
+
+    def unserved(self, workload: Workload, path: str = "") -> list[tuple[str, str]]:
+        """(option, why it cannot go through the client), as ``check``; with the ``path`` of a
+        target also what of that cannot."""
+        ...
+
+    def serving(self) -> tuple[tuple[str, ...], str]:
+        """The command of a server, and its socket, relative to the folder it is started in: in a
+        folder that only its user can look into."""
+        ...
+
+    def client(self, load: Load) -> tuple[Load, str]:
+        """The same load, to be executed in a folder here, and what that folder's link to the
+        server's socket must be called."""
+        ...
+
+    def unlike(self, here: str, there: str) -> str:
+        """Why client and server of these versions (what ``program --version`` printed) do not go
+        together, or ''."""
+        ...
+
+    def failure(self, folder: Path) -> str:
+        """Why a client that has ended in ``folder`` came to nothing, whatever its status; ''."""
+        ...
+
+    def own_name(self, name: str) -> str:
+        """What a file that the client left would be called without it."""
+        ...

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from iotrial.model.chore import Cache, Chore
 
 OptionValue = str | int | float | bool
+Start = Literal["plain", "server"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class Workload:
     (fio), already read; empty when there is none.  ``cache`` is how the page cache is met before
     each load; ``prepare`` and ``cleanup`` are the chores around its trials; ``evidence`` are
     commands whose output is kept after each load.  ``argv`` and ``metrics`` are a command's of
-    the study's own: what is executed, and what is found in its output."""
+    the study's own: what is executed, and what is found in its output.  ``start`` "server": by the
+    tool's own client here and a server of its on the host (:class:`iotrial.model.tool.Served`)."""
 
     name: str
     tool: str
@@ -43,6 +46,7 @@ class Workload:
     evidence: tuple[tuple[str, ...], ...] = ()
     argv: tuple[str, ...] = ()
     metrics: tuple[Wanted, ...] = ()
+    start: Start = "plain"
 
     def option(self, name: str, default: OptionValue = "") -> OptionValue:
         return dict(self.options).get(name, default)

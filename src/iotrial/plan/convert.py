@@ -242,6 +242,7 @@ def workload(name: str, table: WorkloadTable, jobfile: str) -> Workload:
         evidence=tuple(map(tuple, table.evidence)),
         argv=tuple(table.argv),
         metrics=tuple(wanted(each, found) for each, found in table.metrics.items()),
+        start=table.start,
     )
 
 

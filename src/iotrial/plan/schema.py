@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from iotrial.model.chore import Cache
+from iotrial.model.workload import Start
 from iotrial.plan.inventory_table import InventoryTable
 from iotrial.plan.knob_table import KnobTable
 from iotrial.plan.metric_table import MetricTable
@@ -63,6 +64,13 @@ class WorkloadTable(_Table):
     )
     jobfile: str = Field(
         "", description="The tool's job file, relative to the study.", examples=["my.fio"]
+    )
+    start: Start = Field(
+        "plain",
+        description="How the tool is started: by itself on each host; or, of fio, as a "
+        "`fio --server` there that a `fio --client` here tells what to do, through the host's SSH "
+        "connection.",
+        examples=["server"],
     )
     cache: Cache = Field(
         "keep",

@@ -13,7 +13,7 @@ from itertools import combinations
 from iotrial.errors import IotrialError, UsageError
 from iotrial.model.measurement import Metric, metric, of_study, split
 from iotrial.model.study import Decide, Factor, Level, Study
-from iotrial.model.tool import Reach, Tool
+from iotrial.model.tool import Reach, Served, Tool
 from iotrial.model.workload import Workload
 from iotrial.plan.convert import unfit
 from iotrial.plan.design import applies, cells, open_factors, with_option
@@ -49,11 +49,28 @@ def tool_problems(workloads: Sequence[Workload], factors: Sequence[Factor]) -> I
                 if getattr(workload, key) and driver.name != "command":
                     message = f"{driver.name} takes none; it is for tool = 'command'"
                     yield Problem((*path, key), message, "Leave it out, or change the tool.")
-            yield from _options(driver, workload, factors)
+            wrong = list(_options(driver, workload, factors))
+            yield from wrong or _served(driver, workload, factors)
         except UsageError as error:
             yield Problem((*path, "tool"), error.message, error.advice)
         except IotrialError as error:
             yield Problem((*path, "jobfile"), error.message, error.advice)
+
+
+def _served(driver: Tool, workload: Workload, factors: Sequence[Factor]) -> Iterator[Problem]:
+    """What cannot be done by a client and a server of the tool's."""
+    if workload.start != "server":
+        return
+    path: KeyPath = ("workloads", workload.name, "start")
+    advice = "Leave it out: the tool is then started on each host by itself."
+    if not isinstance(driver, Served):
+        yield Problem(path, f"{driver.name} has no server", advice)
+        return
+    found = [
+        each for _, variant in variants(workload, factors) for each in driver.unserved(variant)
+    ]
+    for what in dict.fromkeys(what for _, what in found):
+        yield Problem(path, what, advice)
 
 
 def _options(driver: Tool, workload: Workload, factors: Sequence[Factor]) -> Iterator[Problem]:

@@ -35,6 +35,7 @@ from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Aimed, Course, Gate, Left, Load, Parsed, Reach, inside
 from iotrial.model.workload import Workload
 from iotrial.tools import fio_rules as rules
+from iotrial.tools import fio_server
 from iotrial.tools.fio_check import jobfile, passed, problems, sections
 from iotrial.tools.fio_depth import depth_of
 from iotrial.tools.fio_options import resolved
@@ -141,6 +142,34 @@ class Fio:
         waits = gate.first if any(map(_waits, known[1:])) else gate.every
         words = f"--exec_prerun={waits} #"
         return replace(load, argv=(*_COMMON, words, *load.argv[len(_COMMON) :]))
+
+    def unserved(self, workload: Workload, path: str = "") -> list[tuple[str, str]]:
+        """See :class:`iotrial.model.tool.Served`."""
+        own = [(name, str(value)) for name, value in passed(workload)]
+        found = [("start", what) for what in fio_server.problems(sections(workload), own)]
+        if path and (what := fio_server.unfit(path)):
+            found.append(("start", what))
+        return list(dict.fromkeys(found))
+
+    def serving(self) -> tuple[tuple[str, ...], str]:
+        """See :class:`iotrial.model.tool.Served`."""
+        return fio_server.serving(), f"{fio_server.FOLDER}/{fio_server.SOCKET}"
+
+    def client(self, load: Load) -> tuple[Load, str]:
+        """See :class:`iotrial.model.tool.Served`."""
+        return fio_server.through_client(load, _COMMON), fio_server.SOCKET
+
+    def unlike(self, here: str, there: str) -> str:
+        """See :class:`iotrial.model.tool.Served`."""
+        return fio_server.version_problem(here, there)
+
+    def failure(self, folder: Path) -> str:
+        """See :class:`iotrial.model.tool.Served`."""
+        return fio_server.failure(folder, _OUTPUT)
+
+    def own_name(self, name: str) -> str:
+        """See :class:`iotrial.model.tool.Served`."""
+        return fio_server.own_name(name)
 
     def course(self, folder: Path, metric: str) -> Course | None:
         """See :class:`iotrial.model.tool.Tracing`."""

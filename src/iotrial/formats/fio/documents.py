@@ -27,6 +27,7 @@ _OPEN = re.compile(
 # printf("%f") of 0/0: bare nan, which no JSON parser takes.  NaN of the same length is taken.
 _BARE_NAN = re.compile(r"-?(?:nan|inf)\b")
 _NAN = re.compile(r"(?<=[:\s])-?(?:nan|inf)(?=\s*[,}\]])")
+_FROM = re.compile(r"<[^<>\s]+> (?=fio: |note: )")
 _DEEPEST = 6  # objects and arrays around a report; others wrap it once or twice
 _TRIES = 2000  # documents that do not decode, after which the rest is not looked at
 _GLANCE = 4096  # characters in which most of those show that they are none
@@ -177,8 +178,8 @@ def _contradictions(pairs: Sequence[tuple[str, Any]]) -> Iterator[str]:
 
 
 def messages(text: str) -> Iterator[str]:
-    """fio's own messages in the text around a report."""
-    for line in text.splitlines():
+    """fio's own messages in the text around a report; of a server behind its host's name."""
+    for line in (_FROM.sub("", each) for each in text.splitlines()):
         if line.startswith(("fio: ", "note: ")):
             yield printable(line[:200])
 

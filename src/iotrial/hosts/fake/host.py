@@ -18,7 +18,7 @@ import errno
 import fnmatch
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path, PurePosixPath
 from typing import Literal, TypeVar
 
@@ -265,6 +265,10 @@ class FakeHost:
         """Nobody watches: what a crash leaves is paid by the next restore, which is tested."""
         del argv, every
         yield
+
+    def tunnel(self, path: str) -> AbstractContextManager[str]:
+        """Nothing listens on a pretended machine."""
+        return nullcontext(path)
 
     @contextmanager
     def lock(self, path: str) -> Iterator[None]:

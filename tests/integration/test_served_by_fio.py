@@ -1,0 +1,218 @@
+"""fio's own client and server as the load: three namespaces with a real sshd, their own loop
+devices, and fio at both ends of a tunnel.
+
+Loads are slow on purpose (``rate_iops``), and nothing depends on how fast anything is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iotrial.store import open_results
+from lab import Box, Lab, lab, why_not
+
+__all__ = ["lab"]
+
+_LACKS = why_not() or ("" if shutil.which("fio") else "fio is not installed")
+pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(_LACKS), reason=_LACKS or "-")]
+
+HOSTS, RATE, JOBS = 3, 150, 2
+
+
+@dataclass
+class Rack:
+    """Boxes, the folder of the controller, and what it ran."""
+
+    boxes: tuple[Box, ...]
+    folder: Path
+    runs: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def study(self, *starts: str, blocks: int, runtime: str) -> Path:
+        """A workload for each way to start it, of that name."""
+        hosts = "".join(
+            f'[hosts.{box.name}]\nssh = "{box.where}"\nlease = "5s"\n' for box in self.boxes
+        )
+        loads = "".join(
+            f'[workloads.{start}]\ntool = "fio"\nstart = "{start}"\n'
+            f'options = {{ rw = "randread", bs = "4k", rate_iops = {RATE}, numjobs = {JOBS},'
+            f' runtime = "{runtime}", write_lat_log = "each" }}\n'
+            for start in starts
+        )
+        path = self.folder / "study.toml"
+        path.write_text(
+            f"""{hosts}
+[targets.disk]
+loop = {{ size = "8MiB", directory = "{self.folder}" }}
+hosts = "box[1-{len(self.boxes)}]"
+{loads}
+[factors.depth]
+option = "iodepth"
+levels = [1]
+[design]
+blocks = {blocks}
+settle = "0s"
+"""
+        )
+        return path
+
+    def run(self, study: Path) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "iotrial.cli.main", "run", str(study)]
+        run = subprocess.Popen(
+            [*command, "--out", str(self.folder / "out")],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.runs.append(run)
+        return run
+
+    def trials(self) -> list[dict[str, Any]]:
+        files = sorted((self.folder / "out" / "trials").glob("*[!l]/trial.json"))
+        return [json.loads(file.read_text()) for file in files]
+
+    def servers(self, box: Box) -> list[int]:
+        """Every process of a server in a box, its jobs too."""
+        return [pid for pid in box.processes() if words(pid)[:1] == [b"fio"]]
+
+    def clients(self) -> list[int]:
+        """Clients, wherever they are: their folder is one of ours."""
+        return [
+            int(each.name)
+            for each in Path("/proc").glob("[0-9]*")
+            if words(int(each.name))[:1] == [b"fio"] and inside(each, self.folder)
+        ]
+
+    def nothing_is_left(self) -> bool:
+        journals = "ls -A /var/lib/iotrial/journal.d /var/lib/iotrial/files 2>/dev/null || :"
+        owed = [box.run("sh", "-c", journals) for box in self.boxes]
+        loops = [said(f) for f in Path("/sys/block").glob("loop*/loop/backing_file")]
+        return not (
+            self.clients()
+            or any(map(self.servers, self.boxes))
+            or any(".journal" in each or "load-" in each for each in owed)
+            or any(each.startswith(str(self.folder)) for each in loops)
+        )
+
+
+def words(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def inside(process: Path, folder: Path) -> bool:
+    try:
+        return (process / "cwd").readlink().is_relative_to(folder)
+    except OSError:
+        return False
+
+
+def said(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def until(happened: Callable[[], Any], run: subprocess.Popen[str] | None = None) -> None:
+    """Wait for it, while the ``run`` goes on."""
+    deadline = time.monotonic() + 90
+    while not happened():
+        if run is not None and run.poll() is not None:
+            pytest.fail(f"the run has ended: {run.communicate()}")
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    told, complaint = process.communicate(timeout=200)
+    return process.returncode, f"{told}\n{complaint}"
+
+
+@pytest.fixture(scope="module")
+def boxes(lab: Lab) -> tuple[Box, ...]:
+    return tuple(lab.box(f"box{n}") for n in range(1, HOSTS + 1))
+
+
+@pytest.fixture
+def rack(boxes: tuple[Box, ...], tmp_path: Path) -> Iterator[Rack]:
+    made = Rack(boxes, tmp_path)
+    yield made
+    for run in made.runs:
+        if run.poll() is None:
+            run.terminate()
+        run.communicate(timeout=60)
+    for box in boxes:
+        box.mend()
+
+
+@pytest.mark.timeout(300)
+def test_what_servers_measure_has_the_shape_of_what_plain_loads_do(rack: Rack) -> None:
+    status, told = ended(rack.run(rack.study("plain", "server", blocks=1, runtime="1s")))
+    assert status == 0, told
+    assert rack.nothing_is_left()
+    # A first start may be late on a busy machine, and is then done again.
+    valid = [each for each in open_results(rack.folder / "out").records if each.state == "valid"]
+    alone = next(each for each in valid if each.trial.workload == "plain")
+    served = next(each for each in valid if each.trial.workload == "server")
+    assert served.command[-2] == "--client=sock:fio.sock"
+    assert {(m.metric, m.job) for m in served.measurements} == {
+        (m.metric, m.job) for m in alone.measurements
+    }
+    assert {name for name, _ in served.starts} == {name for name, _ in alone.starts}
+    total = served.value("read.iops")
+    assert total == pytest.approx(RATE * JOBS * HOSTS, rel=0.2)
+    own = [served.of_part(part, "read.iops") or 0.0 for part in served.parts]
+    assert total == pytest.approx(sum(own), rel=0.01)
+    for part in served.parts:
+        folder = rack.folder / "out" / "trials" / served.trial.folder / part
+        other = rack.folder / "out" / "trials" / alone.trial.folder / part
+        names = {path.name for path in folder.iterdir()} - {"server.stdout", "server.stderr"}
+        assert names == {path.name for path in other.iterdir()} | {"job.fio"}
+        assert said(folder / "stderr") == ""
+        logged = sum(len(log.read_text().splitlines()) for log in folder.glob("each_clat*.log"))
+        assert logged * 4096 == served.of_part(part, "read.bytes")
+
+
+@pytest.mark.timeout(250)
+def test_a_host_whose_server_is_killed_is_named_and_the_study_goes_on(rack: Rack) -> None:
+    process = rack.run(rack.study("server", blocks=2, runtime="2s"))
+    box = rack.boxes[1]
+    until(lambda: len(rack.servers(box)) > JOBS, process)
+    for pid in rack.servers(box):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    status, told = ended(process)
+    first, second = rack.trials()
+    assert first["state"] == "failed", told
+    assert first["error"].startswith("box2/disk: fio: the server went away"), first["error"]
+    assert second["state"] == "valid", second["error"]
+    assert status == 5, told
+    assert rack.nothing_is_left()
+
+
+@pytest.mark.timeout(250)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda each: each.name)
+def test_a_controller_that_is_stopped_leaves_no_server_and_no_client(
+    rack: Rack, number: signal.Signals
+) -> None:
+    process = rack.run(rack.study("server", blocks=1, runtime="60s"))
+    until(lambda: all(len(rack.servers(box)) > JOBS for box in rack.boxes), process)
+    os.kill(process.pid, number)
+    process.wait(timeout=60)
+    until(rack.nothing_is_left)
