@@ -245,13 +245,13 @@ def resume(output: Output, node: str) -> None:
 @click.option(
     "--of",
     "which",
-    type=click.Choice(["lab", "ssh"]),
+    type=click.Choice(["lab", "lab2", "ssh"]),
     default="lab",
     show_default=True,
-    help="The network between nodes, or the way from here.",
+    help="A network between nodes, or the way from here.",
 )
 @common
-def link(output: Output, node: str, state: Any, which: str) -> None:  # noqa: ANN401 (click's choice)
+def link(output: Output, node: str, state: Any, which: Any) -> None:  # noqa: ANN401 (click's choices)
     """Take down a link of NODE, or bring it up: STATE.
 
     \b

@@ -6,16 +6,21 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 from iotrial.errors import HostError, UsageError
 
 Bus = Literal["scsi", "virtio", "nvme"]
+Network = Literal["lab", "lab2"]
+Link = Literal["ssh", "lab", "lab2"]
+"""An interface of a node's: the way to it from here, and the networks among nodes."""
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 MOST_NODES = 8
+_HARDWARE: Mapping[Link, str] = {"ssh": "aa", "lab": "77", "lab2": "78"}
+_SUBNETS: Mapping[Network, int] = {"lab": 0, "lab2": 1}
 MEMORY = 400
 """MiB of a node.  With the translation cache and QEMU itself it stays below 600 MB."""
 
@@ -23,26 +28,35 @@ MEMORY = 400
 @dataclass(frozen=True, slots=True)
 class Disk:
     """``size`` is in bytes; the file is sparse.  ``paths`` is how many adapters show it to a node
-    (only ``scsi``), ``shared`` whether all nodes have the same one."""
+    (only ``scsi``), ``shared`` whether all nodes have the same one, ``only`` the number of the one
+    node that has it (0: each)."""
 
     name: str
     bus: Bus
     size: int = 256 * 2**20
     paths: int = 1
     shared: bool = False
+    only: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of lab: ``disks`` of each node; ``modules`` that are loaded at boot, with their
-    parameters; ``files`` that each node finds on its root, text by path."""
+    """A kind of lab: its ``disks``; the ``networks`` that its nodes have among themselves;
+    ``modules`` that are loaded at boot, with their parameters; ``files`` that a node finds on its
+    root, text by path, with its role if it has one (``roles``).  It has ``nodes`` of them where
+    nobody says how many, and ``fewest`` at least."""
 
     name: str
     summary: str
     disks: tuple[Disk, ...]
     nodes: int = 1
+    fewest: int = 1
+    networks: tuple[Network, ...] = ("lab",)
     modules: tuple[tuple[str, str], ...] = ()
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Callable[[Lab, Node], Mapping[str, str]] = lambda _lab, _node: {}
+
+    def disks_of(self, node: Node) -> tuple[Disk, ...]:
+        return tuple(disk for disk in self.disks if disk.only in (0, node.number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +69,21 @@ class Node:
 
     @property
     def address(self) -> str:
-        """On the lab's own network."""
-        return f"10.77.0.{self.number}"
+        """On the lab's first network."""
+        return self.address_on("lab")
 
-    def hardware(self, link: Literal["ssh", "lab"]) -> str:
-        """The hardware address of one of its two interfaces."""
-        return f"52:54:00:{'aa' if link == 'ssh' else '77'}:00:{self.number:02x}"
+    def address_on(self, network: Network) -> str:
+        return f"10.77.{_SUBNETS[network]}.{self.number}"
+
+    def hardware(self, link: Link) -> str:
+        """The hardware address of one of its interfaces."""
+        return f"52:54:00:{_HARDWARE[link]}:00:{self.number:02x}"
 
 
 @dataclass(frozen=True, slots=True)
 class Lab:
     """``folder`` is its own, ``image`` that of its image; ``group`` is the multicast address and
-    port by which its nodes hear each other."""
+    port by which its nodes hear each other; each further network has the next port."""
 
     name: str
     kind: str
@@ -87,6 +104,10 @@ class Lab:
 
     def disk_file(self, node: Node, disk: Disk) -> Path:
         return (self.folder if disk.shared else self.place(node)) / f"{disk.name}.raw"
+
+    def group_of(self, network: Network) -> str:
+        address, _, port = self.group.partition(":")
+        return f"{address}:{int(port) + _SUBNETS[network]}"
 
     @property
     def ssh_config(self) -> Path:
@@ -133,9 +154,10 @@ def planned(wish: Wish, kind: Kind, *, folder: Path, image: Path) -> Lab:
     """The lab that is wished for, not yet made.  Raises UsageError for a number of nodes that
     cannot be."""
     count = kind.nodes if wish.nodes is None else wish.nodes
-    if not 1 <= count <= MOST_NODES:
+    if not kind.fewest <= count <= MOST_NODES:
         raise UsageError(
-            f"--nodes {count}: from 1 to {MOST_NODES}", advice="Each takes up to 600 MB of memory."
+            f"--nodes {count}: a lab {kind.name} has from {kind.fewest} to {MOST_NODES}",
+            advice="Each takes up to 600 MB of memory.",
         )
     nodes = tuple(Node(f"{wish.name}-{number}", number) for number in range(1, count + 1))
     return Lab(wish.name, kind.name, folder, image, _group(), nodes)

@@ -19,10 +19,11 @@ from iotrial.errors import HostError, UsageError
 from iotrial.model.host import Host
 from iotrial.vmlab import processes, qmp
 from iotrial.vmlab.image import Image, opened
-from iotrial.vmlab.lab import Lab, Node, checked_name, load, save
+from iotrial.vmlab.lab import Lab, Link, Node, checked_name, load, save
 from iotrial.vmlab.labs import kind_of
 from iotrial.vmlab.places import Places
-from iotrial.vmlab.qemu import PRIVATE, SSH, command
+from iotrial.vmlab.qemu import card, command
+from iotrial.vmlab.roles import WHOLE
 from iotrial.vmlab.seed import Keys, client_config, seed
 
 READY = b"iotrial: ready"
@@ -31,6 +32,8 @@ _LOOKS_EVERY = 0.1
 _STARTS_WITHIN = 60.0
 _TRIES = 5
 _TAKEN = "host forwarding"
+_SSH_FAILS = 255
+"""ssh(1)'s own exit status."""
 State = Literal["off", "running", "paused"]
 Tell = Callable[[str], None]
 
@@ -92,7 +95,7 @@ def made(host: Host, lab: Lab, image: Image) -> None:
         first = image.first.read_bytes() + seed(lab, node, kind, keys)
         (lab.place(node) / "initrd").write_bytes(first)
         _root(host, lab, node, image)
-        for disk in kind.disks:
+        for disk in kind.disks_of(node):
             with lab.disk_file(node, disk).open("ab") as file:
                 file.truncate(disk.size)
 
@@ -140,12 +143,17 @@ def resume(lab: Lab, nodes: Sequence[Node]) -> None:
         qmp.ask(lab.place(node), "cont")
 
 
-def link(lab: Lab, nodes: Sequence[Node], *, which: str, state: Literal["up", "down"]) -> None:
-    """Pull the cable of an interface, or plug it in again.  ``which`` is ``lab`` (the network
-    between nodes) or ``ssh`` (the way from here)."""
-    name = {"lab": PRIVATE, "ssh": SSH}[which]
+def link(lab: Lab, nodes: Sequence[Node], *, which: Link, state: Literal["up", "down"]) -> None:
+    """Pull the cable of an interface, or plug it in again.  Raises UsageError for one that this
+    kind of lab has not."""
+    there = ("ssh", *kind_of(lab.kind).networks)
+    if which not in there:
+        raise UsageError(
+            f"the nodes of {lab.name} have no link {which!r}",
+            advice=f"They have: {', '.join(there)}",
+        )
     for node in nodes:
-        qmp.ask(lab.place(node), "set_link", name=f"card-{name}", up=state == "up")
+        qmp.ask(lab.place(node), "set_link", name=card(which), up=state == "up")
 
 
 def stood(lab: Lab) -> tuple[Stood, ...]:
@@ -234,17 +242,18 @@ def _free_port() -> int:
 
 
 def _await(host: Host, lab: Lab, node: Node, deadline: float) -> None:
-    """Until it says on its console that it is ready, and ssh gets in."""
+    """Until it says on its console that it is ready, ssh gets in, and its role is fulfilled."""
     while not _says_ready(lab, node):
         if node.name not in running(lab):
             raise HostError(f"{node.name} ended while it booted{_last(lab, node)}", advice=_AGAIN)
         if time.monotonic() > deadline:
             raise HostError(f"{node.name} was not ready in time{_last(lab, node)}", advice=_AGAIN)
         host.sleep(_LOOKS_EVERY)
-    argv = ["ssh", *lab.way(node).split(" "), "udevadm", "settle"]
-    while (done := host.run(argv, timeout=max(30.0, deadline - time.monotonic()))).exit != 0:
+    argv = ["ssh", *lab.way(node).split(" "), f"udevadm settle; {WHOLE}"]
+    while (done := host.run(argv, timeout=max(60.0, deadline - time.monotonic()))).exit != 0:
         if time.monotonic() > deadline:
-            raise HostError(f"{node.name}: ssh does not get in: {done.complaint}", advice=_AGAIN)
+            wrong = "ssh does not get in" if done.exit == _SSH_FAILS else "it is up, but"
+            raise HostError(f"{node.name}: {wrong}: {done.complaint}", advice=_AGAIN)
         host.sleep(_LOOKS_EVERY)
 
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iotrial.vmlab.image import Image
-from iotrial.vmlab.lab import MEMORY, Disk, Kind, Lab, Node, identity
+from iotrial.vmlab.lab import MEMORY, Disk, Kind, Lab, Link, Node, identity
 
 PROGRAM = "qemu-system-x86_64"
-SSH, PRIVATE = "ssh", "lab"
-"""The ids of a node's two interfaces: the one we reach it by, and the lab's own network."""
 _ACCELERATORS = {"tcg": ("tcg,thread=multi,tb-size=128", "max"), "kvm": ("kvm", "host")}
 
 
@@ -37,10 +35,10 @@ def command(lab: Lab, node: Node, *, kind: Kind, image: Image, accelerator: str)
         *("-append", _words(accelerator)),
         *("-serial", f"file:{lab.serial(node)}", "-qmp", "unix:qmp.sock,server=on,wait=off"),
         *_root(lab, node),
-        *_network(lab, node),
+        *_networks(lab, node, kind),
         *("-object", "rng-random,id=rng,filename=/dev/urandom"),
         *("-device", "virtio-rng-pci,rng=rng"),
-        *(word for disk in kind.disks for word in _disk(lab, node, disk)),
+        *(word for disk in kind.disks_of(node) for word in _disk(lab, node, disk)),
     ]
 
 
@@ -62,22 +60,29 @@ def _root(lab: Lab, node: Node) -> list[str]:
     return ["-drive", file, "-device", "virtio-blk-pci,drive=root,serial=iotrial-root"]
 
 
-def _network(lab: Lab, node: Node) -> list[str]:
-    reached = f"user,id={SSH},restrict=on,hostfwd=tcp:127.0.0.1:{node.port}-10.0.2.15:22"
-    private = f"socket,id={PRIVATE},mcast={lab.group},localaddr=127.0.0.1"
-    return [
-        *("-netdev", reached, "-device", _card(SSH, node.hardware("ssh"))),
-        *("-netdev", private, "-device", _card(PRIVATE, node.hardware("lab"))),
-    ]
+def _networks(lab: Lab, node: Node, kind: Kind) -> Iterator[str]:
+    """The way to it from here, by QEMU's user network, and those among nodes."""
+    reached = f"user,id=ssh,restrict=on,hostfwd=tcp:127.0.0.1:{node.port}-10.0.2.15:22"
+    yield from ("-netdev", reached, "-device", _card("ssh", node))
+    for each in kind.networks:
+        heard = f"socket,id={each},mcast={lab.group_of(each)},localaddr=127.0.0.1"
+        yield from ("-netdev", heard, "-device", _card(each, node))
 
 
-def _card(name: str, hardware: str) -> str:
-    return f"virtio-net-pci,netdev={name},id=card-{name},mac={hardware},romfile="
+def card(link: Link) -> str:
+    """The id of the interface, by which QEMU is told of it."""
+    return f"card-{link}"
+
+
+def _card(link: Link, node: Node) -> str:
+    return f"virtio-net-pci,netdev={link},id={card(link)},mac={node.hardware(link)},romfile="
 
 
 def _disk(lab: Lab, node: Node, disk: Disk) -> Iterator[str]:
     serial, wwn = identity(lab, node, disk)
-    file = f"file={lab.disk_file(node, disk)},format=raw,if=none,cache=writeback,discard=unmap"
+    # What several nodes have goes past this machine's cache, as QEMU asks of shared storage.
+    cache = "none" if disk.shared else "writeback"
+    file = f"file={lab.disk_file(node, disk)},format=raw,if=none,cache={cache},discard=unmap"
     many = disk.shared or disk.paths > 1
     locking = ",file.locking=off" if many else ""
     sharing = ",share-rw=on" if many else ""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from iotrial.vmlab.archive import Entry, archive
 from iotrial.vmlab.lab import Kind, Lab, Node
+from iotrial.vmlab.roles import UNIT, WANTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +26,27 @@ class Keys:
 
 def seed(lab: Lab, node: Node, kind: Kind, keys: Keys) -> bytes:
     """The archive, compressed."""
-    files = {f"seed/{path}": entry for path, entry in _files(lab, node, kind, keys).items()}
+    files = {f"seed/{path}": entry for path, entry in seed_files(lab, node, kind, keys).items()}
     return gzip.compress(archive(files), 6, mtime=0)
 
 
-def _files(lab: Lab, node: Node, kind: Kind, keys: Keys) -> dict[str, Entry]:
+def seed_files(lab: Lab, node: Node, kind: Kind, keys: Keys) -> dict[str, Entry]:
+    """What the node finds, by path."""
     machine = hashlib.sha256(f"{lab.folder}/{node.name}".encode()).hexdigest()[:32]
     texts = {
         "etc/hostname": f"{node.name}\n",
         "etc/machine-id": f"{machine}\n",
         "etc/hosts": _hosts(lab),
-        "etc/iotrial-net": _network(node),
+        "etc/iotrial-net": _network(node, kind),
         "etc/ssh/ssh_host_ed25519_key.pub": keys.host_public,
         "etc/modules-load.d/iotrial-lab.conf": "".join(f"{name}\n" for name, _ in kind.modules),
         "etc/modprobe.d/iotrial-lab.conf": _options(kind),
-        **kind.files,
+        **kind.files(lab, node),
     }
+    begun = {WANTED: Entry(f"/{UNIT}".encode(), link=True)} if UNIT in texts else {}
     return {
         **{path: Entry(text.encode()) for path, text in texts.items()},
+        **begun,
         "root/.ssh/authorized_keys": Entry(keys.client.encode(), 0o600),
         "etc/ssh/ssh_host_ed25519_key": Entry(keys.host.encode(), 0o600),
     }
@@ -53,12 +57,11 @@ def _hosts(lab: Lab) -> str:
     return f"127.0.0.1 localhost\n{nodes}"
 
 
-def _network(node: Node) -> str:
+def _network(node: Node, kind: Kind) -> str:
     """Hardware address, address: for the node's own script.  10.0.2.15 is where QEMU's user
     network expects a guest (qemu(1), ``-netdev user``)."""
-    return (
-        f"{node.hardware('ssh')} 10.0.2.15/24 10.0.2.2\n{node.hardware('lab')} {node.address}/24\n"
-    )
+    own = "".join(f"{node.hardware(each)} {node.address_on(each)}/24\n" for each in kind.networks)
+    return f"{node.hardware('ssh')} 10.0.2.15/24 10.0.2.2\n{own}"
 
 
 def _options(kind: Kind) -> str:
