@@ -58,6 +58,12 @@ def test_nodes_of_a_cluster_have_the_same_disks_by_the_same_names(tmp_path: Path
     assert all(each.endswith(",share-rw=on") for each in shown)
 
 
+def test_the_clock_of_a_node_is_watched(tmp_path: Path) -> None:
+    """On a busy machine a kernel may measure it wrong by several times."""
+    line = words(lab(tmp_path, "nas"), 1)
+    assert "tsc=" not in line[line.index("-append") + 1]
+
+
 def test_a_disk_of_one_node_is_shown_to_no_other(tmp_path: Path) -> None:
     for kind in ("san", "nas"):
         there = lab(tmp_path, kind)
