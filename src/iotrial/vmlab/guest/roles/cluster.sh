@@ -8,7 +8,7 @@ start() {
     systemctl start --no-block lvmlockd.service
     modprobe -a ocfs2_stack_o2cb ocfs2_dlmfs
     echo o2cb >/sys/fs/ocfs2/cluster_stack
-    o2cb register-cluster iotrial
+    [ -d /sys/kernel/config/cluster/iotrial ] || o2cb register-cluster iotrial
 }
 
 lacks() {

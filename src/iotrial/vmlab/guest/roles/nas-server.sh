@@ -6,7 +6,7 @@
 disk=/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_$SERIAL
 
 start() {
-    udevadm wait --timeout=60 "$disk"
+    udevadm wait --timeout=600 "$disk"
     blkid "$disk" >/dev/null || mkfs.ext4 -q "$disk"
     mkdir -p "$EXPORT"
     mountpoint -q "$EXPORT" || mount "$disk" "$EXPORT"

@@ -10,13 +10,15 @@ group=/sys/kernel/config/target/iscsi/$IQN/tpgt_1
 start() {
     modprobe -a target_core_mod target_core_iblock iscsi_target_mod
     mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
-    udevadm wait --timeout=60 "$disk"
+    udevadm wait --timeout=600 "$disk"
     mkdir -p "$store"
-    echo "udev_path=$disk" >"$store/control"
-    echo 1 >"$store/enable"
-    echo "$SERIAL" >"$store/wwn/vpd_unit_serial"
+    if [ "$(cat "$store/enable")" != 1 ]; then
+        echo "udev_path=$disk" >"$store/control"
+        echo 1 >"$store/enable"
+        echo "$SERIAL" >"$store/wwn/vpd_unit_serial"
+    fi
     mkdir -p "$group/lun/lun_0"
-    ln -s "$store" "$group/lun/lun_0/lun"
+    [ -e "$group/lun/lun_0/lun" ] || ln -s "$store" "$group/lun/lun_0/lun"
     echo 0 >"$group/attrib/authentication"
     echo 0 >"$group/attrib/demo_mode_write_protect"
     echo 1 >"$group/attrib/generate_node_acls"
@@ -24,7 +26,7 @@ start() {
     for portal in $PORTALS; do
         mkdir -p "$group/np/$portal"
     done
-    echo 1 >"$group/enable"
+    [ "$(cat "$group/enable")" = 1 ] || echo 1 >"$group/enable"
 }
 
 lacks() {
