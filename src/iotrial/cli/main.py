@@ -28,6 +28,7 @@ VERBS = (
     "keep",
     "knobs",
     "lint",
+    "check",
     "vmlab",
     "completion",
 )

@@ -269,6 +269,12 @@ def _folders(site: Site, path: str) -> None:
         _must(site.host.run(["mkdir", folder]), f"make the folder {folder}")
 
 
+def mount_at_new(site: Site, point: str, what: Mounting) -> None:
+    """Mount in a folder that is made for it.  Both are owed before they are."""
+    _folders(site, point)
+    _mount(site, point, what)
+
+
 def _mount(site: Site, point: str, what: Mounting) -> None:
     """Mount, owed by every name that the kernel may call the source by."""
     names = _names(site.host, what.source)

@@ -1,0 +1,146 @@
+"""``iotrial check``: functional suites: pass, fail, or not run and why."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from iotrial.cli.output import Output, common
+from iotrial.errors import UsageError
+
+if TYPE_CHECKING:
+    from iotrial.model.check import Case, Suite
+
+_RANDOM = "random"
+
+
+@click.command()
+@click.argument("suite", nargs=-1)
+@click.option(
+    "--on",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="As ssh takes it; box[1-3] for several; again for more.  [default: this machine]",
+)
+@click.option(
+    "--devices",
+    multiple=True,
+    metavar="ID",
+    help="A disk that cases may write to, by its serial, WWN or a name that cannot move; again "
+    "for more.  [default: loop devices that are made]",
+)
+@click.option(
+    "--destroy",
+    "destroys",
+    multiple=True,
+    help="Its serial or WWN, for each of --devices in their order.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The results folder.  [default: results/DATE-check-SUITE]",
+)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Go on in this folder: what has a result is not done again.",
+)
+@click.option("--repeat", type=click.IntRange(1), default=1, help="Every case so often.")
+@click.option(
+    "--shuffle",
+    is_flag=False,
+    flag_value=_RANDOM,
+    metavar="[SEED]",
+    help="In a random order; with SEED (a number) in that of a former time.",
+)
+@click.option("--list", "listing", is_flag=True, help="List suites, cases and what each needs.")
+@common
+def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
+    output: Output,
+    suite: tuple[str, ...],
+    hosts: tuple[str, ...],
+    devices: tuple[str, ...],
+    destroys: tuple[str, ...],
+    out: Path | None,
+    resume: Path | None,
+    repeat: int,
+    shuffle: str | None,
+    *,
+    listing: bool,
+) -> int:
+    """Run the cases of SUITE (or single ones, such as md/create): pass, fail, or not run and why.
+
+    What a case makes is undone, whatever happens; every command with what it said is kept as
+    evidence.  Exits with 1 when a case fails, unless it is known to fail there.
+
+    \b
+    Example:
+      iotrial check --list md
+      sudo iotrial check scheduler
+      iotrial check md --on root@box7 --repeat 10 --shuffle
+    """
+    from iotrial.checks import chosen, suites
+    from iotrial.cli.checking import Wish, armed, execute, resumed
+
+    if listing:
+        return _list(output, chosen(suite or tuple(suites())))
+    if resume is None:
+        if not suite:
+            raise UsageError(
+                "which suite?", advice=f"There are: {', '.join(suites())}; --list says more."
+            )
+        wish = Wish(chosen(suite), repeat, _seed(shuffle), hosts)
+    else:
+        wish = resumed(resume, suite, hosts)
+    return execute(output, wish, armed(devices, destroys), out=out, resume=resume)
+
+
+def _seed(shuffle: str | None) -> int | None:
+    if shuffle is None:
+        return None
+    if shuffle == _RANDOM:
+        return random.randrange(10**6)
+    if not shuffle.isdigit():
+        raise UsageError(f"--shuffle {shuffle}: not a number", advice="Such as: --shuffle 7")
+    return int(shuffle)
+
+
+def _list(output: Output, cases: tuple[tuple[Suite, Case], ...]) -> int:
+    suites = {suite.name: suite for suite, _ in cases}
+    output.document(
+        {
+            "suites": [
+                {
+                    "suite": name,
+                    "title": suite.title,
+                    "cases": [
+                        {
+                            "case": suite.id_of(case),
+                            "title": case.title,
+                            "needs": list(case.needs.words()),
+                            "source": case.source,
+                        }
+                        for of, case in cases
+                        if of is suite
+                    ],
+                }
+                for name, suite in suites.items()
+            ]
+        }
+    )
+    for name, suite in suites.items():
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for of, case in cases:
+            if of is suite:
+                needs = ", ".join(case.needs.words())
+                row = Text(case.title)
+                row.append(f"\nneeds {needs}" if needs else "", style="dim")
+                table.add_row(Text(suite.id_of(case), "bold"), row)
+        output.answer(Text(f"{name}: {suite.title}", style="bold"), table)
+    return 0

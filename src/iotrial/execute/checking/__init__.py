@@ -1,0 +1,1 @@
+"""Checks on hosts: cases of suites are played, bounded in time, with evidence, and undone."""

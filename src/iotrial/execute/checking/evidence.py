@@ -1,0 +1,155 @@
+"""Evidence of a case: every command with what it said, written as it ends, so that a kill loses
+none of it.
+
+``commands.jsonl`` has a line a command; what one said beyond some KiB lies in a file beside.
+``kernel.log`` is what the kernels said meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from iotrial.execute.checking.sentry import Sentry, Task
+from iotrial.execute.interruption import Interruption
+from iotrial.files import append, line, parse_line
+from iotrial.model.check import Said
+from iotrial.model.checked import Command
+from iotrial.model.host import Completed, Host
+
+INLINE = 8192
+"""Characters of what a command said that stand in its line; more lies in a file of its own."""
+LOOKS = frozenset({"id", "printenv", "readlink", "stat", "uname"})
+"""What others look with, and what cannot hang where they look: neither bounded nor evidence."""
+
+
+@dataclass
+class Evidence:
+    """The evidence of one case in ``folder``; ``phase`` is what the case is at."""
+
+    folder: Path
+    phase: str = "prepare"
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def keep(self, host: str, said: Said, *, at: float, stdin: str = "") -> None:
+        """Write down a command that has ended (or that never will)."""
+        self.count += 1
+        texts = {"stdout": said.stdout, "stderr": said.stderr}
+        names = {"stdout": "", "stderr": ""}
+        for stream, text in texts.items():
+            if len(text) > INLINE:
+                names[stream] = f"{self.count:04}.{stream}"
+                (self.folder / names[stream]).write_text(text, "utf-8")
+                texts[stream] = text[:INLINE]
+        command = Command(
+            self.count,
+            host,
+            self.phase,
+            said.argv,
+            round(at, 3),
+            round(said.seconds, 3),
+            said.exit,
+            said.late,
+            stdin,
+            texts["stdout"],
+            texts["stderr"],
+            names["stdout"],
+            names["stderr"],
+        )
+        row = {
+            name: value
+            for name, value in asdict(command).items()
+            if value != "" and value is not False
+        }
+        append(self.folder / "commands.jsonl", line(row))
+
+    def note(self, text: str) -> None:
+        """Write down a sentence."""
+        append(self.folder / "notes", text + "\n")
+
+    def log(self, text: str) -> None:
+        """Write down what a kernel said."""
+        if text:
+            append(self.folder / "kernel.log", text)
+
+
+def commands(folder: Path) -> Iterator[Command]:
+    """The commands of a case, read back; a torn last line is passed over."""
+    path = folder / "commands.jsonl"
+    if not path.exists():
+        return
+    whole, _, _ = path.read_text("utf-8").rpartition("\n")
+    for number, text in enumerate(whole.splitlines(), start=1):
+        row: dict[str, Any] = parse_line(path, number, text)
+        row["argv"] = tuple(row["argv"])
+        yield Command(**row)
+
+
+@dataclass
+class Witness:
+    """A host whose commands are bounded in time, and evidence.  It stands in for the host where
+    what others wrote is to be done so too (making and unmaking of loop devices, of mounts)."""
+
+    host: Host
+    sentry: Sentry
+    evidence: Evidence
+    _most: float = math.inf
+    _hung: set[tuple[str, ...]] = field(default_factory=set)
+
+    def calm(self, most: float) -> None:
+        """For the clean-up: no command takes more than so many seconds, one that hung is not tried
+        again, and a signal does not keep from it."""
+        self._most = most
+        self._hung = set()
+        self.sentry.interruption = Interruption()
+
+    def as_host(self) -> Host:
+        return cast("Host", self)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever the host has)
+        return getattr(self.host, name)
+
+    def run(
+        self, argv: tuple[str, ...] | list[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> Completed:
+        """As a host does, but a command whose time is over has failed."""
+        if argv[0] in LOOKS:
+            return self.host.run(argv, stdin=stdin, timeout=min(timeout, self._most))
+        words = stdin.decode("utf-8", "surrogateescape")
+        if tuple(argv) in self._hung:
+            return Completed(tuple(argv), -9, b"", b"it hung before, and was not tried again\n")
+        said = self.do(tuple(argv), within=min(timeout, self._most), stdin=words)
+        if said.late:
+            self._hung.add(tuple(argv))
+        return Completed(said.argv, said.exit, said.stdout.encode(), said.stderr.encode())
+
+    def do(self, argv: tuple[str, ...], *, within: float, stdin: str = "") -> Said:
+        """Run a command to its end."""
+        at = time.time()
+        said = self.sentry.run(argv, within=within, stdin=stdin)
+        self.evidence.keep(self.host.name, said, at=at, stdin=stdin)
+        return said
+
+    def begin(self, argv: tuple[str, ...]) -> tuple[Task, float]:
+        """Start a command; gives back when, too."""
+        at = time.time()
+        return self.sentry.begin(argv, patience=0.0), at
+
+    def wait(self, begun: tuple[Task, float], within: float) -> Said:
+        """Wait for the end of what was started; it is ended when its time is over."""
+        said = self.sentry.wait(begun[0], within)
+        self.evidence.keep(self.host.name, said, at=begun[1])
+        return said
+
+    def end(self, begun: tuple[Task, float]) -> Said:
+        """End what was started."""
+        said = self.sentry.end(begun[0])
+        self.evidence.keep(self.host.name, said, at=begun[1])
+        return said

@@ -1,0 +1,163 @@
+"""The folder of a session of checks: what lies in it, written so that a kill loses nothing.
+
+::
+
+    results/2026-11-22-081500-check-md/
+      checks.json        what was asked for, on which hosts: written once
+      results.jsonl      a line a result, as it comes
+      cases/md.create-1/ evidence: commands.jsonl, kernel.log, notes
+      report.html report.md report.xml report.tap    derived
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from iotrial.errors import FormatError, UsageError
+from iotrial.execute.checking.evidence import commands
+from iotrial.files import append, line, parse_line, read_json, read_text, truncate, write_json
+from iotrial.model.checked import Checked, Machine, Result
+
+HEADER, ROWS = "checks.json", "results.jsonl"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a session was asked for.  ``cases`` in their listed order, ``suites`` with titles;
+    ``seed`` shuffles (None: not); ``ways`` are how ssh reaches the hosts (none: this machine)."""
+
+    suites: tuple[tuple[str, str], ...]
+    cases: tuple[str, ...]
+    machines: tuple[Machine, ...]
+    started: float
+    rounds: int = 1
+    seed: int | None = None
+    ways: tuple[str, ...] = ()
+
+    @property
+    def same_as(self) -> tuple[object, ...]:
+        """What must be equal for two sessions to be compared: suites and hosts."""
+        return (
+            tuple(sorted(name for name, _ in self.suites)),
+            tuple(sorted(machine.name for machine in self.machines)),
+        )
+
+
+def new_folder(base: Path, suites: Sequence[str], started: float) -> Path:
+    """A name for a new results folder below ``base``."""
+    stamp = time.strftime("%Y-%m-%d-%H%M%S", time.localtime(started))
+    name = f"{stamp}-check-{'-'.join(suites)}"[:100]
+    path, number = base / name, 2
+    while path.exists():
+        path, number = base / f"{name}-{number}", number + 1
+    return path
+
+
+def begin(folder: Path, header: Header) -> None:
+    """Make the folder.  Raises UsageError where there is something already."""
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(
+            f"{folder} is not empty",
+            advice=f"To go on with what is in it: --resume {folder}; else name another --out.",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    row = {"format": FORMAT, **asdict(header)}
+    write_json(folder / HEADER, row)
+
+
+def header_of(folder: Path) -> Header:
+    """Raises FormatError where there is no such session."""
+    row: Any = read_json(folder / HEADER)
+    if not isinstance(row, dict) or row.get("format") != FORMAT:
+        raise FormatError(f"{folder / HEADER}: not a session of checks of this format")
+    try:
+        return Header(
+            tuple((name, title) for name, title in row["suites"]),
+            tuple(row["cases"]),
+            tuple(Machine(**each) for each in row["machines"]),
+            float(row["started"]),
+            int(row["rounds"]),
+            row["seed"],
+            tuple(row["ways"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{folder / HEADER}: not a session of checks: {error}") from error
+
+
+def add(folder: Path, result: Result) -> None:
+    """Append a result, durably."""
+    row = {name: value for name, value in asdict(result).items() if value not in ("", (), 0)}
+    append(folder / ROWS, line(row))
+
+
+def results(folder: Path, *, mend: bool = False) -> tuple[Result, ...]:
+    """Every result so far.  A torn last line never was; ``mend`` cuts it off, before more is
+    added."""
+    path = folder / ROWS
+    if not path.exists():
+        return ()
+    whole, newline, torn = read_text(path).rpartition("\n")
+    if mend and torn:
+        truncate(path, len((whole + newline).encode()))
+    return tuple(_result(path, number, text) for number, text in enumerate(whole.splitlines(), 1))
+
+
+def _result(path: Path, number: int, text: str) -> Result:
+    row = parse_line(path, number, text)
+    for name in ("reasons", "owed"):
+        row[name] = tuple(row.get(name, ()))
+    try:
+        return Result(**row)
+    except TypeError as error:
+        raise FormatError(f"{path}:{number}: {error}") from error
+
+
+def last_before(folder: Path, header: Header) -> tuple[str, Mapping[str, Result]]:
+    """The newest earlier session beside this folder of the same suites and hosts: its name, and
+    the last result of each case.  '' and nothing where there is none."""
+    earlier: list[tuple[float, Path]] = []
+    for path in folder.parent.glob(f"*/{HEADER}"):
+        try:
+            other = header_of(path.parent)
+        except FormatError:
+            continue
+        if other.same_as == header.same_as and other.started < header.started:
+            earlier.append((other.started, path.parent))
+    for _, place in sorted(earlier, reverse=True):
+        try:
+            found = results(place)
+        except FormatError:
+            continue
+        if found:
+            return place.name, {each.case: each for each in found}
+    return "", {}
+
+
+def checked(folder: Path, *, stopped: str = "", evidence: bool = True) -> Checked:
+    """All of a session, for a report; with ``evidence`` the commands and kernels' logs too."""
+    header, rows = header_of(folder), results(folder)
+    last_from, last = last_before(folder.absolute(), header)
+    kept = [(each, folder / each.folder) for each in rows if each.folder and evidence]
+    return Checked(
+        header.suites,
+        header.machines,
+        rows,
+        header.started,
+        last,
+        last_from,
+        header.seed,
+        stopped,
+        {each.key: tuple(commands(place)) for each, place in kept},
+        {each.key: log for each, place in kept for log in _log(place)},
+    )
+
+
+def _log(place: Path) -> Iterator[str]:
+    path = place / "kernel.log"
+    if path.exists():
+        yield path.read_text("utf-8", "replace")

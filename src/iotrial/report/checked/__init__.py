@@ -1,0 +1,1 @@
+"""Reports of checks: one value (:class:`~iotrial.model.checked.Checked`), several forms of it."""

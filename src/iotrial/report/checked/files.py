@@ -1,0 +1,29 @@
+"""The reports of a session, written into its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from iotrial.model.checked import Checked
+from iotrial.report.checked.html import html
+from iotrial.report.checked.junit import junit
+from iotrial.report.checked.markdown import markdown
+from iotrial.report.checked.tap import tap
+
+FORMS: Mapping[str, Callable[[Checked], str]] = {
+    "report.html": html,
+    "report.md": markdown,
+    "report.xml": junit,
+    "report.tap": tap,
+}
+
+
+def written(checked: Checked, folder: Path) -> tuple[Path, ...]:
+    """Write every form; gives back the paths, the page first."""
+    paths = []
+    for name, form in FORMS.items():
+        path = folder / name
+        path.write_text(form(checked), "utf-8", errors="backslashreplace")
+        paths.append(path)
+    return tuple(paths)

@@ -1,0 +1,70 @@
+"""What every report of checks says alike."""
+
+from __future__ import annotations
+
+from iotrial.model.checked import Checked, Command, Result, State
+from iotrial.report.visible import visible
+from iotrial.units import format_wait
+
+SIGNS: dict[State, str] = {"pass": "ok", "fail": "FAIL", "known failure": "known", "not run": "—"}
+
+
+def summary(checked: Checked) -> str:
+    """``14 passed, 1 failed, 2 not run, in 41 s``."""
+    names: dict[State, str] = {
+        "pass": "passed",
+        "fail": "failed",
+        "known failure": "known to fail",
+        "not run": "not run",
+    }
+    parts = [f"{checked.counts[state]} {word}" for state, word in names.items()]
+    kept = [part for part in parts if not part.startswith("0 ")] or ["nothing was run"]
+    return f"{', '.join(kept)}, in {format_wait(checked.seconds)}"
+
+
+def last_time(checked: Checked, result: Result) -> str:
+    """``last fail, 2.1 s``; '' without a last time."""
+    last = checked.last.get(result.case)
+    if last is None:
+        return ""
+    return f"last {last.state}, {seconds(last.seconds)}"
+
+
+def seconds(value: float) -> str:
+    """Short times with a decimal, as they are compared."""
+    return f"{value:.1f} s" if value < 100 else format_wait(value)  # noqa: PLR2004
+
+
+def changed(checked: Checked, result: Result) -> bool:
+    """Whether it came to something else than the last time."""
+    last = checked.last.get(result.case)
+    return last is not None and last.state != result.state
+
+
+def lines(result: Result) -> tuple[str, ...]:
+    """Why it came to that, a line each."""
+    found = list(result.reasons)
+    if result.mended:
+        found.append(f"PASSES NOW, and was known to fail: {result.known}")
+    elif result.known:
+        found.append(f"known: {result.known}")
+    return tuple(visible(line) for line in found)
+
+
+def machines(checked: Checked) -> tuple[str, ...]:
+    """``disks-1: Linux 6.1.0-56-amd64, Debian …; mdadm - v4.2``."""
+    return tuple(
+        visible(
+            f"{each.name}: Linux {each.kernel}"
+            + (f", {each.distribution}" if each.distribution else "")
+            + "".join(f"; {said or f'no {tool}'}" for tool, said in each.tools.items())
+        )
+        for each in checked.machines
+    )
+
+
+def ended(command: Command) -> str:
+    """How a command ended: ``exit 0``, ``killed after its time``."""
+    if command.late:
+        return "did not end in its time"
+    return f"signal {-command.exit}" if command.exit < 0 else f"exit {command.exit}"

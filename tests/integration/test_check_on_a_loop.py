@@ -1,0 +1,107 @@
+"""``iotrial check`` as its user has it: a suite on real loop devices, and what hangs for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.root
+
+ENTRY = [sys.executable, "-c", "from iotrial.cli.main import main; main()"]
+
+
+def check(*words: str, cwd: Path) -> tuple[int, dict[str, Any]]:
+    done = subprocess.run(
+        [*ENTRY, "check", *words, "--json"],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    return done.returncode, json.loads(done.stdout)
+
+
+def loops() -> set[str]:
+    return {path.name for path in Path("/sys/block").glob("loop*")}
+
+
+def test_a_scheduler_takes_and_gives_back_every_setting(state: Path, tmp_path: Path) -> None:
+    before = loops()
+    code, said = check("scheduler/none", "scheduler/refuses-unknown", cwd=tmp_path)
+    assert code == 0
+    assert [row["state"] for row in said["results"]] == ["pass", "pass"]
+    folder = tmp_path / said["results_folder"]
+    rows = (folder / said["results"][0]["evidence"] / "commands.jsonl").read_text().splitlines()
+    written = [json.loads(row) for row in rows if "iotrial-put" in row]
+    assert len(written) >= 10
+    assert {path.name for path in folder.iterdir()} >= {"report.html", "report.xml", "report.tap"}
+    assert loops() <= before | loops_of_others(), "the loop devices are gone"
+    again = check("scheduler/refuses-unknown", cwd=tmp_path)[1]
+    assert again["results"][0]["last"]["state"] == "pass", "the last time stands beside it"
+
+
+def loops_of_others() -> set[str]:
+    """Those that have a file which is not of our state folder."""
+    here = os.environ["IOTRIAL_STATE"]
+    files = {path.name: path / "loop" / "backing_file" for path in Path("/sys/block").glob("loop*")}
+    return {name for name, file in files.items() if file.exists() and here not in file.read_text()}
+
+
+def test_a_disk_that_is_not_armed_or_in_use_is_refused(
+    state: Path, tmp_path: Path, loop_device: str
+) -> None:
+    node = f"/dev/{loop_device}"
+    code, said = check("scheduler", "--devices", node, cwd=tmp_path)
+    assert code == 2
+    code, said = check("scheduler", "--devices", node, "--destroy", "S4X1N0A", cwd=tmp_path)
+    assert code == 3
+    assert "S4X1N0A" in said["error"]["message"]
+    subprocess.run(["mkswap", node], check=True, capture_output=True, timeout=30)
+    file = (Path("/sys/block") / loop_device / "loop" / "backing_file").read_text().strip()
+    code, said = check("scheduler", "--devices", node, "--destroy", file, cwd=tmp_path)
+    assert code == 3
+    assert "swap" in said["error"]["message"]
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_disk_that_is_handed_over_is_used_and_wiped(
+    state: Path, tmp_path: Path, loop_device: str
+) -> None:
+    node = f"/dev/{loop_device}"
+    file = (Path("/sys/block") / loop_device / "loop" / "backing_file").read_text().strip()
+    words = ("scheduler/refuses-unknown", "--devices", node, "--destroy", file)
+    code, said = check(*words, cwd=tmp_path)
+    assert code == 0, said
+    folder = tmp_path / said["results_folder"] / said["results"][0]["evidence"]
+    text = (folder / "commands.jsonl").read_text()
+    assert f"/sys/block/{loop_device}/queue" in text
+    assert "iotrial-wipe" in text
+
+
+def test_a_stop_undoes_what_was_made_and_the_rest_is_done_later(
+    state: Path, tmp_path: Path
+) -> None:
+    words = [*ENTRY, "check", "scheduler/switch-under-load", "scheduler/refuses-unknown"]
+    out = tmp_path / "out"
+    with subprocess.Popen([*words, "--out", str(out)], cwd=tmp_path) as process:
+        deadline = time.monotonic() + 120
+        rows = out / "cases" / "scheduler.switch-under-load-1" / "commands.jsonl"
+        while not rows.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(240) == 130
+    assert not list((state / "journal.d").iterdir())
+    assert not (out / "results.jsonl").exists()
+    code, said = check("--resume", str(out), cwd=tmp_path)
+    assert code == 0, said
+    assert [row["state"] for row in said["results"]] == ["pass", "pass"]
