@@ -30,6 +30,7 @@ _LACKS = why_not() or ("" if shutil.which("fio") else "fio is not installed")
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(_LACKS), reason=_LACKS or "-")]
 
 HOSTS, RATE, JOBS = 3, 150, 2
+SSH = 22
 
 
 @dataclass
@@ -39,11 +40,14 @@ class Rack:
     boxes: tuple[Box, ...]
     folder: Path
     runs: list[subprocess.Popen[str]] = field(default_factory=list)
+    listen: bool = False
 
     def study(self, *starts: str, blocks: int, runtime: str) -> Path:
         """A workload for each way to start it, of that name."""
         hosts = "".join(
-            f'[hosts.{box.name}]\nssh = "{box.where}"\nlease = "5s"\n' for box in self.boxes
+            f'[hosts.{box.name}]\nssh = "{box.where}"\nlease = "5s"\n'
+            + (f'listen = "{box.address}"\n' if self.listen else "")
+            for box in self.boxes
         )
         loads = "".join(
             f'[workloads.{start}]\ntool = "fio"\nstart = "{start}"\n'
@@ -216,3 +220,39 @@ def test_a_controller_that_is_stopped_leaves_no_server_and_no_client(
     os.kill(process.pid, number)
     process.wait(timeout=60)
     until(rack.nothing_is_left)
+
+
+def ports(box: Box) -> set[int]:
+    """Where TCP is listened at in a box."""
+    lines = box.run("cat", "/proc/net/tcp").splitlines()[1:]
+    return {int(each.split()[1].split(":")[1], 16) for each in lines if each.split()[3] == "0A"}
+
+
+@pytest.mark.timeout(250)
+def test_a_server_listens_at_an_address_of_its_host_where_the_study_says_so(rack: Rack) -> None:
+    rack.boxes, rack.listen = rack.boxes[:2], True
+    before = [ports(box) for box in rack.boxes]
+    process = rack.run(rack.study("server", blocks=1, runtime="1s"))
+    pairs = list(zip(rack.boxes, before, strict=True))
+    until(lambda: all(ports(box) - own for box, own in pairs), process)
+    status, told = ended(process)
+    assert status == 0, told
+    assert [ports(box) for box in rack.boxes] == before
+    assert rack.nothing_is_left()
+    record = next(e for e in open_results(rack.folder / "out").records if e.state == "valid")
+    assert record.command[-2].startswith("--client=ip:10.")
+    for part in record.parts:
+        folder = rack.folder / "out" / "trials" / record.trial.folder / part
+        logged = sum(len(log.read_text().splitlines()) for log in folder.glob("each_clat*.log"))
+        assert logged * 4096 == record.of_part(part, "read.bytes")
+
+
+@pytest.mark.timeout(250)
+def test_a_port_that_somebody_holds_is_refused_by_name(rack: Rack) -> None:
+    rack.boxes, rack.listen = rack.boxes[:1], True
+    study = rack.study("server", blocks=1, runtime="1s")
+    address = rack.boxes[0].address
+    study.write_text(study.read_text().replace(f'"{address}"', f'"{address}:{SSH}"'))
+    status, told = ended(rack.run(study))
+    assert status == 3, told
+    assert f"box1: something listens at port {SSH} already, on {address}" in told

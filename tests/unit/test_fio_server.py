@@ -188,8 +188,8 @@ def test_a_recorded_report_of_clients_is_no_failure_and_a_job_with_an_error_is(
 
 
 def test_a_log_that_came_through_a_client_has_its_own_name_again() -> None:
-    assert TOOL.own_name("rate_bw.1.log.fio.sock") == "rate_bw.1.log"
-    assert TOOL.own_name("fio.json") == "fio.json"
+    assert TOOL.own_name("rate_bw.1.log.fio.sock", "fio.sock") == "rate_bw.1.log"
+    assert TOOL.own_name("fio.json", "fio.sock") == "fio.json"
 
 
 # -- before the first trial -----------------------------------------------------------------------

@@ -20,6 +20,7 @@ from iotrial.execute.leaving import clear, lefts, own
 from iotrial.execute.load import Ended, last_words
 from iotrial.execute.served import Client
 from iotrial.model.doubt import Doubt
+from iotrial.model.listen import Listen
 from iotrial.model.target import Aim
 from iotrial.model.tool import Aimed, Gate, Gated, Left, Load, Parsed, Served, Tool, Tracing
 from iotrial.model.topology import Topology
@@ -35,7 +36,7 @@ from iotrial.validity.moved import measured
 class Post:
     """``trial`` is the trial with this part as its target; ``name`` tells it from the others ('':
     there are none).  ``folder`` is where everything of it is kept, ``load`` what is written down
-    there."""
+    there; ``listen`` where its server is reached, if that is on the network."""
 
     member: Member
     trial: Trial
@@ -47,6 +48,7 @@ class Post:
     doubts: list[Doubt] = field(default_factory=list)
     scene: Scene | None = None
     seen: list[Snapshot] = field(default_factory=list)
+    listen: Listen | None = None
     _plain: Load = field(default_factory=lambda: Load(()))
 
     @property
@@ -102,7 +104,7 @@ class Post:
         text = shlex.join(self.load.argv) + "\n"
         (self.folder / "command").write_text(text, encoding="utf-8")
         self._plain = load
-        return self.served.serving()[0] if self.served else load.argv
+        return self.served.serving(self.listen)[0] if self.served else load.argv
 
     def gated(self, gate: Gate) -> Load | None:
         """The same, waiting at ``gate`` when it is ready; None where the tool cannot."""
@@ -115,8 +117,8 @@ class Post:
         driver = self.served
         assert driver is not None  # noqa: S101 (for the type checker: only asked where it is)
         waiting = self.gated(gate) if gate else None
-        load, link = driver.client(waiting or self._plain)
-        return Client(driver, self.folder, load, link, driver.serving()[1])
+        load, link = driver.client(waiting or self._plain, self.listen)
+        return Client(driver, self.folder, load, link, driver.serving(self.listen)[1], self.listen)
 
     @property
     def served(self) -> Served | None:
@@ -127,7 +129,7 @@ class Post:
         return None
 
     def _through(self, load: Load) -> Load:
-        return self.served.client(load)[0] if self.served else load
+        return self.served.client(load, self.listen)[0] if self.served else load
 
     def seconds(self) -> float:
         """How long the load is expected to take."""

@@ -4,7 +4,8 @@ The servers are what is started on the host, as any load is: in folders of the r
 with its token, so that whoever ends a load ends them.  Each has one client, which is executed on
 this machine and is what is waited for; so a host that dies, hangs or straggles spoils no other.
 A client reaches its server at a socket: the host's own, or one that leads there through the SSH
-connection of the host (:meth:`iotrial.model.host.Host.tunnel`).
+connection of the host (:meth:`iotrial.model.host.Host.tunnel`); or at an address of the host, where
+the study says so (:mod:`iotrial.execute.ports`).
 
 Servers do not end by themselves, and the jobs of one that was killed go on (fio 3.33).  So when the
 clients have ended, everything that carries the run's token is ended there.
@@ -21,10 +22,11 @@ from pathlib import Path
 from typing import Protocol
 
 from iotrial.errors import RefusedError, ToolMissing
-from iotrial.execute import moment
+from iotrial.execute import moment, ports
 from iotrial.execute.load import TOKEN, Ended, Watch, end, end_loads, execute_load
 from iotrial.hosts.local import LocalHost
 from iotrial.model.host import Host, Process
+from iotrial.model.listen import Listen
 from iotrial.model.study import Study
 from iotrial.model.target import Aim
 from iotrial.model.tool import Load, Served
@@ -42,13 +44,19 @@ _NOTED = frozenset((moment.BEGAN, moment.READY, moment.EXIT))
 class Client:
     """What is executed here for a server there.  ``folder`` is where the server's files come to,
     and in the end the client's; ``load`` is to be executed where ``link`` is the server's socket,
-    ``socket`` as that calls it in its folder."""
+    ``socket`` as that calls it in its folder; or with ``listen`` it is reached there, and the
+    two are not."""
 
     driver: Served
     folder: Path
     load: Load
     link: str
     socket: str
+    listen: Listen | None = None
+
+
+class _NoServerError(Exception):
+    """No server to be the client of; the message says why."""
 
 
 class Execute(Protocol):
@@ -70,14 +78,16 @@ def through(clients: Sequence[Client]) -> Execute:
     def execute(
         host: Host, argv: tuple[str, ...], *, folder: Path, token: str, watch: Watch
     ) -> Ended:
-        ended, here = Ended(_NEVER, 0.0), folder / CLIENTS
+        ended, here, why = Ended(_NEVER, 0.0), folder / CLIENTS, ""
         try:
-            with _serving(host, argv, clients, folder=folder, token=token) as sockets:
-                if sockets:
+            try:
+                with _serving(host, argv, clients, folder=folder, token=token) as sockets:
                     command = _laid(clients, sockets, here)
                     this = LocalHost()
                     ended = execute_load(this, command, folder=here, token=token, watch=watch)
-            worst = max((_taken(client, here, ended) for client in clients), key=abs)
+            except _NoServerError as error:
+                why = str(error)
+            worst = max((_taken(client, here, ended, why) for client in clients), key=abs)
         finally:
             shutil.rmtree(here, ignore_errors=True)
         return Ended(worst, ended.seconds, ended.timed_out)
@@ -89,12 +99,25 @@ def through(clients: Sequence[Client]) -> Execute:
 def _serving(
     host: Host, argv: tuple[str, ...], clients: Sequence[Client], *, folder: Path, token: str
 ) -> Iterator[list[str]]:
-    """The clients' sockets while the servers live; none where a server does not."""
+    """The clients' sockets ('': it is reached at its address) while the servers live.
+
+    Raises _NoServerError where one does not.
+    """
+    listens = [client.listen for client in clients if client.listen]
+    if why := listens and ports.taken(listens, ports.listening(host)):
+        raise _NoServerError(f"{why}: give the host another port, or end that")
     process = host.start(argv, folder=folder, environment={TOKEN: token, "LC_ALL": "C"})
     try:
         with ExitStack() as tunnels:
-            far = _listening(host, process, _places(host, process, clients, folder))
-            yield [tunnels.enter_context(host.tunnel(path)) for path in far]
+            places = _places(host, process, clients, folder)
+            sockets = [] if listens else [path for path, _ in places]
+            if not _listening(host, process, sockets, listens, [path for _, path in places]):
+                raise _NoServerError("the server there did not begin to listen")
+            for each in listens:
+                if not ports.ours(host, each, ports.listening(host), f"{TOKEN}={token}"):
+                    raise _NoServerError(f"not the server of this run alone listens at {each}")
+            found = [tunnels.enter_context(host.tunnel(path)) for path in sockets]
+            yield found or [""] * len(listens)
     finally:
         end(host, process)
         end_loads(host, token)
@@ -115,19 +138,27 @@ def _places(
     return found
 
 
-def _listening(host: Host, process: Process, places: Sequence[tuple[str, str]]) -> list[str]:
-    """The sockets, as soon as there are all; none where a server ended before."""
-    sockets, ends = [path for path, _ in places], [path for _, path in places]
+def _listening(
+    host: Host,
+    process: Process,
+    sockets: Sequence[str],
+    listens: Sequence[Listen],
+    ends: Sequence[str],
+) -> bool:
+    """Wait for all the sockets and all who listen; whether none of the servers ended before."""
     deadline = time.monotonic() + LISTENS_WITHIN
     while time.monotonic() < deadline:
         there = host.run(["ls", "-d", "--", *sockets, *ends]).text.splitlines()
         if any(path in there for path in ends):
-            return []
-        if all(path in there for path in sockets):
-            return sockets
+            return False
+        rows = {(row.address, row.port) for row in ports.listening(host)} if listens else set()
+        if all(path in there for path in sockets) and all(
+            (each.address, each.port) in rows for each in listens
+        ):
+            return True
         if process.wait(_AGAIN) is not None:
-            return []
-    return []
+            return False
+    return False
 
 
 def _laid(clients: Sequence[Client], sockets: Sequence[str], here: Path) -> tuple[str, ...]:
@@ -137,23 +168,26 @@ def _laid(clients: Sequence[Client], sockets: Sequence[str], here: Path) -> tupl
         place.mkdir(parents=True)
         for name, content in client.load.files:
             (place / name).write_bytes(content)
-        (place / client.link).symlink_to(socket)
+        if socket:
+            (place / client.link).symlink_to(socket)
     return moment.together({each.folder.name: each.load.argv for each in clients}, 0.0)
 
 
-def _taken(client: Client, here: Path, ended: Ended) -> int:
-    """Put what a client left in the place of what its server did; gives back its exit status."""
+def _taken(client: Client, here: Path, ended: Ended, why: str) -> int:
+    """Put what a client left in the place of what its server did; gives back its exit status.
+    ``why`` there was no server to be its client."""
     own, place = client.folder, here / client.folder.name
     for name in ("stdout", "stderr"):
         if (own / name).exists():
             (own / name).replace(own / f"server.{name}")
-    shutil.rmtree((own / client.socket).parent, ignore_errors=True)
-    status, why = ended.exit, "the server there did not begin to listen"
+    if client.socket:
+        shutil.rmtree((own / client.socket).parent, ignore_errors=True)
+    status = ended.exit
     if place.exists():
         status = moment.ended(place, ended.exit or _KILLED)
         mine = {name for name, _ in client.load.files} | {client.link, *_NOTED}
         for path in [path for path in place.iterdir() if path.name not in mine]:
-            path.replace(own / client.driver.own_name(path.name))
+            path.replace(own / client.driver.own_name(path.name, client.link))
         why = client.driver.failure(own)
     if why and not ended.timed_out:
         status = status or 1
@@ -184,9 +218,15 @@ def check_served(host: Host, study: Study) -> None:
                 f"{host.name}: {driver.program}'s client and server are of two versions: {why}",
                 advice='Install the same version on both, or leave start = "server" out.',
             )
-    if served:
+    listen = study.place.listen
+    if served and listen is None:
         with host.tunnel("/nobody/listens"):
             pass
+    elif served and listen and (why := ports.taken([listen], ports.listening(host))):
+        raise RefusedError(
+            f"{host.name}: {why}: fio's server would share who connects there",
+            advice=f"Give hosts.{host.name}.listen another port or none, or end what listens.",
+        )
 
 
 def check_paths(study: Study, aims: Mapping[str, Aim]) -> None:

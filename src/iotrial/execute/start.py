@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from iotrial.execute import cgroups, moment
+from iotrial.execute import cgroups, moment, ports
 from iotrial.execute.crew import Crew, Member
 from iotrial.execute.load import Ended, Watch, execute_load
 from iotrial.execute.post import Post, by_host
@@ -125,6 +125,10 @@ def _ready(posts: Sequence[Post], shared: Together) -> float:
 def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limits: Limits) -> None:
     """The loads of one host, sampled."""
     first, host = posts[0], member.bench.host
+    if first.served and (listen := member.place.listen):
+        found = ports.chosen(listen, len(posts), ports.listening(host), member.bench.journal.token)
+        for post, place in zip(posts, found, strict=True):
+            post.listen = place
     commands = {post.folder.name: post.command() for post in posts}
     where, argv = first.folder, commands[first.folder.name]
     if first.name:

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from iotrial.model.listen import Listen
 from iotrial.model.prior import Prior
 from iotrial.model.stage import Stage
 from iotrial.model.target import Target
@@ -66,11 +67,13 @@ class Factor:
 @dataclass(frozen=True, slots=True)
 class Place:
     """A machine that the study names.  ``ssh`` is how ssh(1) reaches it (empty: this machine);
-    ``lease`` in seconds: so long after the link is lost it restores itself."""
+    ``lease`` in seconds: so long after the link is lost it restores itself.  ``listen`` is where a
+    tool's servers are reached (None: through the SSH connection)."""
 
     name: str
     ssh: str = ""
     lease: float = 30.0
+    listen: Listen | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from iotrial.model.doubt import Doubt
+from iotrial.model.listen import Listen
 from iotrial.model.measurement import Measurement
 from iotrial.model.workload import Workload
 
@@ -240,14 +241,14 @@ class Served(Protocol):
         target also what of that cannot."""
         ...
 
-    def serving(self) -> tuple[tuple[str, ...], str]:
+    def serving(self, listen: Listen | None = None) -> tuple[tuple[str, ...], str]:
         """The command of a server, and its socket, relative to the folder it is started in: in a
-        folder that only its user can look into."""
+        folder that only its user can look into; '' where it is to ``listen`` on the network."""
         ...
 
-    def client(self, load: Load) -> tuple[Load, str]:
-        """The same load, to be executed in a folder here, and what that folder's link to the
-        server's socket must be called."""
+    def client(self, load: Load, listen: Listen | None = None) -> tuple[Load, str]:
+        """The same load, to be executed in a folder here, and what the server is called there: the
+        name of that folder's link to its socket, or its address."""
         ...
 
     def unlike(self, here: str, there: str) -> str:
@@ -259,6 +260,7 @@ class Served(Protocol):
         """Why a client that has ended in ``folder`` came to nothing, whatever its status; ''."""
         ...
 
-    def own_name(self, name: str) -> str:
-        """What a file that the client left would be called without it."""
+    def own_name(self, name: str, server: str) -> str:
+        """What a file that the client of ``server``, as :meth:`client` calls it, left would be
+        called without it."""
         ...

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from iotrial.errors import UsageError
 from iotrial.plan import convert
 from iotrial.plan.hosting import hosting
+from iotrial.plan.listening import listening
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.making import making
 from iotrial.plan.over_hosts import over_hosts
@@ -54,6 +55,7 @@ def checks(spec: StudyFile) -> Iterator[Problem]:
     for name, factor in spec.factors.items():
         yield from _factor(("factors", name), factor, spec)
     yield from hosting(spec)
+    yield from listening(spec)
     yield from over_hosts(spec)
     yield from _under_test(spec)
     yield from _size(spec)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from iotrial.model.listen import parse
 from iotrial.model.measurement import higher_is_better
 from iotrial.model.order import UNSET
 from iotrial.model.study import Decide, Design, Factor, FactorKind, Level, Place
@@ -167,7 +168,7 @@ def knob(name: str, table: KnobTable) -> tuple[Tunable, ...]:
 
 
 def place(name: str, table: HostTable) -> Place:
-    return Place(name, table.ssh, table.lease)
+    return Place(name, table.ssh, table.lease, parse(table.listen) if table.listen else None)
 
 
 def targets(tables: Mapping[str, TargetTable]) -> tuple[Target, ...]:

@@ -51,6 +51,14 @@ class HostTable(_Table):
         "itself.",
         examples=["30s"],
     )
+    listen: str = Field(
+        "",
+        description='Where the servers of `start = "server"` listen: an address of the machine '
+        "that is reached from here, with a port or one that is free; several loads take the ports "
+        "from it on. Whoever reaches it can have fio run anything there, as root. Left out: "
+        "nobody, the load goes through the SSH connection.",
+        examples=["10.0.0.7", "10.0.0.7:8765", "[fd00::7]:8765"],
+    )
 
 
 class WorkloadTable(_Table):
@@ -69,7 +77,7 @@ class WorkloadTable(_Table):
         "plain",
         description="How the tool is started: by itself on each host; or, of fio, as a "
         "`fio --server` there that a `fio --client` here tells what to do, through the host's SSH "
-        "connection.",
+        "connection, or where the host's `listen` says.",
         examples=["server"],
     )
     cache: Cache = Field(

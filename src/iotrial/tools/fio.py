@@ -31,6 +31,7 @@ from iotrial.formats.fio import json_output as fio_json
 from iotrial.formats.fio.course import OPERATIONS
 from iotrial.formats.fio.course import course as fio_course
 from iotrial.formats.fio.jobfile import Section, escaped
+from iotrial.model.listen import Listen
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Aimed, Course, Gate, Left, Load, Parsed, Reach, inside
 from iotrial.model.workload import Workload
@@ -151,13 +152,15 @@ class Fio:
             found.append(("start", what))
         return list(dict.fromkeys(found))
 
-    def serving(self) -> tuple[tuple[str, ...], str]:
+    def serving(self, listen: Listen | None = None) -> tuple[tuple[str, ...], str]:
         """See :class:`iotrial.model.tool.Served`."""
-        return fio_server.serving(), f"{fio_server.FOLDER}/{fio_server.SOCKET}"
+        socket = "" if listen else f"{fio_server.FOLDER}/{fio_server.SOCKET}"
+        return fio_server.serving(listen), socket
 
-    def client(self, load: Load) -> tuple[Load, str]:
+    def client(self, load: Load, listen: Listen | None = None) -> tuple[Load, str]:
         """See :class:`iotrial.model.tool.Served`."""
-        return fio_server.through_client(load, _COMMON), fio_server.SOCKET
+        called = listen.address if listen else fio_server.SOCKET
+        return fio_server.through_client(load, _COMMON, listen), called
 
     def unlike(self, here: str, there: str) -> str:
         """See :class:`iotrial.model.tool.Served`."""
@@ -167,9 +170,9 @@ class Fio:
         """See :class:`iotrial.model.tool.Served`."""
         return fio_server.failure(folder, _OUTPUT)
 
-    def own_name(self, name: str) -> str:
+    def own_name(self, name: str, server: str) -> str:
         """See :class:`iotrial.model.tool.Served`."""
-        return fio_server.own_name(name)
+        return fio_server.own_name(name, server)
 
     def course(self, folder: Path, metric: str) -> Course | None:
         """See :class:`iotrial.model.tool.Tracing`."""

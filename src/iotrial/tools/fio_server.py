@@ -9,7 +9,7 @@ What was seen with fio 3.33, and is met here:
 
 * the client ends with 0 where the server has dropped every job, and with 1 and no reason on
   stderr where it went away; why stands before the report, each line behind ``<HOST>``;
-* logs come back through the client, with the name of the socket behind theirs;
+* logs come back through the client, with the name of the socket, or the address, behind theirs;
 * a server binds a port beside another that holds it (SO_REUSEPORT), and shares its clients;
 * client and server of two versions do not talk to each other.
 
@@ -26,6 +26,7 @@ from iotrial.errors import FormatError
 from iotrial.formats.fio import json_output
 from iotrial.formats.fio.documents import MARK, messages
 from iotrial.formats.fio.jobfile import Section
+from iotrial.model.listen import Listen
 from iotrial.model.tool import Load
 
 SOCKET = "fio.sock"
@@ -43,18 +44,24 @@ _GONE = "disconnected"
 _FROM_THERE = re.compile(r"<[^<>\s]+> ")
 _NEVER_THERE = (
     "the client did not get through to the server: does sshd there have AllowStreamLocalForwarding"
-    " no, or is it another version of fio?"
+    " no, with listen: is its port closed on the way, or is it another version of fio?"
 )
 _START_DELAY = "it counts from fio's own start, and the server's jobs wait for the common moment"
 
 
-def serving() -> tuple[str, ...]:
-    """The command of a server, in the folder that it is started in."""
+def serving(listen: Listen | None = None) -> tuple[str, ...]:
+    """The command of a server, in the folder that it is started in, or that is to ``listen``."""
+    if listen:
+        return ("fio", f"--server={_spelled(listen)}")
     script = f'mkdir -m 700 {FOLDER} && exec "$@"'
     return ("sh", "-c", script, "iotrial-serve", "fio", f"--server=sock:{FOLDER}/{SOCKET}")
 
 
-def through_client(load: Load, common: Sequence[str]) -> Load:
+def _spelled(listen: Listen) -> str:
+    return f"{'ip6' if listen.six else 'ip'}:{listen.address},{listen.port}"
+
+
+def through_client(load: Load, common: Sequence[str], listen: Listen | None = None) -> Load:
     """The same load by a client.  ``common`` are the words that begin its command, and stay."""
     said = [word.removeprefix("--").partition("=") for word in load.argv[len(common) :]]
     options = [(name, value) for name, equals, value in said if equals]
@@ -63,7 +70,8 @@ def through_client(load: Load, common: Sequence[str]) -> Load:
     lines += [f"{option}={_line(option, value)}" for option, value in options if option != "name"]
     own = dict(load.files).get(JOBS, b"")
     text = "\n".join(lines).encode("utf-8", "surrogateescape") + b"\n" + own
-    argv = (*common, f"--client=sock:{SOCKET}", JOBS)
+    server = _spelled(listen) if listen else f"sock:{SOCKET}"
+    argv = (*common, f"--client={server}", JOBS)
     others = tuple(each for each in load.files if each[0] != JOBS)
     return Load(argv, ((JOBS, text), *others))
 
@@ -131,6 +139,6 @@ def failure(folder: Path, output: str) -> str:
     return (told or errors)[-1] if errors else ""
 
 
-def own_name(name: str) -> str:
-    """What a file that came through the client is called where there is none."""
-    return name.removesuffix(f".{SOCKET}")
+def own_name(name: str, server: str = SOCKET) -> str:
+    """What a file that came through the client of ``server`` is called where there is none."""
+    return name.removesuffix(f".{server}")
