@@ -9,6 +9,7 @@ import pytest
 
 from iotrial.checks import chosen, suite, suites
 from iotrial.checks.known import known, known_here
+from iotrial.checks.volumes import all_synced
 from iotrial.errors import UsageError
 from iotrial.model.check import Case, Failed, Known, NotHere, Undo
 from iotrial.model.checked import Machine
@@ -27,7 +28,7 @@ def one(name: str) -> Case:
 
 
 def test_there_are_suites_and_each_has_cases() -> None:
-    assert {"scheduler", "md"} <= set(suites())
+    assert {"scheduler", "md", "lvm"} <= set(suites())
     assert all(each.title and each.cases for each in suites().values())
 
 
@@ -143,7 +144,7 @@ def detail(level: str = "raid1", disks: int = 2, state: str = "clean", uuid: str
     )
 
 
-MD = ["md/create", "md/assemble"]
+MD = ["md/create", "md/assemble", "md/examine", "md/detail", "md/reassemble-by-uuid"]
 
 
 @pytest.mark.parametrize("name", MD)
@@ -196,6 +197,12 @@ def test_an_mdadm_that_only_says_it_stopped_is_caught() -> None:
     array.lie = says("--stop", what=Says("stopped"))
     with pytest.raises(Failed, match="was stopped, and /proc/mdstat still has it"):
         rehearse(one("md/assemble"), array.answer)
+
+
+def test_another_array_in_its_place_is_caught() -> None:
+    other = Says(detail(uuid="ffff:0:0:0"))
+    with pytest.raises(Failed, match="belongs to"):
+        rehearse(one("md/examine"), Array(says("--detail", what=other)).answer)
 
 
 @pytest.mark.parametrize("name", [case.name for case in suite("md").cases])
@@ -317,3 +324,21 @@ def test_a_kernel_that_takes_any_name_for_a_scheduler_is_caught() -> None:
     )
     with pytest.raises(Failed, match="does not exist was taken"):
         rehearse(one("scheduler/refuses-unknown"), answer)
+
+
+# --- LVM ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "so"),
+    [
+        ("0 32768 raid raid1 2 AA 32768/32768 idle 0 0 -", True),
+        ("0 32768 raid raid1 2 AA 32768/32768 resync 0 0 -", False),
+        ("0 32768 raid raid1 2 aa 1024/32768 resync 0 0 -", False),
+        ("0 32768 mirror 2 254:0 254:1 16/16 1 AA 1 core", True),
+        ("0 32768 mirror 2 254:0 254:1 3/16 1 AA 1 core", False),
+        ("0 32768 linear", False),
+    ],
+)
+def test_a_volume_is_in_sync_where_the_kernel_says_so(line: str, so: object) -> None:
+    assert all_synced(line) is so

@@ -10,21 +10,27 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from iotrial.checks.vocabulary import Doing, expect, read, run, undo, until
+from iotrial.checks.vocabulary import Doing, expect, read, run, undo, until, write
 from iotrial.model.check import Needs, Scene
 
 MDADM = Needs(commands=("mdadm",), modules=("raid1",), devices=2)
-TWO = 2
+TWO, THREE = 2, 3
 SYNCED = 120.0
 """Seconds in which a small array is in sync, also where processors are emulated."""
 _FIRST = 100
 MIB_WRITTEN = 4
 """Few: where processors are emulated, a checksum takes seconds."""
+FAILS_A_DISK = (r"md/raid\d+:md\d+: Disk failure", r"md/raid\d+:\S+: Operation continuing")
 
 
 def sysfs(node: str, name: str = "") -> str:
     """``/dev/md100`` → the array's folder in /sys, or a file in it."""
     return f"/sys/block/{node.removeprefix('/dev/')}/md" + (f"/{name}" if name else "")
+
+
+def member(device: str) -> str:
+    """``/dev/loop7`` → ``dev-loop7``, as its folder below ``md`` is called."""
+    return f"dev-{device.removeprefix('/dev/').replace('/', '!')}"
 
 
 def free_node(*, on: int = 0) -> Doing[str]:
@@ -140,6 +146,15 @@ def whole(node: str, members: int) -> Doing[None]:
     yield from agrees(node, seen)
 
 
+def lacking(node: str, members: int, missing: int) -> Doing[None]:
+    """See that so many of its members are missing."""
+    seen = yield from look(node)
+    degraded, there = seen.files.get("degraded"), members - missing
+    expect(degraded == str(missing), f"{node} lacks {degraded} members instead of {missing}")
+    signs = f"[{members}/{there}]"
+    expect(signs in seen.text, f"/proc/mdstat is to show {signs}: {seen.text}")
+
+
 def agrees(node: str, seen: Seen | None = None) -> Doing[dict[str, str]]:
     """What ``mdadm --detail`` says, which must be what the kernel says."""
     said = yield from run("mdadm", "--detail", node)
@@ -163,6 +178,48 @@ def pairs(text: str) -> dict[str, str]:
     """``Key : value`` lines, as mdadm prints them."""
     found = (line.partition(" : ") for line in text.splitlines())
     return {key.strip(): value.strip() for key, colon, value in found if colon}
+
+
+def examined(device: str) -> Doing[Mapping[str, str]]:
+    """What a member's own superblock says."""
+    return pairs((yield from run("mdadm", "--examine", device)).stdout)
+
+
+def state_of(node: str, device: str) -> Doing[str]:
+    """``in_sync``, ``faulty``, ``spare`` … of a member."""
+    return (yield from read(sysfs(node, f"{member(device)}/state")))
+
+
+def fail(node: str, device: str) -> Doing[None]:
+    """Fail a member, and see it failed."""
+    yield from run("mdadm", node, "--fail", device)
+    yield from until(
+        lambda: state_of(node, device),
+        lambda state: "faulty" in state,
+        f"{device} was failed, and is not faulty",
+        within=10,
+    )
+
+
+def remove(node: str, device: str) -> Doing[None]:
+    yield from until(
+        lambda: run("mdadm", node, "--remove", device, exits=None),
+        lambda said: said.exit == 0,
+        f"{device} cannot be removed from {node}",
+        within=10,
+    )
+
+
+def slowed(node: str, kib: int) -> Doing[None]:
+    """Limit how fast it is rebuilt, in KiB/s."""
+    yield from write(sysfs(node, "sync_speed_min"), str(min(kib, 1000)))
+    yield from write(sysfs(node, "sync_speed_max"), str(kib))
+
+
+def hurried(node: str) -> Doing[None]:
+    """As fast as it may be."""
+    yield from write(sysfs(node, "sync_speed_max"), "system")
+    yield from write(sysfs(node, "sync_speed_min"), "system")
 
 
 def scribble(node: str, mib: int = MIB_WRITTEN) -> Doing[str]:

@@ -1,4 +1,4 @@
-"""md: software RAID made and put together again, on small devices."""
+"""md: software RAID made, broken, mended and taken apart, on small devices."""
 
-TITLE = "md: arrays are made, and put together again"
+TITLE = "md: arrays are made, broken, mended and taken apart"
 TOOLS = ("mdadm",)
