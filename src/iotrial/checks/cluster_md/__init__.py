@@ -1,0 +1,8 @@
+"""cluster-md: arrays that several hosts of a cluster have at the same time, on shared disks.
+
+The cases are those of a published functional test of 2015 (SLES 12 SP1, three virtual machines),
+with what it only asserted looked at.
+"""
+
+TITLE = "cluster-md: arrays that several hosts have at once are made, broken and mended"
+TOOLS = ("mdadm",)
