@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.checks.vocabulary import expect, join, run, start, undo, until
+from iotrial.cli.checking import armed
 from iotrial.errors import Interrupted
 from iotrial.execute.checking.case import Played, Venue, play
 from iotrial.execute.checking.evidence import commands
@@ -493,3 +494,20 @@ def test_answers_are_of_the_right_shape() -> None:
     finally:
         real.close()
     assert (said.exit, said.stdout, said.stderr) == (5, "c", "why\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "hosts", "disk"),
+    [
+        ("box2:S1", ("box2",), "S1"),
+        ("bxo2:S1", (), "bxo2:S1"),
+        ("eui.0025:38b1", (), "eui.0025:38b1"),
+        ("S1", (), "S1"),
+    ],
+    ids=["a host's own", "no host of these", "a colon in a name", "everybody's"],
+)
+def test_a_disk_is_one_hosts_only_where_that_is_asked_for(
+    word: str, hosts: tuple[str, ...], disk: str
+) -> None:
+    (target,) = armed([word], ["S1"], ["root@box1", "root@box2"])
+    assert (target.hosts, target.path) == (hosts, disk)

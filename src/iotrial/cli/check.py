@@ -33,7 +33,7 @@ _RANDOM = "random"
     multiple=True,
     metavar="ID",
     help="A disk that cases may write to, by its serial, WWN or a name that cannot move; again "
-    "for more.  [default: loop devices that are made]",
+    "for more; HOST:ID is one of several hosts' own.  [default: loop devices that are made]",
 )
 @click.option(
     "--destroy",
@@ -98,7 +98,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         wish = Wish(chosen(suite), repeat, _seed(shuffle), hosts)
     else:
         wish = resumed(resume, suite, hosts)
-    return execute(output, wish, armed(devices, destroys), out=out, resume=resume)
+    return execute(output, wish, armed(devices, destroys, wish.hosts), out=out, resume=resume)
 
 
 def _seed(shuffle: str | None) -> int | None:

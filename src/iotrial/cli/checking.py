@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,22 +74,26 @@ def resumed(folder: Path, suites: Sequence[str], hosts: tuple[str, ...]) -> Wish
     return Wish(chosen(header.cases), header.rounds, header.seed, header.ways)
 
 
-def armed(devices: Sequence[str], destroys: Sequence[str]) -> tuple[Target, ...]:
+def armed(
+    devices: Sequence[str], destroys: Sequence[str], hosts: Sequence[str]
+) -> tuple[Target, ...]:
     """The disks that cases may write to.  Raises UsageError."""
     if len(devices) != len(destroys):
         raise UsageError(
             f"{len(devices)} of --devices, {len(destroys)} of --destroy",
             advice="Each disk that is written to is armed by its serial or WWN, in their order.",
         )
-    return tuple(_target(*pair) for pair in zip(devices, destroys, strict=True))
+    names = {place.name for place in _places(hosts)}
+    return tuple(_target(*pair, names) for pair in zip(devices, destroys, strict=True))
 
 
-def _target(word: str, destroy: str) -> Target:
-    """``box7:ID`` is one host's; else every host has it."""
+def _target(word: str, destroy: str, names: Collection[str]) -> Target:
+    """``box7:ID`` is the disk of the host ``box7``; else every host has it.  A disk's own name may
+    have a colon too (``eui.…:…``, a path of PCI): only what stands before it as a host's counts."""
     host, colon, device = word.partition(":")
-    if not colon or "/" in host:
-        return Target(word, "device", path=word, destroy=destroy)
-    return Target(word, "device", path=device, destroy=destroy, hosts=(host,))
+    if colon and host in names:
+        return Target(word, "device", path=device, destroy=destroy, hosts=(host,))
+    return Target(word, "device", path=word, destroy=destroy)
 
 
 def execute(
