@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from iotrial.store import is_finished, open_results
 from lab import Box, Lab, lab, why_not
+from racks import Rack, until
 
 __all__ = ["lab"]
 
@@ -28,7 +25,6 @@ pytestmark = [
 ]
 
 NAMES = ("rack1", "rack2", "rack3")
-JOURNALS = "/var/lib/iotrial/journal.d"
 
 
 @pytest.fixture(scope="module")
@@ -38,32 +34,17 @@ def boxes(lab: Lab) -> tuple[Box, ...]:
 
 @pytest.fixture
 def rack(boxes: tuple[Box, ...], tmp_path: Path) -> Iterator[Rack]:
-    made = Rack(boxes, tmp_path)
-    yield made
-    for run in made.runs:
-        if run.poll() is None:
-            run.terminate()
-        run.communicate(timeout=60)
-    for box in boxes:
-        box.mend()
+    with Rack.of(boxes, tmp_path) as made:
+        yield made
 
 
-class Rack:
-    """Boxes, the folder of the controller, and what it ran."""
-
-    def __init__(self, boxes: tuple[Box, ...], folder: Path) -> None:
-        self.boxes, self.folder, self.out = boxes, folder, folder / "results"
-        self.runs: list[subprocess.Popen[str]] = []
-
-    def run(self, factor: str, *, blocks: int, seconds: float) -> subprocess.Popen[str]:
-        hosts = "".join(
-            f'[hosts.{box.name}]\nssh = "{box.where}"\nlease = "5s"\n' for box in self.boxes
-        )
-        study = self.folder / "study.toml"
-        study.write_text(
-            f"""{hosts}
+def spread(rack: Rack, factor: str, *, blocks: int, seconds: float) -> Path:
+    """A study whose blocks go to the hosts of the rack, with this one factor."""
+    study = rack.folder / "study.toml"
+    study.write_text(
+        f"""{rack.hosts()}
 [targets.disk]
-loop = {{ size = "8MiB", directory = "{self.folder}" }}
+loop = {{ size = "8MiB", directory = "{rack.folder}" }}
 hosts = "rack[1-3]"
 [workloads.reads]
 tool = "fio"
@@ -75,52 +56,8 @@ blocks = {blocks}
 blocks_over = "hosts"
 settle = "0s"
 """
-        )
-        command = ["run", str(study), "--out", str(self.out)]
-        run = subprocess.Popen(
-            [sys.executable, "-m", "iotrial.cli.main", *command],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        self.runs.append(run)
-        return run
-
-    def owing(self) -> dict[str, str]:
-        """What journals are left, by box."""
-        found = {
-            box.name: box.run("sh", "-c", f"ls -A {JOURNALS} 2>/dev/null || :")
-            for box in self.boxes
-        }
-        return {name: said for name, said in found.items() if ".journal" in said}
-
-    def loops(self) -> list[str]:
-        """Loop devices over files of this test."""
-        found = []
-        for file in Path("/sys/block").glob("loop*/loop/backing_file"):
-            with suppress(OSError):
-                found += [said for said in [file.read_text()] if said.startswith(str(self.folder))]
-        return found
-
-    def loads(self, box: Box) -> list[int]:
-        """fio processes in a box that load its target."""
-        found = []
-        for pid in box.processes():
-            with suppress(OSError):
-                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                if words[0] == b"fio" and b"--rw=randread" in words:
-                    found.append(pid)
-        return found
-
-
-def until(happened: Callable[[], object], run: subprocess.Popen[str] | None = None) -> None:
-    deadline = time.monotonic() + 90
-    while not happened():
-        if run is not None and run.poll() is not None:
-            pytest.fail(f"the run has ended: {run.communicate()}")
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    )
+    return study
 
 
 AHEAD = 'tunable = "queue.read_ahead_kb"\nlevels = [64, 96]'
@@ -128,7 +65,7 @@ AHEAD = 'tunable = "queue.read_ahead_kb"\nlevels = [64, 96]'
 
 @pytest.mark.timeout(300)
 def test_a_lost_host_gives_its_blocks_to_the_others_and_gets_everything_back(rack: Rack) -> None:
-    process = rack.run(AHEAD, blocks=3, seconds=2)
+    process = rack.run(spread(rack, AHEAD, blocks=3, seconds=2))
     cut = rack.boxes[1]
     until(lambda: all(rack.loads(box) for box in rack.boxes), process)  # at the same time
     cut.cut()
@@ -158,7 +95,7 @@ def test_a_lost_host_gives_its_blocks_to_the_others_and_gets_everything_back(rac
 def test_however_the_controller_ends_every_host_gets_everything_back(
     rack: Rack, number: signal.Signals
 ) -> None:
-    process = rack.run(AHEAD, blocks=6, seconds=3)
+    process = rack.run(spread(rack, AHEAD, blocks=6, seconds=3))
     until(lambda: all(rack.loads(box) for box in rack.boxes), process)
     os.kill(process.pid, number)
     process.communicate(timeout=100)
@@ -171,7 +108,9 @@ def test_however_the_controller_ends_every_host_gets_everything_back(
 
 def test_what_belongs_to_the_kernel_is_refused_on_hosts_that_share_it(rack: Rack) -> None:
     swappiness = Path("/proc/sys/vm/swappiness").read_text()
-    process = rack.run('tunable = "sysctl.vm.swappiness"\nlevels = [41, 42]', blocks=3, seconds=1)
+    process = rack.run(
+        spread(rack, 'tunable = "sysctl.vm.swappiness"\nlevels = [41, 42]', blocks=3, seconds=1)
+    )
     said, complaint = process.communicate(timeout=100)
     assert process.returncode == 3, f"{said}{complaint}"
     assert "are one kernel" in " ".join(complaint.split())

@@ -9,20 +9,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from iotrial.store import open_results
 from lab import Box, Lab, lab, why_not
+from racks import Rack, ended, until
 
 __all__ = ["lab"]
 
@@ -32,106 +28,30 @@ pytestmark = [
 ]
 
 HOSTS, DISKS = 8, 4
-LEASE = 5
 RATE = 150
-JOURNALS = "/var/lib/iotrial/journal.d"
 BIN = 1 / 64
 """A bin of fio's histograms is this share of a power of two wide."""
 
 
-@dataclass
-class Rack:
-    """Boxes, the folder of the controller, and what it ran."""
-
-    boxes: tuple[Box, ...]
-    folder: Path
-    runs: list[subprocess.Popen[str]] = field(default_factory=list)
-
-    def study(self, text: str, *, hosts: int, disks: int, options: str) -> Path:
-        words = "".join(
-            f'[hosts.{box.name}]\nssh = "{box.where}"\nlease = "{LEASE}s"\n'
-            for box in self.boxes[:hosts]
-        )
-        words += "".join(
-            f'[targets.d{n}]\nloop = {{ size = "8MiB", directory = "{self.folder}" }}\n'
-            f'hosts = "box[1-{hosts}]"\n'
-            for n in range(1, disks + 1)
-        )
-        names = json.dumps([f"d{n}" for n in range(1, disks + 1)])
-        words += (
-            f'[targets.all]\ntargets = {names}\n[workloads.reads]\ntool = "fio"\n'
-            f'options = {{ rw = "randread", bs = "4k", rate_iops = {RATE}, {options} }}\n'
-        )
-        path = self.folder / "study.toml"
-        path.write_text(words + text)
-        return path
-
-    def run(self, study: Path) -> subprocess.Popen[str]:
-        run = subprocess.Popen(
-            [sys.executable, "-m", "iotrial.cli.main", "run", str(study), "--out", str(self.out)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        self.runs.append(run)
-        return run
-
-    @property
-    def out(self) -> Path:
-        return self.folder / "results"
-
-    def owing(self) -> dict[str, str]:
-        """What journals are left, by box; none where nothing is owed."""
-        found = {
-            box.name: box.run("sh", "-c", f"ls -A {JOURNALS} 2>/dev/null || :")
-            for box in self.boxes
-        }
-        return {name: said for name, said in found.items() if ".journal" in said}
-
-    def loads(self, box: Box) -> list[int]:
-        """fio processes in a box that load a loop device."""
-        found = []
-        for pid in box.processes():
-            with suppress(OSError):
-                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                if words[0] == b"fio" and b"--rw=randread" in words:
-                    found.append(pid)
-        return found
-
-    def trials(self) -> list[dict[str, Any]]:
-        folders = sorted((self.out / "trials").glob("*[!l]"))
-        return [
-            json.loads((f / "trial.json").read_text())
-            for f in folders
-            if (f / "trial.json").exists()
-        ]
-
-
-def until(
-    happened: Callable[[], Any], run: subprocess.Popen[str] | None = None, within: float = 90.0
-) -> Any:  # noqa: ANN401
-    """What ``happened``, as soon as it has, while the ``run`` goes on."""
-    deadline = time.monotonic() + within
-    while not (found := happened()):
-        if run is not None and run.poll() is not None:
-            pytest.fail(f"the run has ended: {run.communicate()}")
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
-
-
-def loops(rack: Rack) -> list[str]:
-    """Loop devices over files of the rack's; others may come and go."""
-    files = Path("/sys/block").glob("loop*/loop/backing_file")
-    return [str(file) for file in files if _said(file).startswith(str(rack.folder))]
-
-
-def _said(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+def reading(rack: Rack, text: str, *, hosts: int, disks: int, options: str) -> Path:
+    """A study that reads so many loop devices on each of so many hosts at once."""
+    targets = "".join(
+        f'[targets.d{n}]\nloop = {{ size = "8MiB", directory = "{rack.folder}" }}\n'
+        f'hosts = "box[1-{hosts}]"\n'
+        for n in range(1, disks + 1)
+    )
+    names = json.dumps([f"d{n}" for n in range(1, disks + 1)])
+    path = rack.folder / "study.toml"
+    path.write_text(
+        f"""{rack.hosts(hosts)}{targets}
+[targets.all]
+targets = {names}
+[workloads.reads]
+tool = "fio"
+options = {{ rw = "randread", bs = "4k", rate_iops = {RATE}, {options} }}
+{text}"""
+    )
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -141,15 +61,9 @@ def boxes(lab: Lab) -> tuple[Box, ...]:
 
 @pytest.fixture
 def rack(boxes: tuple[Box, ...], tmp_path: Path) -> Iterator[Rack]:
-    made = Rack(boxes, tmp_path)
     swap = Path("/proc/sys/vm/swappiness").read_text()
-    yield made
-    for run in made.runs:
-        if run.poll() is None:
-            run.terminate()
-        run.communicate(timeout=60)
-    for box in boxes:
-        box.mend()
+    with Rack.of(boxes, tmp_path) as made:
+        yield made
     assert Path("/proc/sys/vm/swappiness").read_text() == swap
 
 
@@ -172,7 +86,8 @@ def nearest_rank(values: Sequence[int], p: float) -> int:
 
 @pytest.mark.timeout(300)
 def test_eight_hosts_with_four_targets_each_are_one_answer(rack: Rack) -> None:
-    study = rack.study(
+    study = reading(
+        rack,
         """
 [factors.scale]
 count = "hosts"
@@ -195,7 +110,7 @@ settle = "0s"
     said, complaint = done.communicate(timeout=280)
     assert done.returncode == 0, f"{said}\n{complaint}"
     assert rack.owing() == {}
-    assert loops(rack) == []
+    assert rack.loops() == []
     results = open_results(rack.out)
     wide = next(r for r in results.records if dict(r.trial.treatment)["scale"] == str(HOSTS))
     folder = rack.out / "trials" / wide.trial.folder
@@ -230,7 +145,8 @@ settle = "0s"
 
 
 def quick(rack: Rack, blocks: int, runtime: str) -> Path:
-    return rack.study(
+    return reading(
+        rack,
         f"""
 [factors.ahead]
 tunable = "queue.read_ahead_kb"
@@ -243,11 +159,6 @@ settle = "0s"
         disks=1,
         options=f'runtime = "{runtime}"',
     )
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    said, complaint = process.communicate(timeout=200)
-    return process.returncode, f"{said}\n{complaint}"
 
 
 @pytest.mark.timeout(250)
@@ -270,7 +181,7 @@ def test_a_killed_load_and_a_paused_one_are_named_with_their_hosts_and_the_study
     assert third["state"] == "valid", third["error"]
     assert status == 5, said
     assert rack.owing() == {}
-    assert loops(rack) == []
+    assert rack.loops() == []
 
 
 @pytest.mark.timeout(250)
@@ -298,7 +209,7 @@ def test_a_host_whose_link_is_cut_is_named_and_its_trial_done_again_when_it_is_b
     assert "box2 is back" in said
     assert status == 5, said
     assert rack.owing() == {}
-    assert loops(rack) == []
+    assert rack.loops() == []
 
 
 @pytest.mark.timeout(250)
@@ -323,7 +234,7 @@ def test_a_host_whose_every_process_is_killed_is_named_restored_and_its_trial_do
     assert "box2 is back" in said
     assert status == 5, said
     assert rack.owing() == {}
-    assert loops(rack) == []
+    assert rack.loops() == []
 
 
 @pytest.mark.timeout(250)
@@ -351,7 +262,7 @@ def test_a_controller_that_dies_before_the_moment_leaves_no_load_and_no_debt(rac
     until(lambda: not any(map(rack.loads, boxes)))
     until(lambda: rack.owing() == {})
     until(lambda: not any(map(waiting, boxes)))
-    assert loops(rack) == []
+    assert rack.loops() == []
 
 
 def waiting(box: Box) -> list[int]:

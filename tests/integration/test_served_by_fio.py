@@ -6,23 +6,19 @@ Loads are slow on purpose (``rate_iops``), and nothing depends on how fast anyth
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from iotrial.store import open_results
 from lab import Box, Lab, lab, why_not
+from racks import Rack, ended, until, words
 
 __all__ = ["lab"]
 
@@ -34,21 +30,13 @@ SSH = 22
 
 
 @dataclass
-class Rack:
-    """Boxes, the folder of the controller, and what it ran."""
+class Serving(Rack):
+    """A rack whose loads are fio's own servers; where ``listen``, at an address of their box."""
 
-    boxes: tuple[Box, ...]
-    folder: Path
-    runs: list[subprocess.Popen[str]] = field(default_factory=list)
     listen: bool = False
 
     def study(self, *starts: str, blocks: int, runtime: str) -> Path:
         """A workload for each way to start it, of that name."""
-        hosts = "".join(
-            f'[hosts.{box.name}]\nssh = "{box.where}"\nlease = "5s"\n'
-            + (f'listen = "{box.address}"\n' if self.listen else "")
-            for box in self.boxes
-        )
         loads = "".join(
             f'[workloads.{start}]\ntool = "fio"\nstart = "{start}"\n'
             f'options = {{ rw = "randread", bs = "4k", rate_iops = {RATE}, numjobs = {JOBS},'
@@ -57,7 +45,7 @@ class Rack:
         )
         path = self.folder / "study.toml"
         path.write_text(
-            f"""{hosts}
+            f"""{self.hosts()}
 [targets.disk]
 loop = {{ size = "8MiB", directory = "{self.folder}" }}
 hosts = "box[1-{len(self.boxes)}]"
@@ -72,21 +60,8 @@ settle = "0s"
         )
         return path
 
-    def run(self, study: Path) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "iotrial.cli.main", "run", str(study)]
-        run = subprocess.Popen(
-            [*command, "--out", str(self.folder / "out")],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        self.runs.append(run)
-        return run
-
-    def trials(self) -> list[dict[str, Any]]:
-        files = sorted((self.folder / "out" / "trials").glob("*[!l]/trial.json"))
-        return [json.loads(file.read_text()) for file in files]
+    def more(self, box: Box) -> str:
+        return f'listen = "{box.address}"\n' if self.listen else ""
 
     def servers(self, box: Box) -> list[int]:
         """Every process of a server in a box, its jobs too."""
@@ -101,22 +76,14 @@ settle = "0s"
         ]
 
     def nothing_is_left(self) -> bool:
-        journals = "ls -A /var/lib/iotrial/journal.d /var/lib/iotrial/files 2>/dev/null || :"
-        owed = [box.run("sh", "-c", journals) for box in self.boxes]
-        loops = [said(f) for f in Path("/sys/block").glob("loop*/loop/backing_file")]
+        sent = "ls -A /var/lib/iotrial/files 2>/dev/null || :"
         return not (
             self.clients()
             or any(map(self.servers, self.boxes))
-            or any(".journal" in each or "load-" in each for each in owed)
-            or any(each.startswith(str(self.folder)) for each in loops)
+            or self.owing()
+            or any("load-" in box.run("sh", "-c", sent) for box in self.boxes)
+            or self.loops()
         )
-
-
-def words(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return []
 
 
 def inside(process: Path, folder: Path) -> bool:
@@ -126,52 +93,24 @@ def inside(process: Path, folder: Path) -> bool:
         return False
 
 
-def said(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
-
-
-def until(happened: Callable[[], Any], run: subprocess.Popen[str] | None = None) -> None:
-    """Wait for it, while the ``run`` goes on."""
-    deadline = time.monotonic() + 90
-    while not happened():
-        if run is not None and run.poll() is not None:
-            pytest.fail(f"the run has ended: {run.communicate()}")
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    told, complaint = process.communicate(timeout=200)
-    return process.returncode, f"{told}\n{complaint}"
-
-
 @pytest.fixture(scope="module")
 def boxes(lab: Lab) -> tuple[Box, ...]:
     return tuple(lab.box(f"box{n}") for n in range(1, HOSTS + 1))
 
 
 @pytest.fixture
-def rack(boxes: tuple[Box, ...], tmp_path: Path) -> Iterator[Rack]:
-    made = Rack(boxes, tmp_path)
-    yield made
-    for run in made.runs:
-        if run.poll() is None:
-            run.terminate()
-        run.communicate(timeout=60)
-    for box in boxes:
-        box.mend()
+def rack(boxes: tuple[Box, ...], tmp_path: Path) -> Iterator[Serving]:
+    with Serving.of(boxes, tmp_path) as made:
+        yield made
 
 
 @pytest.mark.timeout(300)
-def test_what_servers_measure_has_the_shape_of_what_plain_loads_do(rack: Rack) -> None:
+def test_what_servers_measure_has_the_shape_of_what_plain_loads_do(rack: Serving) -> None:
     status, told = ended(rack.run(rack.study("plain", "server", blocks=1, runtime="1s")))
     assert status == 0, told
     assert rack.nothing_is_left()
     # A first start may be late on a busy machine, and is then done again.
-    valid = [each for each in open_results(rack.folder / "out").records if each.state == "valid"]
+    valid = [each for each in open_results(rack.out).records if each.state == "valid"]
     alone = next(each for each in valid if each.trial.workload == "plain")
     served = next(each for each in valid if each.trial.workload == "server")
     assert served.command[-2] == "--client=sock:fio.sock"
@@ -184,17 +123,17 @@ def test_what_servers_measure_has_the_shape_of_what_plain_loads_do(rack: Rack) -
     own = [served.of_part(part, "read.iops") or 0.0 for part in served.parts]
     assert total == pytest.approx(sum(own), rel=0.01)
     for part in served.parts:
-        folder = rack.folder / "out" / "trials" / served.trial.folder / part
-        other = rack.folder / "out" / "trials" / alone.trial.folder / part
+        folder = rack.out / "trials" / served.trial.folder / part
+        other = rack.out / "trials" / alone.trial.folder / part
         names = {path.name for path in folder.iterdir()} - {"server.stdout", "server.stderr"}
         assert names == {path.name for path in other.iterdir()} | {"job.fio"}
-        assert said(folder / "stderr") == ""
+        assert (folder / "stderr").read_text() == ""
         logged = sum(len(log.read_text().splitlines()) for log in folder.glob("each_clat*.log"))
         assert logged * 4096 == served.of_part(part, "read.bytes")
 
 
 @pytest.mark.timeout(250)
-def test_a_host_whose_server_is_killed_is_named_and_the_study_goes_on(rack: Rack) -> None:
+def test_a_host_whose_server_is_killed_is_named_and_the_study_goes_on(rack: Serving) -> None:
     process = rack.run(rack.study("server", blocks=2, runtime="2s"))
     box = rack.boxes[1]
     until(lambda: len(rack.servers(box)) > JOBS, process)
@@ -213,7 +152,7 @@ def test_a_host_whose_server_is_killed_is_named_and_the_study_goes_on(rack: Rack
 @pytest.mark.timeout(250)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda each: each.name)
 def test_a_controller_that_is_stopped_leaves_no_server_and_no_client(
-    rack: Rack, number: signal.Signals
+    rack: Serving, number: signal.Signals
 ) -> None:
     process = rack.run(rack.study("server", blocks=1, runtime="60s"))
     until(lambda: all(len(rack.servers(box)) > JOBS for box in rack.boxes), process)
@@ -229,7 +168,7 @@ def ports(box: Box) -> set[int]:
 
 
 @pytest.mark.timeout(250)
-def test_a_server_listens_at_an_address_of_its_host_where_the_study_says_so(rack: Rack) -> None:
+def test_a_server_listens_at_an_address_of_its_host_where_the_study_says_so(rack: Serving) -> None:
     rack.boxes, rack.listen = rack.boxes[:2], True
     before = [ports(box) for box in rack.boxes]
     process = rack.run(rack.study("server", blocks=1, runtime="1s"))
@@ -239,16 +178,16 @@ def test_a_server_listens_at_an_address_of_its_host_where_the_study_says_so(rack
     assert status == 0, told
     assert [ports(box) for box in rack.boxes] == before
     assert rack.nothing_is_left()
-    record = next(e for e in open_results(rack.folder / "out").records if e.state == "valid")
+    record = next(e for e in open_results(rack.out).records if e.state == "valid")
     assert record.command[-2].startswith("--client=ip:10.")
     for part in record.parts:
-        folder = rack.folder / "out" / "trials" / record.trial.folder / part
+        folder = rack.out / "trials" / record.trial.folder / part
         logged = sum(len(log.read_text().splitlines()) for log in folder.glob("each_clat*.log"))
         assert logged * 4096 == record.of_part(part, "read.bytes")
 
 
 @pytest.mark.timeout(250)
-def test_a_port_that_somebody_holds_is_refused_by_name(rack: Rack) -> None:
+def test_a_port_that_somebody_holds_is_refused_by_name(rack: Serving) -> None:
     rack.boxes, rack.listen = rack.boxes[:1], True
     study = rack.study("server", blocks=1, runtime="1s")
     address = rack.boxes[0].address
