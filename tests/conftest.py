@@ -61,19 +61,22 @@ def _why_no_browser() -> str:
     return ""
 
 
-def _why_no_vm(config: pytest.Config) -> str:
-    if not config.getoption("--all"):
+def _why_no_vm(item: pytest.Item) -> str:
+    mark = item.get_closest_marker("vm")
+    if mark is None:
+        return ""
+    if not (mark.kwargs.get("quick") or item.config.getoption("--all")):
         return "boots virtual machines, for minutes: ./dev test --all"
     from nodes import why_not  # noqa: PLC0415 (a plugin: pytest imports it first)
 
     return why_not()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A test that cannot be done here is skipped with the reason, never silently passed."""
-    reasons = {"root": _why_not_root(), "browser": _why_no_browser(), "vm": _why_no_vm(config)}
+    reasons = {"root": _why_not_root(), "browser": _why_no_browser()}
     for item in items:
-        for mark, reason in reasons.items():
+        for mark, reason in (*reasons.items(), ("vm", _why_no_vm(item))):
             if reason and item.get_closest_marker(mark):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
