@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from iotrial.checks.vocabulary import expect, join, run, start, undo, until
-from iotrial.cli.checking import armed
-from iotrial.errors import Interrupted
+from iotrial.cli.checking import armed, named, resumed
+from iotrial.errors import Interrupted, UsageError
 from iotrial.execute.checking.case import Played, Venue, play
 from iotrial.execute.checking.evidence import commands
 from iotrial.execute.checking.folder import Header, add, begin, results
@@ -190,6 +190,29 @@ def test_all_that_is_missing_is_said_at_once(state: Path, tmp_path: Path) -> Non
     assert "needs 2 hosts" in said
     assert "/dev/null" not in said
     assert len(done.reasons) == 6
+
+
+def test_a_host_is_crashed_only_where_its_owner_allows_that(tmp_path: Path) -> None:
+    needs = Needs(hosts=2, loses=True, root=False)
+    hosts = [ScriptedHost(lambda *_: Says()) for _ in range(2)]
+    for host, name in zip(hosts, ("box1", "box2"), strict=True):
+        host.name = name
+    for lost, state in (((), "not run"), (("box1",), "not run"), (("box2",), "pass")):
+        two = Party(hosts, [MACHINE, MACHINE], lost=frozenset(lost))
+        venue = Venue(two, Interruption())
+        done = play("test/one", case(passes, needs=needs), venue, tmp_path / "-".join((*lost, "e")))
+        assert done.state == state, done.reasons
+        assert ("--lose box2" in "".join(done.reasons)) == (state == "not run")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "lost"),
+    [(["root@box1", "local"], "local"), (["root@box1"], "box2"), ([], "box2"), ([], "local")],
+)
+def test_only_another_host_of_the_check_can_be_lost(hosts: list[str], lost: str) -> None:
+    assert named(["root@box1"], ["box[1-2]"]) == {"box1"}
+    with pytest.raises(UsageError, match=f"--lose {lost}: not one of the hosts"):
+        named([lost], hosts)
 
 
 def test_disks_that_are_wanted_are_not_replaced_by_files(state: Path, tmp_path: Path) -> None:
@@ -377,6 +400,20 @@ def test_what_is_done_is_not_done_again_and_a_torn_line_never_was(
         ("test/one", "pass"),
         ("test/two", "fail"),
     ]
+
+
+def test_what_is_resumed_is_not_asked_for_anew(tmp_path: Path) -> None:
+    begin(tmp_path, Header((("md", "x"),), ("md/create",), (MACHINE,), 0.0, 3, 7, ("root@box1",)))
+    wish = resumed(tmp_path, anew=False)
+    assert ([name for name, _ in wish.ids], wish.rounds, wish.seed, wish.hosts) == (
+        ["md/create"],
+        3,
+        7,
+        ("root@box1",),
+    )
+    with pytest.raises(UsageError, match="what is to be done stands in") as refused:
+        resumed(tmp_path, anew=True)
+    assert "--repeat" in str(refused.value.advice)
 
 
 def test_an_order_is_the_same_for_the_same_seed() -> None:

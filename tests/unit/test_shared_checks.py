@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from iotrial.checks import suite
+from iotrial.checks.arrays import section
 from iotrial.checks.cluster_md import bitmap, create
-from iotrial.checks.clustered import joined, section, slots
+from iotrial.checks.clustered import joined, slots
 from iotrial.model.check import Case, Failed, Mount, Node, Run, Said, Scene
 
 Answer = Callable[[tuple[str, ...], int], str | int]

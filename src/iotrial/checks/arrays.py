@@ -7,7 +7,7 @@ kernel writes.  Sources: md(4), mdadm(8), Documentation/admin-guide/md.rst.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from iotrial.checks.vocabulary import Doing, expect, read, run, undo, until, write
@@ -33,10 +33,11 @@ def member(device: str) -> str:
     return f"dev-{device.removeprefix('/dev/').replace('/', '!')}"
 
 
-def free_node(*, on: int = 0) -> Doing[str]:
-    """An array's node that nobody has."""
-    said = yield from run("ls", "/sys/block", on=on)
-    taken = set(said.stdout.split())
+def free_node(hosts: Iterable[int] = (0,)) -> Doing[str]:
+    """An array's node that none of these hosts has."""
+    taken: set[str] = set()
+    for on in hosts:
+        taken |= set((yield from run("ls", "/sys/block", on=on)).stdout.split())
     return next(f"/dev/md{n}" for n in range(_FIRST, 512) if f"md{n}" not in taken)
 
 
@@ -61,11 +62,11 @@ def create(
     return node
 
 
-def writable(node: str) -> Doing[None]:
+def writable(node: str, *, on: int = 0) -> Doing[None]:
     """Have an array be written to, as its first write would."""
-    state = yield from read(sysfs(node, "array_state"))
+    state = yield from read(sysfs(node, "array_state"), on=on)
     if "read" in state:  # read-auto, readonly
-        yield from run("mdadm", "--readwrite", node)
+        yield from run("mdadm", "--readwrite", node, on=on)
 
 
 def assemble(node: str, *members: str, options: tuple[str, ...] = ()) -> Doing[None]:
@@ -180,33 +181,33 @@ def pairs(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, colon, value in found if colon}
 
 
-def examined(device: str) -> Doing[Mapping[str, str]]:
+def examined(device: str, *, on: int = 0) -> Doing[Mapping[str, str]]:
     """What a member's own superblock says."""
-    return pairs((yield from run("mdadm", "--examine", device)).stdout)
+    return pairs((yield from run("mdadm", "--examine", device, on=on)).stdout)
 
 
-def state_of(node: str, device: str) -> Doing[str]:
+def state_of(node: str, device: str, *, on: int = 0) -> Doing[str]:
     """``in_sync``, ``faulty``, ``spare`` … of a member."""
-    return (yield from read(sysfs(node, f"{member(device)}/state")))
+    return (yield from read(sysfs(node, f"{member(device)}/state"), on=on))
 
 
-def fail(node: str, device: str) -> Doing[None]:
+def fail(node: str, device: str, *, on: int = 0) -> Doing[None]:
     """Fail a member, and see it failed."""
-    yield from run("mdadm", node, "--fail", device)
+    yield from run("mdadm", node, "--fail", device, on=on)
     yield from until(
-        lambda: state_of(node, device),
+        lambda: state_of(node, device, on=on),
         lambda state: "faulty" in state,
         f"{device} was failed, and is not faulty",
         within=10,
     )
 
 
-def remove(node: str, device: str) -> Doing[None]:
+def remove(node: str, device: str, *, on: int = 0) -> Doing[None]:
+    """Remove a failed member, when what was on its way to it is done."""
     yield from until(
-        lambda: run("mdadm", node, "--remove", device, exits=None),
+        lambda: run("mdadm", node, "--remove", device, on=on, exits=None),
         lambda said: said.exit == 0,
         f"{device} cannot be removed from {node}",
-        within=10,
     )
 
 
@@ -222,22 +223,22 @@ def hurried(node: str) -> Doing[None]:
     yield from write(sysfs(node, "sync_speed_min"), "system")
 
 
-def scribble(node: str, mib: int = MIB_WRITTEN) -> Doing[str]:
-    """Write random bytes to the beginning of a device; gives back their checksum, read again."""
+def scribble(node: str, mib: int = MIB_WRITTEN, *, on: int = 0, at: int = 0) -> Doing[str]:
+    """Write random bytes ``at`` MiB of a device; gives back their checksum, read again."""
     yield from run(
-        "dd", "if=/dev/urandom", f"of={node}", "bs=1M", f"count={mib}", "conv=fsync,notrunc",
-        "status=none",
+        "dd", "if=/dev/urandom", f"of={node}", "bs=1M", f"count={mib}", f"seek={at}",
+        "oflag=direct", "conv=fsync,notrunc", "status=none", on=on,
     )  # fmt: skip
-    return (yield from checksum(node, mib))
+    return (yield from checksum(node, mib, on=on, at=at))
 
 
-_SUM = 'dd if="$1" bs=1M count="$2" iflag=direct status=none | md5sum'
+_SUM = 'dd if="$1" bs=1M count="$2" skip="$3" iflag=direct status=none | md5sum'
 
 
-def checksum(node: str, mib: int = MIB_WRITTEN) -> Doing[str]:
-    """Of the beginning of a device, read past the cache."""
-    said = yield from run("sh", "-c", _SUM, "iotrial-sum", node, str(mib))
-    return said.stdout.split()[0]
+def checksum(node: str, mib: int = MIB_WRITTEN, *, on: int = 0, at: int = 0) -> Doing[str]:
+    """Of a part of a device, read past the cache."""
+    argv = ("sh", "-c", _SUM, "iotrial-sum", node, str(mib), str(at))
+    return (yield from run(*argv, on=on)).stdout.split()[0]
 
 
 def still(node: str, sum_: str, when: str, mib: int = MIB_WRITTEN) -> Doing[None]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iotrial.checks.vocabulary import Doing, expect, read, run, undo, until
+from iotrial.checks.arrays import checksum, examined, free_node, pairs, section, sysfs, writable
+from iotrial.checks.vocabulary import Doing, expect, mount, read, run, undo, until, write
 from iotrial.model.check import Needs, Scene
 
 NEEDS = Needs(
@@ -21,26 +22,22 @@ NEEDS = Needs(
 )
 ALONE = replace(NEEDS, hosts=1)
 """One host of a cluster is enough."""
+LOSING = replace(NEEDS, loses=True)
+CRASH = ("sh", "-c", "echo b >/proc/sysrq-trigger")
+"""A host boots anew at once, and nothing that it had in memory gets anywhere."""
 SLOTS = 4
 """Bitmaps that an array is made with, one for each host that has it."""
-FAILS_A_DISK = (r"md/raid1:md\d+: Disk failure",)
+SPEED = "/proc/sys/dev/raid/speed_limit_max"
+"""KiB/s."""
 SYNCED = 240.0
 """Seconds in which a small array is in sync, also where processors are emulated."""
 LOST = 120.0
 """Seconds in which a host that died is given up by the cluster."""
-SLOW = 120.0
-"""Seconds for a command that locks its way through the cluster."""
-_FIRST = 100
 
 
 def everywhere(scene: Scene) -> range:
     """The numbers of all hosts."""
     return range(len(scene.nodes))
-
-
-def sysfs(node: str, name: str = "") -> str:
-    """``/dev/md100`` → the array's folder in /sys, or a file in it."""
-    return f"/sys/block/{node.removeprefix('/dev/')}/md" + (f"/{name}" if name else "")
 
 
 def quorate(scene: Scene) -> Doing[None]:
@@ -65,22 +62,23 @@ def joined(status: str) -> int:
 
 
 def create(
-    scene: Scene, *options: str, devices: int = 2, members: tuple[str, ...] = ()
+    scene: Scene,
+    *options: str,
+    devices: int = 2,
+    members: tuple[str, ...] = (),
+    on: int = 0,
 ) -> Doing[str]:
-    """An array with a clustered bitmap, of the first so many devices, on the first host alone.
+    """An array with a clustered bitmap, of the first so many devices, on one host alone.
     Gives back its node, which is free on all hosts."""
     yield from quorate(scene)
-    taken: set[str] = set()
-    for on in everywhere(scene):
-        taken |= set((yield from run("ls", "/sys/block", on=on)).stdout.split())
-    node = next(f"/dev/md{n}" for n in range(_FIRST, 512) if f"md{n}" not in taken)
-    yield from owe(node, on=0)
-    words = members or scene.devices[:devices]
+    node = yield from free_node(everywhere(scene))
+    yield from owe(node, on=on)
+    words = members or scene.nodes[on].devices[:devices]
     yield from run(
         "mdadm", "--create", node, "--run", "--level=1", f"--raid-devices={devices}",
-        "--metadata=1.2", "--bitmap=clustered", f"--nodes={SLOTS}", *options, *words, within=SLOW,
+        "--metadata=1.2", "--bitmap=clustered", f"--nodes={SLOTS}", *options, *words, on=on,
     )  # fmt: skip
-    yield from writable(node, on=0)
+    yield from writable(node, on=on)
     return node
 
 
@@ -89,10 +87,13 @@ def owe(node: str, *, on: int) -> Doing[None]:
     yield from undo("mdadm", "--stop", node, on=on, at=sysfs(node))
 
 
-def writable(node: str, *, on: int) -> Doing[None]:
-    """Have it be written to, as its first write would (Debian starts them read-only: start_ro)."""
-    if "read" in (yield from read(sysfs(node, "array_state"), on=on)):
-        yield from run("mdadm", "--readwrite", node, on=on, within=SLOW)
+def slowed(*, on: int) -> Doing[str]:
+    """Have a host resync slowly: minutes for the smallest array.  To be called before the array is
+    made: it would be in sync before it could be slowed.  Gives back what the limit was."""
+    before = yield from read(SPEED, on=on)
+    yield from undo("sh", "-c", f"echo {before} >{SPEED}", on=on)
+    yield from write(SPEED, "1000", on=on)
+    return before
 
 
 def assemble(
@@ -102,8 +103,28 @@ def assemble(
     if not again:
         yield from owe(node, on=on)
     members = scene.nodes[on].devices[:devices]
-    yield from run("mdadm", "--assemble", node, *options, *members, on=on, within=SLOW)
+    yield from run("mdadm", "--assemble", node, *options, *members, on=on)
     yield from writable(node, on=on)
+
+
+def found_again(node: str, *, on: int) -> Doing[None]:
+    """Assemble it on a host that was booted meanwhile, where disks may have other names: by the
+    UUID that the first host says."""
+    uuid = (yield from detail(node)).get("UUID", "")
+    yield from owe(node, on=on)
+    yield from run("mdadm", "--assemble", node, f"--uuid={uuid}", on=on)
+    yield from writable(node, on=on)
+
+
+def given_up(scene: Scene) -> Doing[None]:
+    """Wait until dlm has given up a host that died."""
+    yield from until(
+        lambda: run("dlm_tool", "status"),
+        lambda said: joined(said.stdout) < len(scene.nodes),
+        "dlm does not give up the host that died",
+        within=LOST,
+        every=1.0,
+    )
 
 
 def made_everywhere(scene: Scene, *options: str, devices: int = 2) -> Doing[str]:
@@ -117,14 +138,7 @@ def made_everywhere(scene: Scene, *options: str, devices: int = 2) -> Doing[str]
 
 
 def stop(node: str, *, on: int) -> Doing[None]:
-    yield from run("mdadm", "--stop", node, on=on, within=SLOW)
-
-
-def section(text: str, node: str) -> str:
-    """The lines of /proc/mdstat about one array."""
-    name = re.escape(node.removeprefix("/dev/"))
-    found = re.search(rf"^{name} : .*(?:\n[ \t]+\S.*)*", text, re.MULTILINE)
-    return found[0] if found else ""
+    yield from run("mdadm", "--stop", node, on=on)
 
 
 def shown(node: str, *, on: int) -> Doing[str]:
@@ -153,24 +167,13 @@ def degraded(node: str, members: int, *, on: int) -> Doing[None]:
         lambda: shown(node, on=on),
         lambda text: f"[{members}/{members - 1}]" in text,
         f"/proc/mdstat is to show [{members}/{members - 1}] for {node}",
-        within=SLOW,
+        within=LOST,
         every=1.0,
     )
 
 
-def pairs(text: str) -> dict[str, str]:
-    """``Key : value`` lines, as mdadm prints them."""
-    found = (line.partition(" : ") for line in text.splitlines())
-    return {key.strip(): value.strip() for key, colon, value in found if colon}
-
-
 def detail(node: str, *, on: int = 0) -> Doing[dict[str, str]]:
     return pairs((yield from run("mdadm", "--detail", node, on=on)).stdout)
-
-
-def examined(device: str, *, on: int = 0) -> Doing[dict[str, str]]:
-    """What a member's own superblock says."""
-    return pairs((yield from run("mdadm", "--examine", device, on=on)).stdout)
 
 
 def bitmap(device: str, *, on: int = 0) -> Doing[str]:
@@ -195,39 +198,6 @@ def cluster_name(*, on: int = 0) -> Doing[str]:
     return said.stdout.rpartition("=")[2].strip()
 
 
-def fail(node: str, device: str, *, on: int) -> Doing[None]:
-    yield from run("mdadm", node, "--fail", device, on=on, within=SLOW)
-
-
-def remove(node: str, device: str, *, on: int) -> Doing[None]:
-    """Remove a failed member, when what was on its way to it is done."""
-    yield from until(
-        lambda: run("mdadm", node, "--remove", device, on=on, exits=None, within=SLOW),
-        lambda said: said.exit == 0,
-        f"{device} cannot be removed from {node}",
-        within=30,
-        every=1.0,
-    )
-
-
-def scribble(node: str, *, on: int, mib: int = 8, at: int = 0) -> Doing[str]:
-    """Write random bytes; gives back their checksum, read again there."""
-    yield from run(
-        "dd", "if=/dev/urandom", f"of={node}", "bs=1M", f"count={mib}", f"seek={at}",
-        "oflag=direct", "conv=fsync,notrunc", "status=none", on=on, within=SLOW,
-    )  # fmt: skip
-    return (yield from checksum(node, on=on, mib=mib, at=at))
-
-
-_SUM = 'dd if="$1" bs=1M count="$2" skip="$3" iflag=direct status=none | sha256sum'
-
-
-def checksum(node: str, *, on: int, mib: int = 8, at: int = 0) -> Doing[str]:
-    """Of a part of a device, read past the cache."""
-    argv = ("sh", "-c", _SUM, "iotrial-sum", node, str(mib), str(at))
-    return (yield from run(*argv, on=on, within=SLOW)).stdout.split()[0]
-
-
 def same_everywhere(scene: Scene, node: str, sum_: str, when: str, *, at: int = 0) -> Doing[None]:
     """See that every host reads what was written."""
     for on in everywhere(scene):
@@ -243,3 +213,30 @@ def same_on_members(scene: Scene, sum_: str, node: str, *, devices: int = 2) -> 
         at = int(offset[0]) // 2048
         now = yield from checksum(device, on=0, at=at)
         expect(now == sum_, f"{device} does not hold what {node} holds")
+
+
+_FILL = 'dd if=/dev/urandom of="$1" bs=256k count=8 conv=fsync status=none && sha256sum <"$1"'
+
+
+def shared_files(node: str, type: str, *fsck: str) -> Doing[None]:  # noqa: A002 (as mount -t)
+    """Mount the file system on the array on two hosts at once; see that each sees what the other
+    writes and removes, that ``fsck`` finds nothing, and that it is all there afterwards."""
+    first = yield from mount(node, type, on=0)
+    points = (first, (yield from mount(node, type, on=1)))
+    for on, other in ((0, 1), (1, 0)):
+        argv = ("sh", "-c", _FILL, "iotrial-fill", f"{points[on]}/of-{on}")
+        wrote = yield from run(*argv, on=on)
+        argv = ("sh", "-c", 'sha256sum <"$1"', "iotrial-sum", f"{points[other]}/of-{on}")
+        seen = yield from run(*argv, on=other)
+        expect(
+            seen.stdout == wrote.stdout, f"host {other} reads other bytes of a file of host {on}"
+        )
+    yield from run("rm", f"{points[1]}/of-0", on=1)
+    there = yield from run("ls", points[0])
+    expect("of-0" not in there.stdout, "a file that host 1 removed is still there for host 0")
+    for on in (1, 0):
+        yield from run("umount", points[on], on=on)
+    yield from run(*fsck, node)
+    yield from run("mount", "-t", type, node, points[0])
+    there = yield from run("ls", points[0])
+    expect("of-1" in there.stdout, "a file is lost after it was mounted again")

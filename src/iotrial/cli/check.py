@@ -42,6 +42,13 @@ _RANDOM = "random"
     help="Its serial or WWN, for each of --devices in their order.",
 )
 @click.option(
+    "--lose",
+    "losable",
+    multiple=True,
+    metavar="HOST",
+    help="A host of --on that cases may crash, and that boots again by itself; again for more.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     help="The results folder.  [default: results/DATE-check-SUITE]",
@@ -51,7 +58,7 @@ _RANDOM = "random"
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Go on in this folder: what has a result is not done again.",
 )
-@click.option("--repeat", type=click.IntRange(1), default=1, help="Every case so often.")
+@click.option("--repeat", type=click.IntRange(1), help="Every case so often.  [default: 1]")
 @click.option(
     "--shuffle",
     is_flag=False,
@@ -67,9 +74,10 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     hosts: tuple[str, ...],
     devices: tuple[str, ...],
     destroys: tuple[str, ...],
+    losable: tuple[str, ...],
     out: Path | None,
     resume: Path | None,
-    repeat: int,
+    repeat: int | None,
     shuffle: str | None,
     *,
     listing: bool,
@@ -86,7 +94,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
       iotrial check md --on root@box7 --repeat 10 --shuffle
     """
     from iotrial.checks import chosen, suites
-    from iotrial.cli.checking import Wish, armed, execute, resumed
+    from iotrial.cli.checking import Given, Wish, armed, execute, named, resumed
 
     if listing:
         return _list(output, chosen(suite or tuple(suites())))
@@ -95,10 +103,11 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
             raise UsageError(
                 "which suite?", advice=f"There are: {', '.join(suites())}; --list says more."
             )
-        wish = Wish(chosen(suite), repeat, _seed(shuffle), hosts)
+        wish = Wish(chosen(suite), repeat or 1, _seed(shuffle), hosts)
     else:
-        wish = resumed(resume, suite, hosts)
-    return execute(output, wish, armed(devices, destroys, wish.hosts), out=out, resume=resume)
+        wish = resumed(resume, anew=bool(suite or hosts or repeat or shuffle))
+    given = Given(armed(devices, destroys, wish.hosts), named(losable, wish.hosts))
+    return execute(output, wish, given, out=out, resume=resume)
 
 
 def _seed(shuffle: str | None) -> int | None:

@@ -64,12 +64,21 @@ class Wish:
         return tuple((suite.id_of(case), case) for suite, case in self.cases)
 
 
-def resumed(folder: Path, suites: Sequence[str], hosts: tuple[str, ...]) -> Wish:
-    """What the session in a folder was asked for.  Raises UsageError where more is said now."""
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What cases may do harm to: these disks, and these hosts (by name)."""
+
+    targets: tuple[Target, ...] = ()
+    losable: frozenset[str] = frozenset()
+
+
+def resumed(folder: Path, *, anew: bool) -> Wish:
+    """What the session in a folder was asked for.  Raises UsageError where it is said ``anew``."""
     header = header_of(folder)
-    if suites or hosts:
+    if anew:
         raise UsageError(
-            f"what is to be done stands in {folder}", advice="Say --resume without SUITE and --on."
+            f"what is to be done stands in {folder}",
+            advice="Say --resume without SUITE, --on, --repeat and --shuffle.",
         )
     return Wish(chosen(header.cases), header.rounds, header.seed, header.ways)
 
@@ -96,10 +105,22 @@ def _target(word: str, destroy: str, names: Collection[str]) -> Target:
     return Target(word, "device", path=word, destroy=destroy)
 
 
+def named(losable: Sequence[str], hosts: Sequence[str]) -> frozenset[str]:
+    """The names of hosts that may be lost, each given as in ``hosts``.  Raises UsageError."""
+    names = {place.name for place in _places(hosts) if place is not HERE}
+    found = frozenset(place.name for place in _places(losable)) if losable else frozenset()
+    if strangers := sorted(found - names):
+        raise UsageError(
+            f"--lose {strangers[0]}: not one of the hosts",
+            advice="Name a host of --on; never the machine that iotrial runs on.",
+        )
+    return found
+
+
 def execute(
     output: Output,
     wish: Wish,
-    targets: tuple[Target, ...],
+    given: Given,
     *,
     out: Path | None,
     resume: Path | None,
@@ -114,7 +135,7 @@ def execute(
         )
         hands = stack.enter_context(closing(_Hands(output, places, reach)))
         hands.hosts = [hands.reached(number) for number in range(len(places))]
-        party = _party(wish, hands.hosts, targets)
+        party = _party(wish, hands.hosts, given)
         header = Header(
             tuple((suite.name, suite.title) for suite in wish.suites),
             tuple(name for name, _ in wish.ids),
@@ -178,17 +199,18 @@ def _places(hosts: Sequence[str]) -> tuple[Place, ...]:
     return tuple(found)
 
 
-def _party(wish: Wish, hosts: list[Host], targets: tuple[Target, ...]) -> Party:
+def _party(wish: Wish, hosts: list[Host], given: Given) -> Party:
     """The hosts with the disks of each.  Raises TargetRefused: nothing has been written then."""
     tools = tuple(dict.fromkeys(tool for suite in wish.suites for tool in suite.tools))
-    given: dict[str, tuple[Target, ...]] = {}
+    held: dict[str, tuple[Target, ...]] = {}
     sizes: dict[tuple[str, str], int] = {}
     for host in hosts:
-        for target in (each for each in targets if host.name in (each.hosts or (host.name,))):
+        for target in (each for each in given.targets if host.name in (each.hosts or (host.name,))):
             aim = ready_to_write(host, target)
-            given[host.name] = (*given.get(host.name, ()), target)
+            held[host.name] = (*held.get(host.name, ()), target)
             sizes[host.name, target.path] = aim.identity.size if aim.identity else 0
-    return Party(hosts, [machine_of(host, tools) for host in hosts], given, sizes)
+    machines = [machine_of(host, tools) for host in hosts]
+    return Party(hosts, machines, held, sizes, given.losable)
 
 
 @dataclass

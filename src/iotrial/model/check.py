@@ -183,7 +183,8 @@ class Needs:
     exist; a ``kernel`` of this version or newer; so many scratch ``devices`` of at least ``size``
     bytes on each host, the same disks on all of them where ``shared``; so many ``hosts``.  Devices
     that are not given with ``--devices`` are files behind loop devices; ``disks``: those will not
-    do.  Without ``root`` it can be done by anybody.
+    do.  Without ``root`` it can be done by anybody.  Where a case ``loses`` a host, it is the
+    second one, which goes down without being asked and boots again: its owner has to allow that.
     """
 
     commands: tuple[str, ...] = ()
@@ -196,6 +197,7 @@ class Needs:
     disks: bool = False
     hosts: int = 1
     root: bool = True
+    loses: bool = False
 
     def words(self) -> tuple[str, ...]:
         """For people."""
@@ -210,6 +212,7 @@ class Needs:
             f"{several}{'s' if self.devices > 1 else ''} of {self.size // MIB} MiB"
             if self.devices
             else "",
+            "leave to crash the second host" if self.loses else "",
         ]
         return tuple(filter(None, found))
 

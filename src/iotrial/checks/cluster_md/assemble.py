@@ -1,13 +1,7 @@
 """Two hosts have the array at once, and each reads what the other writes."""
 
-from iotrial.checks.clustered import (
-    NEEDS,
-    everywhere,
-    made_everywhere,
-    same_everywhere,
-    scribble,
-    stop,
-)
+from iotrial.checks.arrays import scribble
+from iotrial.checks.clustered import NEEDS, everywhere, made_everywhere, same_everywhere, stop
 from iotrial.model.check import Case, Scene, Script
 
 ORDER = 20

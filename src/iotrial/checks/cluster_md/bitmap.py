@@ -1,16 +1,7 @@
 """The bitmap of an array is changed: clustered, none, internal, none, and clustered again."""
 
-from iotrial.checks.clustered import (
-    ALONE,
-    SLOW,
-    bitmap,
-    checksum,
-    create,
-    detail,
-    scribble,
-    slots,
-    whole,
-)
+from iotrial.checks.arrays import checksum, scribble
+from iotrial.checks.clustered import ALONE, bitmap, create, detail, slots, whole
 from iotrial.checks.vocabulary import Doing, expect, run
 from iotrial.model.check import Case, Scene, Script
 
@@ -19,7 +10,7 @@ ORDER = 90
 
 def steps(scene: Scene) -> Script:
     node, written = yield from to_none_again(scene)
-    yield from run("mdadm", "--grow", node, "--bitmap=clustered", within=SLOW)
+    yield from run("mdadm", "--grow", node, "--bitmap=clustered")
     yield from clustered_again(scene, node, written)
 
 
@@ -29,7 +20,7 @@ def to_none_again(scene: Scene) -> Doing[tuple[str, str]]:
     yield from whole(node, 2, on=0)
     written = yield from scribble(node, on=0)
     for kind in ("none", "internal", "none"):
-        yield from run("mdadm", "--grow", node, f"--bitmap={kind}", within=SLOW)
+        yield from run("mdadm", "--grow", node, f"--bitmap={kind}")
         said = yield from detail(node)
         expect("Cluster Name" not in said, f"it has a cluster with bitmap {kind}")
         has = "Intent Bitmap" in said

@@ -1,7 +1,8 @@
 """The way round what mdadm 4.2 refuses: members are write-mostly while it gets clustered."""
 
+from iotrial.checks.arrays import sysfs
 from iotrial.checks.cluster_md.bitmap import clustered_again, to_none_again
-from iotrial.checks.clustered import ALONE, SLOTS, SLOW, sysfs
+from iotrial.checks.clustered import ALONE, SLOTS
 from iotrial.checks.vocabulary import expect, note, read, run, write
 from iotrial.model.check import Case, Scene, Script
 
@@ -11,7 +12,7 @@ ORDER = 91
 def steps(scene: Scene) -> Script:
     node, written = yield from to_none_again(scene)
     grow = ("mdadm", "--grow", node, "--bitmap=clustered", f"--nodes={SLOTS}")
-    said = yield from run(*grow, exits=None, within=SLOW)
+    said = yield from run(*grow, exits=None)
     if said.exit:
         expect("write-mostly" in said.stderr, f"it is refused for another reason: {said.complaint}")
         yield from note("refused without write-mostly; now with it")
@@ -20,7 +21,7 @@ def steps(scene: Scene) -> Script:
         ]
         for state in states:
             yield from write(state, "writemostly")
-        yield from run(*grow, within=SLOW)
+        yield from run(*grow)
         for state in states:
             yield from write(state, "-writemostly")
             now = yield from read(state)

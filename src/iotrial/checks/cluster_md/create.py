@@ -1,5 +1,6 @@
 """An array with a clustered bitmap is made; mdadm, its members and the kernel agree that it is."""
 
+from iotrial.checks.arrays import scribble
 from iotrial.checks.clustered import (
     ALONE,
     SLOTS,
@@ -7,7 +8,6 @@ from iotrial.checks.clustered import (
     cluster_name,
     create,
     detail,
-    scribble,
     slots,
     whole,
 )

@@ -1,6 +1,7 @@
 """The superblock of each member says, to every host, that it is clustered, and of which cluster."""
 
-from iotrial.checks.clustered import NEEDS, cluster_name, everywhere, examined, made_everywhere
+from iotrial.checks.arrays import examined
+from iotrial.checks.clustered import NEEDS, cluster_name, everywhere, made_everywhere
 from iotrial.checks.vocabulary import expect
 from iotrial.model.check import Case, Scene, Script
 

@@ -1,17 +1,7 @@
 """An array is given to another cluster: this one cannot start it any more; and is given back."""
 
-from iotrial.checks.clustered import (
-    ALONE,
-    SLOW,
-    assemble,
-    checksum,
-    cluster_name,
-    create,
-    examined,
-    scribble,
-    stop,
-    whole,
-)
+from iotrial.checks.arrays import checksum, examined, scribble
+from iotrial.checks.clustered import ALONE, assemble, cluster_name, create, stop, whole
 from iotrial.checks.vocabulary import expect, run
 from iotrial.model.check import Case, Scene, Script
 
@@ -26,7 +16,7 @@ def steps(scene: Scene) -> Script:
     other = f"other{scene.token}"
     yield from stop(node, on=0)
     words = ("--update=home-cluster", f"--home-cluster={other}")
-    yield from run("mdadm", "--assemble", node, *words, *scene.devices[:2], exits=None, within=SLOW)
+    yield from run("mdadm", "--assemble", node, *words, *scene.devices[:2], exits=None)
     for device in scene.devices[:2]:
         said = (yield from examined(device)).get("Cluster Name", "")
         expect(said == other, f"{device} is of cluster {said!r}, not of {other}")
@@ -35,7 +25,7 @@ def steps(scene: Scene) -> Script:
     )
     running = state.exit == 0 and state.stdout.strip() not in ("inactive", "clear")
     expect(not running, f"{node} is of another cluster, and runs here")
-    yield from run("mdadm", "--stop", node, exits=None, within=SLOW)
+    yield from run("mdadm", "--stop", node, exits=None)
     yield from assemble(
         scene, node, "--update=home-cluster", f"--home-cluster={home}", on=0, again=True
     )

@@ -2,21 +2,15 @@
 
 import re
 
-from iotrial.checks.clustered import NEEDS, SYNCED, assemble, create, shown, whole
-from iotrial.checks.vocabulary import expect, read, undo, until, write
+from iotrial.checks.clustered import NEEDS, SPEED, SYNCED, assemble, create, shown, slowed, whole
+from iotrial.checks.vocabulary import expect, until, write
 from iotrial.model.check import Case, Scene, Script
 
 ORDER = 30
-_LIMIT = "/proc/sys/dev/raid/speed_limit_max"
-_SLOW = 1000
-"""KiB/s: 64 MiB take a minute."""
 
 
 def steps(scene: Scene) -> Script:
-    # Before it is made: it would be over before it could be slowed.
-    before = yield from read(_LIMIT)
-    yield from undo("sh", "-c", f"echo {before} >{_LIMIT}")
-    yield from write(_LIMIT, str(_SLOW))
+    before = yield from slowed(on=0)
     node = yield from create(scene)
     yield from assemble(scene, node, on=1)
     here = yield from shown(node, on=0)
@@ -27,7 +21,7 @@ def steps(scene: Scene) -> Script:
         f"the other host does not show that {node} is resynced elsewhere",
         within=20,
     )
-    yield from write(_LIMIT, before)
+    yield from write(SPEED, before)
     yield from until(
         lambda: shown(node, on=0),
         lambda text: "resync" not in text,

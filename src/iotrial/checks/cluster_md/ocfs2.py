@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-from iotrial.checks.clustered import NEEDS, SLOW, made_everywhere
-from iotrial.checks.vocabulary import expect, mount, run
+from iotrial.checks.clustered import NEEDS, made_everywhere, shared_files
+from iotrial.checks.vocabulary import run
 from iotrial.model.check import MIB, Case, NotHere, Scene, Script
 
 ORDER = 40
-_FILL = 'dd if=/dev/urandom of="$1" bs=256k count=8 conv=fsync status=none && sha256sum <"$1"'
 
 
 def steps(scene: Scene) -> Script:
@@ -19,27 +18,9 @@ def steps(scene: Scene) -> Script:
     node = yield from made_everywhere(scene)
     yield from run(
         "mkfs.ocfs2", "-q", "-F", "-N", "2", "--cluster-stack=o2cb", f"--cluster-name={name}",
-        "--fs-feature-level=max-compat", node, within=SLOW,
+        "--fs-feature-level=max-compat", node,
     )  # fmt: skip
-    first = yield from mount(node, "ocfs2", on=0)
-    points = (first, (yield from mount(node, "ocfs2", on=1)))
-    for on, other in ((0, 1), (1, 0)):
-        argv = ("sh", "-c", _FILL, "iotrial-fill", f"{points[on]}/of-{on}")
-        wrote = yield from run(*argv, on=on)
-        argv = ("sh", "-c", 'sha256sum <"$1"', "iotrial-sum", f"{points[other]}/of-{on}")
-        seen = yield from run(*argv, on=other)
-        expect(
-            seen.stdout == wrote.stdout, f"host {other} reads other bytes of a file of host {on}"
-        )
-    yield from run("rm", f"{points[1]}/of-0", on=1)
-    there = yield from run("ls", points[0])
-    expect("of-0" not in there.stdout, "a file that host 1 removed is still there for host 0")
-    for on in (1, 0):
-        yield from run("umount", points[on], on=on, within=SLOW)
-    yield from run("fsck.ocfs2", "-f", "-n", node, within=SLOW)
-    yield from run("mount", "-t", "ocfs2", node, points[0], within=SLOW)
-    there = yield from run("ls", points[0])
-    expect("of-1" in there.stdout, "a file is lost after it was mounted again")
+    yield from shared_files(node, "ocfs2", "fsck.ocfs2", "-f", "-n")
 
 
 CASE = Case(

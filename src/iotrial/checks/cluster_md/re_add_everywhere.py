@@ -3,18 +3,14 @@
 It is what failed in 2015: `add new device failed … Invalid argument`, `--re-add … not possible`.
 """
 
+from iotrial.checks.arrays import FAILS_A_DISK, fail, remove, scribble
 from iotrial.checks.clustered import (
-    FAILS_A_DISK,
     NEEDS,
-    SLOW,
     degraded,
     everywhere,
-    fail,
     made_everywhere,
-    remove,
     same_everywhere,
     same_on_members,
-    scribble,
     whole,
 )
 from iotrial.checks.vocabulary import Doing, run
@@ -35,7 +31,7 @@ def steps(scene: Scene) -> Script:
     yield from remove(node, device, on=0)
     yield from run("mdadm", "--zero-superblock", device)
     written = yield from scribble(node, on=0)
-    yield from run("mdadm", node, "--add", device, within=SLOW)
+    yield from run("mdadm", node, "--add", device)
     for on in everywhere(scene):
         yield from whole(node, 2, on=on)
     yield from same_on_members(scene, written, node)
@@ -49,7 +45,7 @@ def one_round(scene: Scene, node: str, device: str, *, on: int) -> Doing[str]:
         yield from degraded(node, 2, on=each)
     yield from remove(node, device, on=on)
     written = yield from scribble(node, on=on)
-    yield from run("mdadm", node, "--re-add", device, on=on, within=SLOW)
+    yield from run("mdadm", node, "--re-add", device, on=on)
     for each in everywhere(scene):
         yield from whole(node, 2, on=each)
     yield from same_on_members(scene, written, node)

@@ -1,7 +1,8 @@
 """Members fail, are removed and come back, while one host of the cluster has the array."""
 
+from iotrial.checks.arrays import FAILS_A_DISK
 from iotrial.checks.cluster_md.re_add_everywhere import one_round
-from iotrial.checks.clustered import ALONE, FAILS_A_DISK, create, whole
+from iotrial.checks.clustered import ALONE, create, whole
 from iotrial.model.check import Case, Scene, Script
 
 ORDER = 101

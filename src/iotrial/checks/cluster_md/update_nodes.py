@@ -1,16 +1,7 @@
 """The number of hosts that an array has bitmaps for is changed when it is assembled."""
 
-from iotrial.checks.clustered import (
-    ALONE,
-    SLOTS,
-    assemble,
-    bitmap,
-    create,
-    scribble,
-    slots,
-    stop,
-    whole,
-)
+from iotrial.checks.arrays import scribble
+from iotrial.checks.clustered import ALONE, SLOTS, assemble, bitmap, create, slots, stop, whole
 from iotrial.checks.vocabulary import expect
 from iotrial.model.check import Case, Scene, Script
 

@@ -33,12 +33,13 @@ done
 @dataclass(frozen=True, slots=True)
 class Party:
     """The hosts that take part, each with the devices that were handed over for it, and how large
-    those are in bytes (by path)."""
+    those are in bytes (by path); the names of those that may be ``lost``."""
 
     hosts: Sequence[Host]
     machines: Sequence[Machine]
     given: Mapping[str, tuple[Target, ...]] = field(default_factory=dict)
     sizes: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    lost: frozenset[str] = frozenset()
 
     def devices(self, host: str, needs: Needs) -> tuple[Target, ...]:
         """Those that are large enough for a case."""
@@ -75,6 +76,8 @@ def missing(case: Case, party: Party) -> tuple[str, ...]:
     found: list[str] = []
     if len(party.hosts) < needs.hosts:
         found.append(f"needs {needs.hosts} hosts, and there are {len(party.hosts)} (--on)")
+    elif needs.loses and (name := party.hosts[1].name) not in party.lost:
+        found.append(f"crashes {name}, as a lost power supply would: allow it by --lose {name}")
     several = len(party.hosts) > 1
     for host, machine in list(zip(party.hosts, party.machines, strict=True))[: needs.hosts]:
         reasons = _on(host, machine, needs, party)

@@ -1,0 +1,60 @@
+"""A host dies while it writes: the other makes its half-written places alike, and goes on."""
+
+from iotrial.checks.arrays import scribble, sysfs
+from iotrial.checks.clustered import (
+    CRASH,
+    LOSING,
+    SYNCED,
+    found_again,
+    given_up,
+    made_everywhere,
+    quorate,
+    same_everywhere,
+    same_on_members,
+    whole,
+)
+from iotrial.checks.vocabulary import back, expect, lose, pause, read, start, until, write
+from iotrial.model.check import Case, Scene, Script
+
+ORDER = 111
+_WRITE = """\
+while :; do
+    dd if=/dev/urandom of="$1" bs=64k seek=256 count=256 oflag=direct conv=notrunc
+done
+"""
+
+
+def steps(scene: Scene) -> Script:
+    node = yield from made_everywhere(scene)
+    written = yield from scribble(node, on=0)
+    yield from start("sh", "-c", _WRITE, "iotrial-write", node, on=1, within=600)
+    yield from pause(5)
+    yield from lose(*CRASH, on=1)
+    yield from given_up(scene)
+    yield from whole(node, 2, on=0)
+    # All places that it had been writing to are alike on both members now.
+    yield from write(sysfs(node, "sync_action"), "check")
+    yield from until(
+        lambda: read(sysfs(node, "sync_action")),
+        lambda action: action == "idle",
+        f"the check of {node} does not end",
+        within=SYNCED,
+        every=1.0,
+    )
+    count = yield from read(sysfs(node, "mismatch_cnt"))
+    expect(count == "0", f"members differ in {count} sectors")
+    yield from same_on_members(scene, written, node)
+    yield from back(1, within=600)
+    yield from quorate(scene)
+    yield from found_again(node, on=1)
+    yield from whole(node, 2, on=1)
+    yield from same_everywhere(scene, node, written, "after a host died and came back")
+
+
+CASE = Case(
+    "lost-in-writes",
+    "A host dies while it writes; members get alike, and it comes back",
+    steps,
+    LOSING,
+    limit=1800,
+)
