@@ -107,10 +107,11 @@ def assemble(
     yield from writable(node, on=on)
 
 
-def found_again(node: str, *, on: int) -> Doing[None]:
+def found_again(scene: Scene, node: str, *, on: int) -> Doing[None]:
     """Assemble it on a host that was booted meanwhile, where disks may have other names: by the
-    UUID that the first host says."""
-    uuid = (yield from detail(node)).get("UUID", "")
+    UUID on the members.  (``mdadm --detail`` of mdadm 4.2 says none for an array that has just
+    lost a host.)"""
+    uuid = (yield from examined(scene.devices[0])).get("Array UUID", "")
     yield from owe(node, on=on)
     yield from run("mdadm", "--assemble", node, f"--uuid={uuid}", on=on)
     yield from writable(node, on=on)

@@ -49,7 +49,7 @@ def steps(scene: Scene) -> Script:
     expect(done == "none", f"the resync of {node} came to {done} only, and nobody goes on")
     yield from back(1, within=600)
     yield from quorate(scene)
-    yield from found_again(node, on=1)
+    yield from found_again(scene, node, on=1)
     yield from whole(node, 2, on=1)
     yield from same_everywhere(scene, node, written, "after a host died and came back")
 
