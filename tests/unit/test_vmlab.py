@@ -141,11 +141,13 @@ def test_an_image_is_named_by_all_that_it_is_made_of() -> None:
     assert first.name.startswith("bookworm-stable-")
     others = (
         recipe("trixie"),
+        recipe("bookworm", "backports"),
         replace(first, kernel="another"),
         replace(first, packages=first.packages[:-1]),
         replace(first, texts=first.texts[:-1]),
     )
-    assert len({first.name, *(each.name for each in others)}) == 5
+    assert len({first.name, *(each.name for each in others)}) == 6
+    assert others[1].packages[0] == "linux-image-amd64/bookworm-backports"
 
 
 def test_everything_lies_in_the_cache_and_what_root_built_is_for_everybody() -> None:
@@ -183,6 +185,8 @@ def test_what_differs_from_a_lab_that_is_there_is_named(tmp_path: Path) -> None:
     assert Wish("disks", "disks").problem(there) == ""
     assert Wish("disks", "disks", 2).problem(there) == ""
     assert Wish("disks", "disks", 3).problem(there) == "its number of nodes is 2, not 3"
+    newer = Wish("disks", "disks", kernel="backports").problem(there)
+    assert newer == f"its kernel is {there.kernel}, not backports"
     assert "its kind is disks" in Wish("san", "disks").problem(there)
 
 

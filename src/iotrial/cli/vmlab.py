@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from iotrial.vmlab.places import Places
 
 
+STABLE = "stable"
+_KERNEL = click.option(
+    "--kernel",
+    type=click.Choice([STABLE, "backports"]),
+    help="Debian's own, or the newer one of its backports.  [default: stable, or the lab's]",
+)
+
+
 @click.group()
 def command() -> None:
     """Virtual storage labs: machines of QEMU with disks of every kind, for tests and trials.
@@ -43,8 +51,9 @@ def command() -> None:
 @click.argument("kind", metavar="NAME")
 @click.option("--name", help="What the lab is called.  [default: NAME]")
 @click.option("--nodes", type=int, help="How many.  [default: as NAME has it]")
+@_KERNEL
 @common
-def up(output: Output, kind: str, name: str | None, nodes: int | None) -> None:
+def up(output: Output, kind: str, name: str | None, nodes: int | None, kernel: str | None) -> None:
     """Bring up the lab NAME, or boot those of its nodes that are off.
 
     The first time an image is built, as root, in a few minutes.
@@ -53,11 +62,12 @@ def up(output: Output, kind: str, name: str | None, nodes: int | None) -> None:
     Example:
       sudo iotrial vmlab up disks
       iotrial vmlab up disks --name other --nodes 2
+      sudo iotrial vmlab up disks --name newer --kernel backports
     """
     from iotrial.vmlab.lab import Wish, checked_name
 
     began = time.monotonic()
-    wish = Wish(kind, checked_name(name or kind), nodes)
+    wish = Wish(kind, checked_name(name or kind), nodes, kernel)
     with _host(f"vmlab up {wish.name}") as host, host.lock(str(_places().locks / wish.name)):
         lab, accelerator = _up(output, host, wish)
     taken = time.monotonic() - began
@@ -87,7 +97,7 @@ def _up(output: Output, host: LocalHost, wish: Wish) -> tuple[Lab, str]:
         return power.powered(host, lab, lab.nodes, accelerator=how), how
     if folder.exists():  # an `up` was killed before anything ran
         power.down(folder)
-    image = built(host, places, output.note)
+    image = built(host, places, output.note, wish.kernel or STABLE)
     lab = planned(wish, kind, folder=folder, image=image.folder)
     how = accelerator(host, image, places.labs)
     try:
@@ -108,8 +118,9 @@ def _same(lab: Lab, wish: Wish) -> None:
 
 
 @command.command()
+@_KERNEL
 @common
-def build(output: Output) -> None:
+def build(output: Output, kernel: str | None) -> None:
     """Build the image that labs begin with, as root; `up` does it too.
 
     \b
@@ -119,7 +130,7 @@ def build(output: Output) -> None:
     from iotrial.vmlab.image import built
 
     with _host("vmlab build") as host:
-        image = built(host, _places(), output.note)
+        image = built(host, _places(), output.note, kernel or STABLE)
     output.document({"image": str(image.folder), "release": image.release})
     output.answer(Text(f"{image.folder}: Linux {image.release}"))
 

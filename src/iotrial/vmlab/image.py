@@ -25,7 +25,7 @@ from iotrial.vmlab.modules import dependencies, in_order
 from iotrial.vmlab.places import Places
 from iotrial.vmlab.programs import need
 from iotrial.vmlab.recipe import FIRST_MODULES, MASKED, ROOT_FILES, WANTED, Recipe, recipe
-from iotrial.vmlab.sources import Sources, sources
+from iotrial.vmlab.sources import Sources, backports_of, sources
 
 SIZE = "4G"
 """Of the root disk; it is sparse."""
@@ -57,11 +57,12 @@ class Image:
         return self.folder / "initrd"
 
 
-def find(places: Places) -> Image | None:
-    """The image that today's recipe makes, of any suite; None where there is none yet."""
+def find(places: Places, kernel: str = "stable") -> Image | None:
+    """The image with this kernel that today's recipe makes, of any suite; None where there is none
+    yet."""
     for folder in (each for images in places.images for each in _below(images)):
         suite = folder.name.partition("-")[0]
-        if folder.name == recipe(suite).name:
+        if folder.name == recipe(suite, kernel).name:
             return opened(folder)
     return None
 
@@ -83,13 +84,13 @@ def opened(folder: Path) -> Image:
     return image
 
 
-def built(host: Host, places: Places, tell: Tell) -> Image:
-    """The image, built now where there is none.
+def built(host: Host, places: Places, tell: Tell, kernel: str = "stable") -> Image:
+    """The image with this kernel (of ``KERNELS``), built now where there is none.
 
     Raises RefusedError where root or a program is missing, HostError where a step of it fails,
     and LockedError while another builds.
     """
-    found = find(places)
+    found = find(places, kernel)
     if found is not None:
         return found
     if host.unprivileged:
@@ -99,7 +100,7 @@ def built(host: Host, places: Places, tell: Tell) -> Image:
         )
     need(host, "mmdebstrap", "mke2fs", "unshare", "setpriv")
     come_from = sources(host)
-    wanted = recipe(come_from.suite)
+    wanted = recipe(come_from.suite, kernel)
     with host.lock(str(places.locks / "images")):
         _sweep(places.images[0])
         folder = places.images[0] / f"{wanted.name}{_PARTIAL}"
@@ -183,7 +184,8 @@ def _unpack(host: Host, root: Path, wanted: Recipe, come_from: Sources) -> None:
         f"--aptopt={options}",
         *(come_from.suite, str(root), "-"),
     ]
-    lines = "".join(f"{line}\n" for line in come_from.lines)
+    more = backports_of(come_from) if wanted.kernel == "backports" else ()
+    lines = "".join(f"{line}\n" for line in (*come_from.lines, *more))
     _do(host, command, _PACKAGES_WITHIN, lines.encode())
     options.unlink()
 

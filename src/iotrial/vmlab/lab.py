@@ -92,6 +92,11 @@ class Lab:
     group: str
     nodes: tuple[Node, ...]
 
+    @property
+    def kernel(self) -> str:
+        """``stable`` or ``backports``: the second word of its image's name."""
+        return [*self.image.name.split("-"), ""][1]
+
     def place(self, node: Node) -> Path:
         return self.folder / node.name
 
@@ -125,11 +130,13 @@ class Wish:
     kind: str
     name: str
     nodes: int | None = None
+    kernel: str | None = None
 
     def problem(self, lab: Lab) -> str:
         """'' where ``lab`` is what is wished for, else in what it differs."""
         pairs = (
             ("its kind", lab.kind, self.kind),
+            ("its kernel", lab.kernel, self.kernel),
             ("its number of nodes", len(lab.nodes), self.nodes),
         )
         wrong = [

@@ -15,8 +15,8 @@ from importlib.resources import files
 
 FORMAT = 1
 """Of the image's folder, and of what is done to the root filesystem: raise it when that changes."""
-_KERNELS = {"stable": "linux-image-amd64"}
-"""Kernel → its package."""
+KERNELS = {"stable": "linux-image-amd64", "backports": "linux-image-amd64/{suite}-backports"}
+"""Kernel → its package, as apt-get(8) takes it."""
 _LEFT_OUT = (
     "/usr/share/doc/*",
     "/usr/share/man/*",
@@ -77,7 +77,7 @@ WANTED = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """``kernel`` is a name of :data:`_KERNELS`; ``texts`` are the guest's files."""
+    """``kernel`` is a name of :data:`KERNELS`; ``texts`` are the guest's files."""
 
     suite: str
     kernel: str
@@ -94,10 +94,10 @@ class Recipe:
 
 
 def recipe(suite: str, kernel: str = "stable") -> Recipe:
-    """The recipe for a suite of Debian, with its own kernel."""
+    """The recipe for a suite of Debian, with its own kernel or the newer one of its backports."""
     folder = files("iotrial.vmlab") / "guest"
     texts = {each.name: each.read_text("utf-8") for each in folder.iterdir() if each.is_file()}
     lines = texts.pop("packages.txt").splitlines()
     words = [word for line in lines if not line.startswith("#") for word in line.split()]
-    image = _KERNELS[kernel]
+    image = KERNELS[kernel].format(suite=suite)
     return Recipe(suite, kernel, (image, *words), _LEFT_OUT, tuple(sorted(texts.items())))

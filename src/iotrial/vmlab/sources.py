@@ -60,6 +60,17 @@ def lines_of(targets: str, suite: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def backports_of(sources: Sources) -> tuple[str, ...]:
+    """The lines of its backports: they lie where the distribution itself does.
+
+    >>> backports_of(Sources("sid", ("deb [a] http://x sid main", "deb http://x sid-up main"), ()))
+    ('deb [a] http://x sid-backports main',)
+    """
+    own = f" {sources.suite} main"
+    ours = (line.removesuffix(own) for line in sources.lines if line.endswith(own))
+    return tuple(f"{line} {sources.suite}-backports main" for line in ours)
+
+
 def options_of(dump: str) -> tuple[str, ...]:
     """Those lines of ``apt-config dump`` that say how to get at servers."""
     return tuple(
