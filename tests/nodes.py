@@ -18,7 +18,11 @@ from typing import Any
 
 import pytest
 
+from iotrial.execute.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.ssh import SSHHost
+from iotrial.model.host import Host
+from iotrial.model.tunable import Setting
+from iotrial.tunables import tunable
 from iotrial.vmlab.image import find
 from iotrial.vmlab.places import places
 
@@ -50,9 +54,9 @@ class VirtualLab:
         document: dict[str, Any] = json.loads(done.stdout)
         return document
 
-    def up(self) -> str:
+    def up(self, *words: str) -> str:
         """Boot what is off; how ssh reaches the node."""
-        way: str = self.vmlab("up", "disks")["nodes"][0]["ssh"]
+        way: str = self.vmlab("up", "disks", *words)["nodes"][0]["ssh"]
         return way
 
     def cut(self) -> None:
@@ -103,13 +107,27 @@ class Node:
         return self.do("sh", "-c", script, "sh", *paths).split()
 
 
-def why_not() -> str:
-    """What this machine lacks for a lab, '' when nothing."""
+def hold(host: Host, name: str, device: str, value: str) -> None:
+    """Set a knob, see it in force, give it back, and see that too."""
+    knob = tunable(name)
+    before = observe(host, knob, device)
+    assert before not in (None, value)
+    group = snapshot(host, [name], device)
+    try:
+        apply(host, [Setting(device, name, value)])
+        assert observe(host, knob, device) == value
+    finally:
+        assert put_back(host, group.owed) == ()
+    assert observe(host, knob, device) == before
+
+
+def why_not(kernel: str = "stable") -> str:
+    """What this machine lacks for a lab with this kernel, '' when nothing."""
     for program in ("qemu-system-x86_64", "qemu-img", "ssh", "ssh-keygen"):
         if not shutil.which(program):
             return f"needs {program}: qemu-system-x86, qemu-utils, openssh-client"
-    if find(places(os.geteuid(), os.environ)) is None:
-        return "needs an image: sudo iotrial vmlab build"
+    if find(places(os.geteuid(), os.environ), kernel) is None:
+        return f"needs an image: sudo iotrial vmlab build --kernel {kernel}"
     return ""
 
 
@@ -129,3 +147,17 @@ def node(virtual_lab: VirtualLab) -> Iterator[Node]:
         yield made
     finally:
         made.host.close()
+
+
+@pytest.fixture(scope="session")
+def newer_node(virtual_lab: VirtualLab) -> Iterator[Node]:
+    """One with the kernel of Debian's backports."""
+    if lacking := why_not("backports"):
+        pytest.skip(lacking)
+    words = ("--name", "newer", "--kernel", "backports")
+    made = Node(virtual_lab, virtual_lab.up(*words))
+    try:
+        yield made
+    finally:
+        made.host.close()
+        virtual_lab.vmlab("down", "newer")

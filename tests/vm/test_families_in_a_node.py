@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from iotrial.execute.tuning import apply, observe, put_back, snapshot
-from iotrial.model.tunable import Setting
-from iotrial.tunables import tunable
-from nodes import Node
+from nodes import Node, hold
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
@@ -23,20 +20,6 @@ blacklist {
 	devnode "^(vd|nvme|nullb)"
 }
 """
-
-
-def hold(node: Node, name: str, device: str, value: str) -> None:
-    """Set it, see it in force, give it back, and see that too."""
-    knob = tunable(name)
-    before = observe(node.host, knob, device)
-    assert before not in (None, value)
-    group = snapshot(node.host, [name], device)
-    try:
-        apply(node.host, [Setting(device, name, value)])
-        assert observe(node.host, knob, device) == value
-    finally:
-        assert put_back(node.host, group.owed) == ()
-    assert observe(node.host, knob, device) == before
 
 
 @pytest.mark.parametrize(
@@ -53,7 +36,7 @@ def hold(node: Node, name: str, device: str, value: str) -> None:
 def test_a_knob_of_a_disk_is_held_and_given_back(
     node: Node, name: str, disk: str, value: str
 ) -> None:
-    hold(node, name, node.disk(disk), value)
+    hold(node.host, name, node.disk(disk), value)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +62,7 @@ def mirror(node: Node) -> Iterator[str]:
 def test_a_knob_of_an_array_is_held_and_given_back(
     node: Node, mirror: str, name: str, value: str
 ) -> None:
-    hold(node, name, mirror, value)
+    hold(node.host, name, mirror, value)
 
 
 @pytest.fixture(scope="module")
@@ -106,4 +89,41 @@ def test_a_knob_of_multipath_is_held_and_given_back(
     node: Node, paths: str, name: str, value: str
 ) -> None:
     assert node.do("multipath", "-ll", paths).count("active ready running") == 2
-    hold(node, name, paths, value)
+    hold(node.host, name, paths, value)
+
+
+@pytest.fixture(scope="module")
+def volume(node: Node) -> Iterator[str]:
+    """A RAID1 volume on the disks a and b."""
+    members = [f"/dev/{node.disk(each)}" for each in ("a", "b")]
+    node.do("vgcreate", "-q", "families", *members)
+    node.do("lvcreate", "-q", "--type", "raid1", "-m", "1", "-L", "32M", "-n", "one", "families")
+    yield "families/one"
+    node.do("vgremove", "-q", "-f", "families")
+    node.do("pvremove", "-q", *members)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("lvm.read_ahead", "512"),
+        ("lvm.max_recovery_rate", "4096"),
+        ("lvm.min_recovery_rate", "128"),
+    ],
+)
+def test_a_knob_of_a_logical_volume_is_held_and_given_back(
+    node: Node, volume: str, name: str, value: str
+) -> None:
+    hold(node.host, name, volume, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("module.dm_mod.dm_mq_queue_depth", "512"),
+        ("module.nvme_core.io_timeout", "45"),
+        ("module.scsi_mod.scsi_logging_level", "7"),
+    ],
+)
+def test_a_parameter_of_a_module_is_held_and_given_back(node: Node, name: str, value: str) -> None:
+    hold(node.host, name, "", value)
