@@ -8,15 +8,17 @@ reset.  Knobs that exist only under one scheduler are measured by doing this und
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from iotrial.errors import FileRefused
 from iotrial.execute.bench import open_bench
 from iotrial.execute.restore import Payment, restore
 from iotrial.hosts.places import journal_folder, lock_path
+from iotrial.hosts.steps import reads
 from iotrial.model.host import Host
+from iotrial.model.step import Answer, Hold, Look
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.target import Target
 from iotrial.model.tunable import Domain, Tunable
@@ -74,26 +76,35 @@ def measure_on_a_loop(host: Host) -> dict[str, tuple[str, ...]]:
 
 
 def _moved_by(host: Host, device: str, knob: Tunable, pose: Values) -> set[str]:
-    """What changes when each level of the knob is written, always from the same pose."""
+    """What changes when each level of the knob is written, always from the same pose: a round trip
+    for each."""
     rows = families()["queue"]
+    posed, looks = _holds(device, rows, pose), [Look(row.probe(device)) for row in rows]
     moved: set[str] = set()
     for value in _levels(host, device, knob):
-        _write_all(host, device, rows, pose)
-        before = _read(host, device, rows)
-        with suppress(FileRefused):
-            host.write(knob.file(device), value.encode())
-        after = _read(host, device, rows)
+        # The level is written also where it is in force: no knob reads as a blank.
+        written = Hold(knob.probe(device), " ", knob.acts(device, value))
+        answers = host.batch([*posed, *looks, written, *looks])
+        before = _seen(rows, device, answers[len(posed) :][: len(looks)])
+        after = _seen(rows, device, answers[-len(looks) :])
         moved |= {n for n in before.keys() | after.keys() if before.get(n) != after.get(n)}
-    _write_all(host, device, rows, pose)
+    host.batch(posed)
     return moved - {knob.name}
 
 
-def _read(host: Host, device: str, rows: Iterable[Tunable]) -> Values:
-    values = {}
-    for row in rows:
-        with suppress(FileRefused):
-            values[row.name] = row.observe(host.read(row.file(device))) or ""
-    return values
+def _read(host: Host, device: str, rows: Sequence[Tunable]) -> Values:
+    answers = host.batch([Look(row.probe(device)) for row in rows])
+    return _seen(rows, device, answers)
+
+
+def _seen(rows: Sequence[Tunable], device: str, answers: Sequence[Answer]) -> Values:
+    """The values of those that are there."""
+    pairs = zip(rows, answers, strict=True)
+    return {
+        row.name: reads(row.probe(device), answer) or ""
+        for row, answer in pairs
+        if not answer.errno
+    }
 
 
 def _domain(host: Host, device: str, row: Tunable) -> Domain | None:
@@ -128,13 +139,13 @@ def _posed(
     return {name: pose(domain) for name, domain in domains.items() if domain is not None}
 
 
-def _write_all(host: Host, device: str, rows: Iterable[Tunable], values: Mapping[str, str]) -> None:
+def _holds(device: str, rows: Sequence[Tunable], values: Mapping[str, str]) -> list[Hold]:
     """Write what differs, in rank order; a refused value is left as it is."""
-    for row in rows:
-        with suppress(FileRefused):
-            wanted = values.get(row.name)
-            if wanted is not None and row.observe(host.read(row.file(device))) != wanted:
-                host.write(row.file(device), wanted.encode())
+    return [
+        Hold(row.probe(device), values[row.name], row.acts(device, values[row.name]))
+        for row in rows
+        if row.name in values
+    ]
 
 
 @contextmanager
@@ -143,4 +154,4 @@ def _put_back(host: Host, device: str, rows: tuple[Tunable, ...]) -> Iterator[No
     try:
         yield
     finally:
-        _write_all(host, device, rows, start)
+        host.batch(_holds(device, rows, start))
