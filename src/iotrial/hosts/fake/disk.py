@@ -75,6 +75,7 @@ class Block:
     disk: Disk | None = None
     backing: tuple[str, int] | None = None
     moved: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])
+    _known: tuple[tuple[int, str | None], Own] | None = field(default=None, compare=False)
 
     @property
     def folder(self) -> str:
@@ -116,7 +117,11 @@ class Block:
 
     @property
     def _own(self) -> Own:
-        return _own(self.devno, self.size, self.backing and self.backing[0], self.disk)
+        # The key is all that may change of a block; what is known is right as long as it is equal.
+        key = (self.size, self.backing and self.backing[0])
+        if self._known is None or self._known[0] != key:
+            self._known = (key, _own(self.devno, *key, self.disk))
+        return self._known[1]
 
 
 Own = tuple[Mapping[str, str], Mapping[str, frozenset[str]]]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import errno
 import random
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from iotrial.hosts.fake import proc as fake_proc
 from iotrial.hosts.fake.disk import BLOCKS, Disk, block, holder
 from iotrial.hosts.fake.names import index
-from iotrial.hosts.fake.part import Control, Mounting, Part, Program, all_parts
+from iotrial.hosts.fake.part import Control, Mounting, Part, Program, all_parts, folders
 from iotrial.hosts.fake.queue import refuse
 from iotrial.hosts.fake.sysctl import Sysctls
-from iotrial.hosts.fake.tree import CHARACTERS, CONTROLLER, tree
+from iotrial.hosts.fake.tree import CHARACTERS, CONTROLLER, Spot, tree
 
 FOLDERS = (
     *("/", "/boot", "/dev", "/etc", "/home", "/mnt", "/proc", "/run", "/sys", "/tmp"),  # noqa: S108
@@ -109,41 +109,49 @@ class Machine:
 
     def real(self, path: str) -> str:
         """The path with every link followed; nothing need be there."""
-        return self.tree.real(path)
+        return self.tree.spot(path).real
 
     def kind(self, path: str) -> str:
         """What stat(1) calls it, links followed; empty when there is nothing."""
-        real = self.real(path)
+        spot = self.tree.spot(path)
+        real = spot.real
         if real in self.files:
             return "regular file" if self.files[real].length else "regular empty file"
         if real in self.nodes:
             return "block special file"
         if real in CHARACTERS:
             return "character special file"
-        if real not in self.folders and self._kernel_file(real) is not None:
+        if real not in self.folders and self._kernel_file(spot) is not None:
             return "regular file"
-        return "directory" if self._is_folder(real) else ""
+        return "directory" if self._is_folder(spot) else ""
 
-    def _is_folder(self, real: str) -> bool:
-        if real in self.folders:
+    def _is_folder(self, spot: Spot) -> bool:
+        if spot.real in self.folders:
             return True
-        if real.startswith(("/sys/", "/proc/", "/dev")):
-            return self._shown(real) is not None
-        below = f"{real}/"
+        if spot.real.startswith(("/sys/", "/proc/", "/dev")):
+            return next(self._shown(spot), None) is not None
+        below = f"{spot.real}/"
         return any(name.startswith(below) for name in self.folders)
 
-    def _shown(self, real: str) -> set[str] | None:
-        """The names in a folder of the kernel's; None where there is no such folder."""
-        found = [self.tree.inside(real)]
-        if real.startswith(f"{BLOCKS}/"):
-            name, _, rest = real.removeprefix(f"{BLOCKS}/").partition("/")
-            found += [self.blocks[name].inside(rest)] if name in self.blocks else []
+    def _shown(self, spot: Spot) -> Iterator[frozenset[str]]:
+        """The names in a folder of the kernel's, from everybody who has some there; nobody has
+        where it is no such folder."""
+        real = spot.real
+        found = self.tree.inside(real)
+        if found is not None:
+            yield found
+        if spot.block in self.blocks:
+            found = self.blocks[spot.block].inside(spot.rest)
         elif real == "/proc" or real.startswith("/proc/"):
-            found += [self._shown_in_proc(real.removeprefix("/proc").removeprefix("/"))]
-        controls = (self.parts[name].controls() for name in self.tree.near(real))
-        found += [index(tuple(files)).get(real) for files in controls]
-        there = [names for names in found if names is not None]
-        return set().union(*there) if there else None
+            found = self._shown_in_proc(real.removeprefix("/proc").removeprefix("/"))
+        else:
+            found = None
+        if found is not None:
+            yield found
+        for name in spot.near:
+            found = folders(self.parts[name].controls()).get(real)
+            if found is not None:
+                yield found
 
     def _shown_in_proc(self, name: str) -> frozenset[str] | None:
         pids = frozenset(map(str, (CONTROLLER, *self.tasks)))
@@ -158,51 +166,61 @@ class Machine:
         kind = self.kind(path)
         if kind != "directory":
             raise refuse(errno.ENOTDIR if kind else errno.ENOENT)
-        real = self.real(path).rstrip("/")
-        below, inside = f"{real}/", self._shown(real) or set()
+        spot = self.tree.spot(path)
+        below, inside = f"{spot.real.rstrip('/')}/", set[str]().union(*self._shown(spot))
         paths = (*self.files, *self.folders)
         inside |= {p.removeprefix(below).split("/")[0] for p in paths if p.startswith(below)}
         return sorted(inside - {""})
 
     def read(self, path: str) -> bytes:
         """Raises OSError."""
-        real = self.real(path)
-        if real in self.files:
-            return self.files[real].data
-        text = self._kernel_file(real)
+        found = self.found(path)
+        if isinstance(found, int):
+            raise refuse(found)
+        return found
+
+    def found(self, path: str) -> bytes | int:
+        """What a file reads, or the errno that reading it answers: most of what a study asks for
+        is not there."""
+        spot = self.tree.spot(path)
+        file = self.files.get(spot.real)
+        if file is not None:
+            return file.data
+        text = self._kernel_file(spot)
         if text is None:
-            raise refuse(errno.EISDIR if self._is_folder(real) else errno.ENOENT)
+            return errno.EISDIR if self._is_folder(spot) else errno.ENOENT
         return text.encode()
 
-    def _kernel_file(self, real: str) -> str | None:
+    def _kernel_file(self, spot: Spot) -> str | None:
         """What a file of the kernel's reads; None where it has none of that name."""
-        if real.startswith(f"{BLOCKS}/"):
-            name, _, rest = real.removeprefix(f"{BLOCKS}/").partition("/")
-            value = self.blocks[name].read(rest) if name in self.blocks else None
+        if spot.block in self.blocks:
+            value = self.blocks[spot.block].read(spot.rest)
             if value is not None:
                 return f"{value}\n"
-        if (control := self._control(real)) is not None:
+        if spot.near and (control := self._control(spot)) is not None:
             return f"{control.value}\n"
+        real = spot.real
         return self._read_proc(real.removeprefix("/proc/")) if real.startswith("/proc/") else None
 
-    def mode(self, real: str) -> int:
+    def mode(self, path: str) -> int:
         """The permissions of a part's control file; 0 where there is none."""
-        control = self._control(real)
+        control = self._control(self.tree.spot(path))
         return 0 if control is None else 0o644 if control.take else 0o444
 
-    def _control(self, real: str) -> Control | None:
-        for name in self.tree.near(real):
-            if (control := self.parts[name].controls().get(real)) is not None:
+    def _control(self, spot: Spot) -> Control | None:
+        for name in spot.near:
+            if (control := self.parts[name].controls().get(spot.real)) is not None:
                 return control
         return None
 
     def write(self, path: str, data: bytes) -> None:
         """One write(2) to a file that exists.  Raises OSError."""
-        real = self.real(path)
+        spot = self.tree.spot(path)
+        real = spot.real
         if real in self.files:
             old = self.files[real]
             old.data = data + old.data[len(data) :]
-        elif (control := self._control(real)) is not None:
+        elif (control := self._control(spot)) is not None:
             if control.take is None:
                 raise refuse(errno.EACCES)
             text = control.take(data.decode("utf-8", "replace"))

@@ -10,8 +10,10 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+from iotrial.hosts.fake.names import index
 
 if TYPE_CHECKING:
     from iotrial.hosts.fake.machine import Machine
@@ -44,6 +46,19 @@ class Control:
 
     value: str
     take: Callable[[str], str | None] | None = None
+
+
+class Lasting(dict[str, Control]):
+    """Control files whose names never change while the machine runs (what they read may)."""
+
+    @cached_property
+    def folders(self) -> Mapping[str, frozenset[str]]:
+        return index(tuple(self))
+
+
+def folders(files: Mapping[str, Control]) -> Mapping[str, frozenset[str]]:
+    """Folder → the names in it, of all that control files are in or below."""
+    return files.folders if isinstance(files, Lasting) else index(tuple(files))
 
 
 class Part(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from iotrial.hosts.fake.disk import BLOCKS, Disk
 from iotrial.hosts.fake.names import index
@@ -17,13 +18,24 @@ CONTROLLER = 100
 CHARACTERS = {"/dev/null": (1, 3), "/dev/zero": (1, 5), "/dev/loop-control": (10, 237)}
 
 _REMEMBERED = 20_000
-"""Paths whose links were followed; those of journals are many, and never the same."""
+"""Paths whose spots are known; those of journals are many, and never the same."""
 
 Device = tuple[str, tuple[int, int], Disk | None]
 """A block device: kernel name, number, and the disk that it is."""
 
 Area = tuple[str, tuple[str, ...]]
 """A part of the machine, and the folders that its control files are below."""
+
+
+class Spot(NamedTuple):
+    """Where a path is: ``real`` has every link followed; nothing need be there.  ``block`` is the
+    block device whose folder it is in or below ('': none), ``rest`` its name there, ``near`` are
+    the parts of the machine that may have a control file there."""
+
+    real: str
+    block: str
+    rest: str
+    near: tuple[str, ...]
 
 
 class Tree:
@@ -51,8 +63,7 @@ class Tree:
         others = (f"{folder}/" for folder in folders)
         self._index = index((*self.links, *self.nodes, *CHARACTERS, *others))
         self._areas = tuple(areas)
-        self._followed: dict[str, str] = {}
-        self._near: dict[str, tuple[str, ...]] = {}
+        self._spots: dict[str, Spot] = {}
 
     def _add(self, name: str, devno: tuple[int, int], folder: str) -> None:
         self.links[f"/sys/class/block/{name}"] = folder
@@ -63,24 +74,21 @@ class Tree:
         """The names in a folder, which has no slash at its end; None where it is none."""
         return self._index.get(folder)
 
-    def real(self, path: str) -> str:
-        """The path with every link followed; nothing need be there."""
-        found = self._followed.get(path)
+    def spot(self, path: str) -> Spot:
+        """Where a path is.  That follows from the links and areas alone, which never change here:
+        so it is remembered, for all machines that share the tree."""
+        found = self._spots.get(path)
         if found is None:
-            if len(self._followed) >= _REMEMBERED:
-                self._followed.clear()
-            found = self._followed[path] = self._follow(path)
+            if len(self._spots) >= _REMEMBERED:
+                self._spots.clear()
+            found = self._spots[path] = self._spot(self._follow(path))
         return found
 
-    def near(self, real: str) -> tuple[str, ...]:
-        """The parts of the machine that may have a control file at a path without links."""
-        found = self._near.get(real)
-        if found is None:
-            if len(self._near) >= _REMEMBERED:
-                self._near.clear()
-            found = tuple(name for name, below in self._areas if real.startswith(below))
-            self._near[real] = found
-        return found
+    def _spot(self, real: str) -> Spot:
+        near = tuple(name for name, below in self._areas if real.startswith(below))
+        inside = real.removeprefix(f"{BLOCKS}/") if real.startswith(f"{BLOCKS}/") else ""
+        block, _, rest = inside.partition("/")
+        return Spot(real, block, rest, near)
 
     def _follow(self, path: str) -> str:
         here = ""

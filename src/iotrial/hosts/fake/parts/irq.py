@@ -10,7 +10,7 @@ import errno
 import re
 from collections.abc import Callable, Mapping
 
-from iotrial.hosts.fake.part import Control, Program
+from iotrial.hosts.fake.part import Control, Lasting, Program
 from iotrial.hosts.fake.proc import CPUS
 from iotrial.hosts.fake.queue import refuse
 
@@ -55,11 +55,12 @@ class Interrupts:
     below = ("/proc/irq",)
 
     def __init__(self) -> None:
-        self._controls = {
+        files = {
             f"/proc/irq/{number}/smp_affinity_list": Control(cpus, _taker(number))
             for number, cpus in START.items()
         }
-        self._controls["/proc/irq/default_smp_affinity"] = Control(_mask(f"0-{CPUS - 1}"))
+        files["/proc/irq/default_smp_affinity"] = Control(_mask(f"0-{CPUS - 1}"))
+        self._controls = Lasting(files)
 
     def controls(self) -> Mapping[str, Control]:
         return self._controls

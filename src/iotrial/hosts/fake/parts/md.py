@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from iotrial.hosts.fake.machine import Machine
-from iotrial.hosts.fake.part import Control, Program, Said
+from iotrial.hosts.fake.part import Control, Lasting, Program, Said
 from iotrial.hosts.fake.queue import refuse
 
 ARRAY = "/sys/devices/virtual/block/md127/md"
@@ -32,23 +32,27 @@ class Md:
 
     def __init__(self) -> None:
         self.resyncing = False
-        self._files = {
-            f"{ARRAY}/uuid": Control("0fa4e0d0-0000-4000-8000-000000000127"),
-            f"{ARRAY}/sync_speed_min": self._speed("sync_speed_min"),
-            f"{ARRAY}/sync_speed_max": self._speed("sync_speed_max"),
-            f"{ARRAY}/sync_max": Control("max", _until),
-            f"{ARRAY}/safe_mode_delay": Control("0.204", _delay),
-            f"{ARRAY}/stripe_cache_size": Control("256", lambda text: _between(text, 17, 32768)),
-            f"{ARRAY}/preread_bypass_threshold": Control("1", self._preread),
-            f"{ARRAY}/group_thread_cnt": Control("0", lambda text: _between(text, 0, 8192)),
-            f"{ARRAY}/rmw_level": Control("1", lambda text: _between(text, 0, 2)),
-            f"{ARRAY}/skip_copy": Control("0", lambda text: _between(text, 0, 1)),
-            f"{ARRAY}/consistency_policy": Control("bitmap"),
-            f"{ARRAY}/bitmap/location": Control("+8", self._location),
-            f"{ARRAY}/bitmap/metadata": Control("internal"),
-            f"{ARRAY}/bitmap/chunksize": Control("33554432"),
-            f"{ARRAY}/bitmap/time_base": Control("5", _base),
-        }
+        self._files = Lasting(
+            {
+                f"{ARRAY}/uuid": Control("0fa4e0d0-0000-4000-8000-000000000127"),
+                f"{ARRAY}/sync_speed_min": self._speed("sync_speed_min"),
+                f"{ARRAY}/sync_speed_max": self._speed("sync_speed_max"),
+                f"{ARRAY}/sync_max": Control("max", _until),
+                f"{ARRAY}/safe_mode_delay": Control("0.204", _delay),
+                f"{ARRAY}/stripe_cache_size": Control(
+                    "256", lambda text: _between(text, 17, 32768)
+                ),
+                f"{ARRAY}/preread_bypass_threshold": Control("1", self._preread),
+                f"{ARRAY}/group_thread_cnt": Control("0", lambda text: _between(text, 0, 8192)),
+                f"{ARRAY}/rmw_level": Control("1", lambda text: _between(text, 0, 2)),
+                f"{ARRAY}/skip_copy": Control("0", lambda text: _between(text, 0, 1)),
+                f"{ARRAY}/consistency_policy": Control("bitmap"),
+                f"{ARRAY}/bitmap/location": Control("+8", self._location),
+                f"{ARRAY}/bitmap/metadata": Control("internal"),
+                f"{ARRAY}/bitmap/chunksize": Control("33554432"),
+                f"{ARRAY}/bitmap/time_base": Control("5", _base),
+            }
+        )
 
     def controls(self) -> Mapping[str, Control]:
         return self._files

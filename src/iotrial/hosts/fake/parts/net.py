@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from iotrial.hosts.fake.offloads import Features
-from iotrial.hosts.fake.part import Control, Program, Said
+from iotrial.hosts.fake.part import Control, Lasting, Program, Said
 from iotrial.hosts.fake.proc import CPUS
 from iotrial.hosts.fake.queue import refuse
 
@@ -137,7 +137,7 @@ class Interface:
             files[f"queues/rx-{number}/rps_flow_cnt"] = Control("0", _flows)
             files[f"queues/tx-{number}/xps_cpus"] = Control(f"{1 << number:x}", _mask(CPUS))
             files[f"queues/tx-{number}/xps_rxqs"] = Control("0", _mask(QUEUES))
-        self._controls = {f"{FOLDER}/{name}": control for name, control in files.items()}
+        self._controls = Lasting({f"{FOLDER}/{name}": each for name, each in files.items()})
         self._controls[f"/proc/sys/net/ipv6/conf/{NAME}/mtu"] = self._ipv6
 
     def controls(self) -> Mapping[str, Control]:

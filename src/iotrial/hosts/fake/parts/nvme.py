@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping
 
-from iotrial.hosts.fake.part import Control, Program
+from iotrial.hosts.fake.part import Control, Lasting, Program
 from iotrial.hosts.fake.queue import refuse
 
 _FABRIC = "/sys/class/nvme/nvme0"
@@ -34,20 +34,22 @@ class Nvme:
 
     def __init__(self) -> None:
         self._tries = 60
-        self._files = {
-            f"{_FABRIC}/ctrl_loss_tmo": Control("600", self._loss),
-            f"{_FABRIC}/reconnect_delay": Control("10", self._delay),
-            f"{_FABRIC}/fast_io_fail_tmo": Control("off", self._fail),
-            f"{_FABRIC}/kato": Control("5"),
-            f"{_PCI}/power/pm_qos_latency_tolerance_us": Control("100000", self._tolerance),
-            f"{_PCI}/hmb": Control("1", lambda text: str(int(bool(_integer(text, 0))))),
-            f"{_PCI}/queue_count": Control("9"),
-            f"{_PCI}/sqsize": Control("1023"),
-            f"{_DISK}/device/iopolicy": Control("numa", self._policy),
-            f"{_DISK}/queue/io_timeout": Control(
-                "30000", lambda text: str(-(-_integer(text, 1) // _TICK) * _TICK)
-            ),
-        }
+        self._files = Lasting(
+            {
+                f"{_FABRIC}/ctrl_loss_tmo": Control("600", self._loss),
+                f"{_FABRIC}/reconnect_delay": Control("10", self._delay),
+                f"{_FABRIC}/fast_io_fail_tmo": Control("off", self._fail),
+                f"{_FABRIC}/kato": Control("5"),
+                f"{_PCI}/power/pm_qos_latency_tolerance_us": Control("100000", self._tolerance),
+                f"{_PCI}/hmb": Control("1", lambda text: str(int(bool(_integer(text, 0))))),
+                f"{_PCI}/queue_count": Control("9"),
+                f"{_PCI}/sqsize": Control("1023"),
+                f"{_DISK}/device/iopolicy": Control("numa", self._policy),
+                f"{_DISK}/queue/io_timeout": Control(
+                    "30000", lambda text: str(-(-_integer(text, 1) // _TICK) * _TICK)
+                ),
+            }
+        )
 
     def controls(self) -> Mapping[str, Control]:
         return self._files

@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Mapping
 
-from iotrial.hosts.fake.part import Control, Program
+from iotrial.hosts.fake.part import Control, Lasting, Program
 from iotrial.hosts.fake.queue import refuse
 
 _DISK = "/sys/devices/virtual/block/fake0"
@@ -78,7 +78,7 @@ class Scsi:
         }
         for port in PORTS:
             files |= self._port(f"{_PORTS}/{port}")
-        self._files = files
+        self._files = Lasting(files)
 
     def controls(self) -> Mapping[str, Control]:
         return self._files
