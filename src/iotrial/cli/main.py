@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
 import os
 import sys
@@ -49,6 +50,7 @@ class Verbs(click.Group):
             ctx.fail(f"no verb {cmd_name!r}.{_nearest(cmd_name)}")
         module = importlib.import_module(f"iotrial.cli.{_MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = module.command
+        gc.freeze()  # what was imported stays: nobody need look at it again
         return command
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 (whatever a verb answers)
@@ -89,8 +91,15 @@ def cli() -> None:
     """
 
 
+_LITTER = 50_000
+"""Objects more than there were that Python looks for rings among (its own habit: 700).  A verb
+holds nearly all that it makes until it ends, so that looking finds nothing; with many hosts there
+is much to look at."""
+
+
 def main() -> None:
     """Entry point: run a verb; say what went wrong; exit with the design's code."""
+    gc.set_threshold(_LITTER, 20, 20)
     sys.exit(status(sys.argv[1:]))
 
 
