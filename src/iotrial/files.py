@@ -49,9 +49,12 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 (whatever the file holds)
         raise FormatError(f"{path}: {error}") from error
 
 
+_LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def line(row: Mapping[str, Any]) -> str:
     """A row as one line of a JSONL file."""
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return _LINE.encode(row) + "\n"
 
 
 def write_json(path: Path, value: Any) -> None:  # noqa: ANN401

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 _BYTES = {
     "": 1, "b": 1,
@@ -26,6 +27,7 @@ _SECONDS = {
 _NUMBER = re.compile(r"\s*([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,2})?)\s*([a-zA-Zµ%/]*)\s*")
 
 
+@lru_cache(maxsize=1024, typed=True)  # the same few words of a study, for each host and trial
 def _split(text: str | float, what: str) -> tuple[Fraction, str]:
     match = _NUMBER.fullmatch(str(text))
     if not match:

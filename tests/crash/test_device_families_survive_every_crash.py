@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -320,9 +320,7 @@ def test_taking_the_file_away_first_would_leave_the_daemon_changed(
     hasty = lambda _device, value: (  # noqa: E731
         (removed, told) if value == "unset" else row.acts("", value)
     )
-    swapped = type(row)(
-        **{name: getattr(row, name) for name in row.__slots__ if name != "how"}, how=hasty
-    )
+    swapped = replace(row, how=hasty)
     monkeypatch.setattr(
         tuning, "closure", lambda names: [swapped if n == row.name else tunable(n) for n in names]
     )

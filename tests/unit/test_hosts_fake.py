@@ -7,6 +7,7 @@ import json
 import math
 import statistics
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ from iotrial.execute.moment import together
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.fake.disk import DISKS, Disk
 from iotrial.hosts.fake.fio import bin_of
+from iotrial.hosts.fake.names import index
+from iotrial.hosts.fake.part import Lasting
+from iotrial.hosts.steps import look
+from iotrial.model.step import Look, Probe
 
 QUEUE = "/sys/block/fake0/queue"
 FIO = ("fio", "--output-format=json+", "--output=fio.json", "--name=one", "--filename=/dev/fake0")
@@ -413,6 +418,44 @@ def test_every_part_has_its_files_in_the_folders_that_it_names() -> None:
             path.startswith(tuple(f"{at}/" for at in part.below)) for path in part.controls()
         )
         assert {machine.kind(folder) for folder in part.below} <= {"directory"}
+
+
+def test_control_files_whose_names_last_have_the_same_names_after_each_write() -> None:
+    machine = FakeHost().machine
+    for part in machine.parts.values():
+        before = part.controls()
+        if not isinstance(before, Lasting):
+            continue
+        known = before.folders
+        for path, control in list(before.items()):
+            for text in ("0", "1", "5", "off", "none"):
+                if control.take is not None:
+                    with suppress(OSError):
+                        machine.write(path, text.encode())
+        assert part.controls() is before
+        assert known == index(tuple(before))
+
+
+def test_a_batch_answers_as_single_reads_do() -> None:
+    host = FakeHost()
+    paths = [f"{QUEUE}/{name}" for name in ("scheduler", "nr_requests", "none_such", "iosched")]
+    paths += ["/sys/block/fake0/device/timeout", "/sys/block/fake0/device", "/proc/stat", "/etc"]
+    answers = host.batch([Look(Probe(path)) for path in paths])
+    assert answers == tuple(look(host, Probe(path)) for path in paths)
+    assert {answer.errno for answer in answers} == {0, errno.ENOENT, errno.EISDIR}
+
+
+def test_a_loop_device_shows_its_new_backing_file_and_none_when_it_is_detached() -> None:
+    host = FakeHost()
+    host.save("/root/one", b"x" * 4096)
+    host.save("/root/two", b"x" * 8192)
+    host.run(["losetup", "/dev/loop7", "/root/one"])
+    assert text(host, "/sys/block/loop7/loop/backing_file") == "/root/one"
+    assert text(host, "/sys/block/loop7/size") == "8"
+    host.run(["losetup", "-d", "/dev/loop7"])
+    host.run(["losetup", "/dev/loop7", "/root/two"])
+    assert text(host, "/sys/block/loop7/loop/backing_file") == "/root/two"
+    assert text(host, "/sys/block/loop7/size") == "16"
 
 
 def test_machines_that_are_alike_share_their_tree_and_not_their_state() -> None:

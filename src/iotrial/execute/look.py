@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from iotrial.errors import FileRefused
@@ -62,8 +63,14 @@ def content(host: Host, path: str) -> bytes:
 def contents(host: Host, paths: Iterable[str]) -> dict[str, bytes]:
     """The contents of many files, in one round trip; empty for those that cannot be read."""
     wanted = list(dict.fromkeys(paths))
-    answers = host.batch([Look(Probe(path)) for path in wanted])
+    answers = host.batch([_look(path) for path in wanted])
     return {path: answer.raw for path, answer in zip(wanted, answers, strict=True)}
+
+
+@lru_cache(maxsize=8192)
+def _look(path: str) -> Look:
+    """A step is a frozen value: many hosts, and all trials, are asked for the same paths."""
+    return Look(Probe(path))
 
 
 def texts(host: Host, paths: Iterable[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 # What holds data in memory only: a trial there measures the memory.
 MEMORY = frozenset({"tmpfs", "ramfs", "rootfs"})
@@ -55,8 +56,12 @@ class Swap:
     used: int
 
 
+@lru_cache(maxsize=256)
 def parse_mountinfo(text: str) -> tuple[Mount, ...]:
-    """All mounts of one namespace in the kernel's order.  Lines cut short are left out."""
+    """All mounts of one namespace in the kernel's order.  Lines cut short are left out.
+
+    Remembered by the text itself: it is read anew for each trial and namespace, and mostly says
+    the same."""
     return tuple(mount for line in text.splitlines() if (mount := _mount(line)))
 
 

@@ -30,6 +30,7 @@ DISK_FIELDS = (
 )  # fmt: skip
 CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 PRESSURE = ("io", "cpu", "memory")
+_LINE = json.JSONEncoder(separators=(",", ":"))
 _SENT = 8  # the place of the bytes sent in a line of /proc/net/dev
 _INTERFACES = "/proc/net/dev"
 NETWORK = (_INTERFACES, "/proc/net/snmp", "/proc/net/rpc/nfs")
@@ -111,7 +112,7 @@ class Sampler:
             if not elapsed:
                 file.seek(0)
                 file.truncate()
-            file.write(json.dumps(line, separators=(",", ":")) + "\n")
+            file.write(_LINE.encode(line) + "\n")
         if self.tell:
             for (device, _), line in zip(self._places, each, strict=True):
                 self.tell(device, line)

@@ -87,10 +87,16 @@ class TrialRecord:
 
     def of_part(self, part: str, metric: str) -> float | None:
         """What one part of several measured of a metric; None where it has no number of it."""
-        for measurement in self.measurements:
-            if measurement.metric == metric and measurement.job == part:
-                return None if measurement.censored else measurement.value
-        return None
+        return self.by_job(metric).get(part)
+
+    def by_job(self, metric: str) -> dict[str, float | None]:
+        """What each job, and each part of several, measured of a metric; None where that is no
+        number."""
+        found: dict[str, float | None] = {}
+        for each in self.measurements:
+            if each.metric == metric:
+                found.setdefault(each.job, None if each.censored else each.value)
+        return found
 
     def value(self, metric: str) -> float | None:
         """The trial's own number for a metric: over all jobs, or None where it has none.  A

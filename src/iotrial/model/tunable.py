@@ -148,6 +148,7 @@ class Tunable:
     reload: str = ""
     durable: bool = False
     means: tuple[tuple[int, str], ...] = ()
+    _probes: dict[str, Probe] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def device_problem(self, device: str) -> str:
         """Why ``device`` cannot be the name of what this belongs to, or ''.
@@ -168,7 +169,16 @@ class Tunable:
         return device
 
     def probe(self, device: str) -> Probe:
-        """Where its value on ``device`` is read.  Raises UsageError for a name that is none."""
+        """Where its value on ``device`` is read.  Raises UsageError for a name that is none.
+
+        It follows from this row and the name alone, and is asked for around each trial of each
+        host: so it is made once."""
+        known = self._probes.get(device)
+        if known is None:
+            known = self._probes[device] = self._probe(device)
+        return known
+
+    def _probe(self, device: str) -> Probe:
         self._named(device)
         return Probe(
             path="" if self.read else self.path.format(device=device),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -34,8 +34,10 @@ def checks() -> Mapping[str, Check]:
     return MappingProxyType(dict(sorted(found.items())))
 
 
+@lru_cache(maxsize=256)
 def readings(scene: Scene) -> tuple[Reading, ...]:
-    """What all checks together want read, each place once."""
+    """What all checks together want read, each place once.  It follows from the scene alone, and
+    hosts that are alike have equal ones."""
     wanted = (reading for check in checks().values() for reading in check.reads(scene))
     return tuple({reading.probe.place: reading for reading in wanted}.values())
 

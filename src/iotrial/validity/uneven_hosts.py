@@ -46,9 +46,10 @@ def _alike(records: Sequence[TrialRecord], name: str) -> Iterator[dict[str, floa
     did: dict[str, float] = {}
     names: dict[str, set[str]] = {}
     for record in records:
+        values = record.by_job(name)
         for part in record.parts:
             host, _, target = part.partition("/")
-            did[host] = did.get(host, 0.0) + (record.of_part(part, name) or 0.0)
+            did[host] = did.get(host, 0.0) + (values.get(part) or 0.0)
             names.setdefault(host, set()).add(target)
     for targets in {frozenset(each) for each in names.values()}:
         yield {host: did[host] for host, each in names.items() if each == targets}

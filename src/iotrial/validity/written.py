@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def save(folder: Path, case: Case) -> None:
     """Write down what cannot be read again."""
     row = {
         "format": FORMAT,
-        "scene": asdict(case.scene),
+        "scene": {each.name: getattr(case.scene, each.name) for each in fields(Scene)},
         "before": {"at": case.before.at, "said": dict(case.before.said)},
         "after": {"at": case.after.at, "said": dict(case.after.said)},
         "seconds": case.seconds,

@@ -11,8 +11,10 @@ import json
 import math
 import random
 import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -30,8 +32,13 @@ _CEILING = 60_000.0  # operations per second
 _BANDWIDTH = 1.2e9  # bytes per second
 _HALFWAY = 8.0  # depth at which half the ceiling is reached
 _SPREAD = 0.35  # of latencies, on the log scale
-_PERCENTILES = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
-_QUANTILES = tuple(NormalDist().inv_cdf((i + 0.5) / 200) for i in range(200))
+_PERCENTILES = {
+    f"{percent:.6f}": percent
+    for percent in (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99)
+}
+_QUANTILES = tuple(
+    math.exp(_SPREAD * NormalDist().inv_cdf((i + 0.5) / 200)) for i in range(200)
+)  # of the latencies, in ascending order; 1 is the median
 
 Options = dict[str, str]
 
@@ -99,6 +106,19 @@ def parse(argv: Sequence[str], folder: Path) -> Command:
 
     Raises ValueError, with fio's words, for a job file that is not there.
     """
+    if all(word.startswith("--") for word in argv[1:]):
+        return _of_options(tuple(argv))
+    return _parsed(argv, folder)
+
+
+@lru_cache(maxsize=256)
+def _of_options(argv: tuple[str, ...]) -> Command:
+    """Without job files it follows from the words alone, and hosts that are alike get the same.
+    Nobody changes what is parsed."""
+    return _parsed(argv, Path())
+
+
+def _parsed(argv: Sequence[str], folder: Path) -> Command:
     everywhere: Options = {}
     jobs: list[Job] = []
     output = ""
@@ -259,26 +279,24 @@ def _completion(mean: float, count: int) -> dict[str, Any]:
     if not count:
         return _spread(0, 0, 0.0, 0.0, 0)
     centre = mean / math.exp(_SPREAD**2 / 2)
-    bins: dict[int, int] = {}
-    for i, z in enumerate(_QUANTILES):
-        number = count * (i + 1) // len(_QUANTILES) - count * i // len(_QUANTILES)
-        if number:
-            value = bin_of(int(centre * math.exp(_SPREAD * z)))
-            bins[value] = bins.get(value, 0) + number
+    steps, upto = len(_QUANTILES), 0
+    below: dict[int, int] = {}  # bin → how many I/Os are in it or below it
+    for i, quantile in enumerate(_QUANTILES, 1):
+        before, upto = upto, count * i // steps
+        if upto > before:
+            below[bin_of(int(centre * quantile))] = upto
+    values, sums = [*below], [*below.values()]
     return {
-        **_spread(min(bins), max(bins), mean, mean * _SPREAD, count),
-        "percentile": {f"{p:.6f}": _percentile(bins, count, p) for p in _PERCENTILES},
-        "bins": {str(value): number for value, number in bins.items()},
+        **_spread(values[0], values[-1], mean, mean * _SPREAD, count),
+        "percentile": {
+            name: values[bisect_left(sums, count * percent / 100)]
+            for name, percent in _PERCENTILES.items()
+        },
+        "bins": {
+            str(value): upto - before
+            for value, upto, before in zip(values, sums, (0, *sums), strict=False)
+        },
     }
-
-
-def _percentile(bins: Mapping[int, int], count: int, percent: float) -> int:
-    seen = 0
-    for value, number in bins.items():
-        seen += number
-        if seen >= count * percent / 100:
-            return value
-    return max(bins)
 
 
 def bin_of(nanoseconds: int) -> int:

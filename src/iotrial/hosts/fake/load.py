@@ -6,6 +6,7 @@ import random
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -103,11 +104,8 @@ def _other(machine: Machine, argv: tuple[str, ...], folder: Path) -> Plan:
 def _together(machine: Machine, script: str, folder: Path, luck: random.Random) -> Plan:
     """Several loads at once, each in its folder: lines ``one FOLDER ARGUMENT… & …``, or ``early``
     where it waits by itself."""
-    lines = (line.partition(" & all=")[0] for line in script.splitlines())
-    words = [shlex.split(line) for line in lines if line.startswith(("one ", "early "))]
     plans = [
-        (folder / name, _plan(machine, tuple(argv), folder / name, luck))
-        for _, name, *argv in words
+        (folder / name, _plan(machine, argv, folder / name, luck)) for name, argv in _loads(script)
     ]
     moves: Moves = {}
     for _, plan in plans:
@@ -125,6 +123,14 @@ def _together(machine: Machine, script: str, folder: Path, luck: random.Random) 
         return worst
 
     return Plan(max(plan.seconds for _, plan in plans), moves, finish)
+
+
+@lru_cache(maxsize=256)  # it follows from the script alone, and hosts that are alike get the same
+def _loads(script: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The loads of a script: folder and arguments."""
+    lines = (line.partition(" & all=")[0] for line in script.splitlines())
+    words = (shlex.split(line) for line in lines if line.startswith(("one ", "early ")))
+    return tuple((name, tuple(argv)) for _, name, *argv in words)
 
 
 def _left(moment: str) -> float:

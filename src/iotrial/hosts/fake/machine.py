@@ -325,6 +325,9 @@ class Machine:
     def pass_time(self, seconds: float) -> None:
         """Let the clock go on; loads do their I/O, and end when their time has come."""
         until = self.clock + max(0.0, seconds)
+        if all(task.begins > until for task in self.tasks.values()):  # all wait for their moment
+            self.clock = until
+            return
         for task in sorted(self.tasks.values(), key=lambda task: task.ends):
             self._do(task, max(0.0, min(until, task.ends) - max(self.clock, task.begins)))
         self.clock = until
