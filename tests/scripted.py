@@ -12,8 +12,14 @@ from iotrial.errors import HostUnreachable
 from iotrial.execute.checking.kernel_log import READ
 from iotrial.execute.checking.sentry import NAME
 from iotrial.hosts.fake import FakeHost
-from iotrial.model.check import Case, Failed, Node, Run, Said, Scene, Start, Started, Step
+from iotrial.model.check import Case, Failed, Join, Node, Run, Said, Scene, Start, Started, Step
 from iotrial.model.host import Completed
+
+FIO = (
+    'fio: terminating on signal 15\n{"jobs": [{"error": 0, "read": {"total_ios": 9}, "write": '
+    '{"total_ios": 9, "clat_ns": {"max": 7e9}}}]}'
+)
+"""What fio says of a load that went well, and was told to end."""
 
 
 class Says(NamedTuple):
@@ -68,8 +74,11 @@ class ScriptedHost(FakeHost):
         return Completed(words, 0, text.encode(), b"")
 
 
-def rehearse(case: Case, answer: Answer, *, devices: int = 0, hosts: int = 1) -> list[Run]:
-    """Play the steps of a case against answers, without a host; gives back its commands.
+def rehearse(
+    case: Case, answer: Answer | Sequence[Answer], *, devices: int = 0, hosts: int = 1
+) -> list[Run]:
+    """Play the steps of a case against answers (of all hosts, or for each), without a host; gives
+    back its commands.
 
     Raises Failed and NotHere as the case does, and Failed where a command fails that may not.
     """
@@ -78,6 +87,7 @@ def rehearse(case: Case, answer: Answer, *, devices: int = 0, hosts: int = 1) ->
         Node(f"n{host}", (6, 1), tuple(f"/dev/loop{host}{n}" for n in range(count)))
         for host in range(max(hosts, case.needs.hosts))
     )
+    answers = answer if isinstance(answer, Sequence) else [answer] * len(nodes)
     script = case.steps(Scene(nodes, "abc"))
     done: list[Run] = []
     try:
@@ -85,13 +95,16 @@ def rehearse(case: Case, answer: Answer, *, devices: int = 0, hosts: int = 1) ->
         while True:
             if isinstance(step, Run):
                 done.append(step)
-                said = answer(step.argv, step.stdin) or Says()
+                said = answers[step.on](step.argv, step.stdin) or Says()
                 if said.hangs or (step.exits is not None and said.exit not in step.exits):
                     step = script.throw(Failed(f"{step.argv}: {said.stderr}"))
                 else:
                     step = script.send(Said(step.argv, said.exit, said.stdout, said.stderr))
             elif isinstance(step, Start):
                 step = script.send(Started(1, step.argv, step.on))
+            elif isinstance(step, Join):
+                said = answers[step.started.on](step.started.argv, "") or Says()
+                step = script.send(Said(step.started.argv, said.exit, said.stdout, said.stderr))
             else:
                 step = script.send("/mnt" if hasattr(step, "device") else Said((), 0))
     except StopIteration:
