@@ -19,13 +19,14 @@ from iotrial.model.check import Failed, Scene, Started
 _UNTIL = """\
 stop=$1
 shift
-"$@" &
+nice -n 19 "$@" &
 load=$!
 while [ ! -e "$stop" ] && kill -0 "$load" 2>/dev/null; do sleep 1; done
 kill "$load" 2>/dev/null
 wait "$load"
 """
-"""Arguments: a file, then a command, which is ended when there is such a file."""
+"""Arguments: a file, then a command, which is ended when there is such a file.  It is
+nice, as where processors are emulated it would leave none to the commands of the case."""
 _STOPPED = 128
 """The exit status of a fio that a signal ended in good order."""
 _MOST = 900
