@@ -11,18 +11,20 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from iotrial.checks.vocabulary import expect, join, run, start, undo, until
 from iotrial.cli.checking import armed, named, resumed
-from iotrial.errors import Interrupted, UsageError
+from iotrial.errors import Interrupted, OwedError, UsageError
 from iotrial.execute.checking.case import Played, Venue, play
-from iotrial.execute.checking.evidence import commands
+from iotrial.execute.checking.evidence import CLEANS, LEAST, commands
 from iotrial.execute.checking.folder import Header, add, begin, results
 from iotrial.execute.checking.kernel_log import records, since, trouble
 from iotrial.execute.checking.needs import Party
+from iotrial.execute.checking.stage import CLEANS_WITHIN
 from iotrial.execute.checking.suite import Session, Turn, execute_checks, in_order
 from iotrial.execute.interruption import Interruption
 from iotrial.hosts.local import LocalHost, wakeup_pipe
@@ -333,6 +335,18 @@ def fails(scene: Scene) -> Script:
     yield from run("false")
 
 
+class Stopper(Quiet):
+    """Has the session stopped while its first case is undone."""
+
+    def __init__(self, interruption: Interruption) -> None:
+        super().__init__()
+        self._interruption = interruption
+
+    def ended(self, result: Result) -> None:
+        super().ended(result)
+        self._interruption.signal = signal.SIGTERM
+
+
 def turns(*pairs: tuple[str, Case]) -> list[Turn]:
     return in_order([(f"test/{name}", each) for name, each in pairs], 1, None)
 
@@ -358,6 +372,40 @@ def test_a_host_that_does_not_return_is_a_reason_not_to_run(tmp_path: Path) -> N
     of = session(tmp_path / "out", host)
     execute_checks(of, turns(("loses", case(passes)), ("after", case(passes))))
     assert [each.state for each in results(tmp_path / "out")] == ["fail", "not run"]
+
+
+def test_who_stops_is_told_what_is_still_owed_by_a_host_that_is_gone(tmp_path: Path) -> None:
+    """Not that all is undone: nobody could ask the host."""
+    host = ScriptedHost(lambda argv, _: Says(lost=True) if argv == ("touch", "it") else None)
+
+    def loses(scene: Scene) -> Script:
+        yield from undo("rm", "it")
+        yield from run("touch", "it")
+
+    with Interruption() as interruption:
+        of = session(tmp_path / "out", host)
+        of.venue = replace(of.venue, interruption=interruption)
+        of.watcher = Stopper(interruption)
+        with pytest.raises(OwedError, match=r"stopped by SIGTERM, and the clean-up of test/loses"):
+            execute_checks(of, turns(("loses", case(loses)), ("after", case(passes))))
+    (found,) = results(tmp_path / "out")
+    assert found.owed
+    assert "does not answer any more" in found.owed[0]
+
+
+def test_a_clean_up_in_which_all_hangs_is_bounded(tmp_path: Path) -> None:
+    """Twenty commands of half a minute each would be ten minutes, and that twice."""
+    host = ScriptedHost(lambda argv, _: Says(hangs="iotrial-undo" in argv))
+
+    def leaves(scene: Scene) -> Script:
+        for number in range(20):
+            yield from undo("rm", str(number))
+        yield from run("true")
+
+    began = host.clock()
+    done = played(case(leaves), tmp_path, host)
+    assert len(done.owed) == 20
+    assert host.clock() - began < CLEANS * CLEANS_WITHIN + 20 * (LEAST + 2)
 
 
 KNOWN = {"test/one": Known("test/one", "mdadm 4.2 does that", "a source", says="exit status 1")}

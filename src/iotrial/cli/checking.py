@@ -128,7 +128,8 @@ def execute(
     """Play what is wished for; the exit code."""
     places = _places(wish.hosts)
     purpose = f"check {' '.join(suite.name for suite in wish.suites)}"
-    stopped, failure = "", None
+    stopped = ""
+    failure: Interrupted | OwedError | None = None
     with ExitStack() as stack:
         reach = stack.enter_context(
             machines(pretend=False, purpose=purpose, several=len(places) > 1)
@@ -160,11 +161,13 @@ def execute(
         try:
             turns = in_order(wish.ids, wish.rounds, wish.seed)
             stopped = execute_checks(session, turns)
-        except Interrupted as error:
+        except (Interrupted, OwedError) as error:
             failure, stopped = error, error.message
         found = checked(folder, stopped=stopped)
         paths = written(found, folder)
         _say(output, found, paths)
+        if isinstance(failure, OwedError):
+            raise failure
         if failure is not None:
             raise Interrupted(
                 failure.message,

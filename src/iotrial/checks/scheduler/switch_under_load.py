@@ -6,12 +6,13 @@ from iotrial.model.check import MIB, Case, Needs, Scene, Script
 
 ROUNDS = 3
 COUNT = 48
-_SUM = 'dd if="$1" bs=1M count="$2" iflag=direct status=none | sha256sum'
+# The end of a pipe says nothing of what could not be read at its beginning: so the shell is ended.
+_SUM = '{ dd if="$1" bs=1M count="$2" iflag=direct status=none || kill "$$"; } | sha256sum'
 _REWRITE = """\
 for round in 1 2 3 4; do
     at=0
     while [ "$at" -lt "$2" ]; do
-        dd if="$1" bs=1M skip="$at" count=8 iflag=direct status=none |
+        { dd if="$1" bs=1M skip="$at" count=8 iflag=direct status=none || kill "$$"; } |
             dd of="$1" bs=1M seek="$at" oflag=direct iflag=fullblock conv=notrunc status=none ||
             exit
         at=$((at + 8))

@@ -23,6 +23,9 @@ from iotrial.model.host import Completed, Host
 
 INLINE = 8192
 """Characters of what a command said that stand in its line; more lies in a file of its own."""
+CLEANS, LEAST = 4, 5.0
+"""How often a clean-up may take as long as one of its commands may, until the rest of them get so
+many seconds each: where a host waits for another that is gone, each may hang."""
 LOOKS = frozenset({"id", "printenv", "readlink", "stat", "uname"})
 """What others look with, and what cannot hang where they look: neither bounded nor evidence."""
 
@@ -101,12 +104,15 @@ class Witness:
     sentry: Sentry
     evidence: Evidence
     _most: float = math.inf
+    _until: float = math.inf
     _hung: set[tuple[str, ...]] = field(default_factory=set)
 
     def calm(self, most: float) -> None:
-        """For the clean-up: no command takes more than so many seconds, one that hung is not tried
-        again, and a signal does not keep from it."""
+        """For the clean-up: no command takes more than so many seconds, and once some have taken
+        long, no other takes longer than :data:`LEAST`; one that hung is not tried again; a signal
+        does not keep from it."""
         self._most = most
+        self._until = self.host.clock() + CLEANS * most
         self._hung = set()
         self.sentry.interruption = Interruption()
 
@@ -125,7 +131,8 @@ class Witness:
         words = stdin.decode("utf-8", "surrogateescape")
         if tuple(argv) in self._hung:
             return Completed(tuple(argv), -9, b"", b"it hung before, and was not tried again\n")
-        said = self.do(tuple(argv), within=min(timeout, self._most), stdin=words)
+        left = max(LEAST, self._until - self.host.clock())
+        said = self.do(tuple(argv), within=min(timeout, self._most, left), stdin=words)
         if said.late:
             self._hung.add(tuple(argv))
         return Completed(said.argv, said.exit, said.stdout.encode(), said.stderr.encode())

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from iotrial.errors import HostError, HostUnreachable, OwedError
+from iotrial.errors import HostError, HostUnreachable, Interrupted, OwedError
 from iotrial.execute.checking.case import Played, Venue, play
 from iotrial.execute.checking.evidence import Evidence, Witness
 from iotrial.execute.checking.folder import add, results
@@ -73,7 +73,15 @@ def execute_checks(session: Session, turns: Sequence[Turn]) -> str:
     pending = [turn for turn in turns if (turn[0], turn[2]) not in done]
     owing = ""
     for turn in pending:
-        session.venue.interruption.check()
+        try:
+            session.venue.interruption.check()
+        except Interrupted as stopped:
+            if not owing:
+                raise
+            raise OwedError(
+                f"{stopped.message}, and {owing}",
+                advice="Mend what is named above, then run: iotrial restore",
+            ) from stopped
         session.watcher.began(turn, len(turns) - len(pending) + pending.index(turn) + 1, len(turns))
         result = _result(session, turn, owing)
         add(session.folder, result)
@@ -155,6 +163,7 @@ def _settled(session: Session, result: Result) -> str:
     cases after it."""
     session.watcher.said(f"{result.name}: its clean-up failed; it is tried again")
     evidence = Evidence(session.folder / "settling", phase="clean-up")
+    left = []
     for host in session.venue.party.hosts:
         try:
             folder = f"{posixpath.dirname(lock_path(host))}/check-settling"
@@ -162,5 +171,5 @@ def _settled(session: Session, result: Result) -> str:
             witness.calm(CLEANS_WITHIN)
             restore(witness.as_host(), journal_folder(host))
         except (OwedError, HostError) as error:
-            return f"the clean-up of {result.name} is still owed: {error.message}"
-    return ""
+            left.append(error.message)
+    return f"the clean-up of {result.name} is still owed: {'; '.join(left)}" if left else ""
