@@ -69,6 +69,17 @@ def test_half_a_request_does_nothing(shell: tuple[str, ...], tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+def test_a_folder_that_a_guard_removes_while_it_is_looked_at_is_made_anew(
+    shell: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Seen after a node had hung: the guard had just given back the last thing in it."""
+    gone = tmp_path / "lasting" / "files"
+    request = encoded(f"{said('ours', gone)} && echo ours")
+    assert heard(shell, prelude().encode() + request) == b"ours\n"
+    assert gone.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 @given(words=st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8")), min_size=1))
 def test_a_word_is_one_word_to_the_shell(shell: tuple[str, ...], words: list[str]) -> None:
     said_back = heard(shell, encoded(said("printf", "%s\\0", *words)))

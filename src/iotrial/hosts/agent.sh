@@ -88,9 +88,11 @@ settle() {
     text 0 ''
 }
 
-# ours FOLDER: else answers whose it is.
+# ours FOLDER: else answers whose it is.  One that is empty a guard may remove at any time, when it
+# has put everything back: it is made anew.
 ours() {
-    WORD=$(stat -c '%u %04a %F' -- "$1")
+    WORD=$(stat -c '%u %04a %F' -- "$1" 2>/dev/null) ||
+        WORD=$(folders "$1" && stat -c '%u %04a %F' -- "$1")
     case $WORD in
         "$(id -u)"' '*'00 directory') return ;;
     esac
