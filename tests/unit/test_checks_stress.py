@@ -9,11 +9,13 @@ import pytest
 
 from iotrial.checks import chosen
 from iotrial.checks.filesystems import ATTRIBUTES
+from iotrial.checks.together import COUNT, files_of, lines_of
 from iotrial.model.check import Case, Failed, NotHere
 from scripted import FIO, Says, rehearse
 
 Lie = Callable[[tuple[str, ...]], Says | None]
 ALONE = ["stress/ext4", "stress/xfs", "stress/ocfs2"]
+TOGETHER = ["stress/together-on-gfs2"]
 
 
 def one(name: str) -> Case:
@@ -38,6 +40,10 @@ def system(argv: tuple[str, ...], _stdin: str) -> Says | None:
         "blkid": "iotrial-two\n",
         "/proc/mounts": "/dev/loop00 /mnt ext4 rw 0 0\n",
         "fio --name=once": FIO,
+        "dlm_tool status": "cluster nodeid 1 quorate 1 ring seq 9 9\n",
+        "corosync-cmapctl": "totem.cluster_name (str) = lab\n",
+        "iotrial-lines": f"{lines_of(2)}  -\n{2 * COUNT}\n",
+        "iotrial-files": f"{files_of(2)}  -\n{2 * COUNT}\n",
     }
     found = next((text for part, text in answers.items() if part in words), "")
     return Says(found)
@@ -126,9 +132,36 @@ def test_a_file_system_that_does_not_is_found_out(name: str, lie: Lie, told: str
         rehearse(one(f"stress/{name}"), Ext4(lie).answer)
 
 
+@pytest.mark.parametrize("name", TOGETHER)
+def test_hosts_that_find_every_byte_of_all_pass(name: str) -> None:
+    done = rehearse(one(name), system)
+    assert {step.on for step in done if "iotrial-lines" in step.argv} == {0, 1}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+@pytest.mark.parametrize(
+    ("word", "text", "told"),
+    [
+        ("iotrial-lines", f"{lines_of(2)}  -\n{2 * COUNT - 1}\n", "finds 59 lines instead of 60"),
+        ("iotrial-lines", f"dead  -\n{2 * COUNT}\n", "other lines than were written"),
+        ("iotrial-files", f"{files_of(2)}  -\n{2 * COUNT + 1}\n", "finds 61 files instead of 60"),
+        ("iotrial-files", f"dead  -\n{2 * COUNT}\n", "finds other bytes in files"),
+    ],
+)
+def test_a_byte_that_only_the_second_host_misses_is_found_out(
+    name: str, word: str, text: str, told: str
+) -> None:
+    def second(argv: tuple[str, ...], stdin: str) -> Says | None:
+        return Says(text) if word in argv else system(argv, stdin)
+
+    with pytest.raises(Failed, match=f"n1 .*{told}"):
+        rehearse(one(name), (system, second))
+
+
 @pytest.mark.parametrize(
     ("name", "word", "why"),
     [
+        ("stress/together-on-gfs2", "dlm_tool", "dlm is not quorate"),
         ("stress/path-loss", "cat", "no map of dm-multipath"),
     ],
 )

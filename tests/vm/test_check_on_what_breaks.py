@@ -47,7 +47,7 @@ def with_medium_errors(node: Node) -> Iterator[str]:
     ("case", "why"),
     [
         ("md/create", "kernel log"),
-        ("scheduler/switch-under-load", "Input/output error"),
+        ("scheduler/switch-under-load", "error reading"),
     ],
 )
 def test_a_disk_that_cannot_read_a_sector_is_a_failure_with_the_kernels_words(
