@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,12 @@ import pytest
 
 from iotrial.cli.main import status
 from iotrial.errors import UsageError
+from iotrial.model.study import Study
+from iotrial.plan.design import next_trials
 from iotrial.plan.load import parse_study
+from iotrial.plan.parts import parts_of
 from iotrial.plan.template import Form, beside, template, templates
+from iotrial.units import parse_bytes
 
 STUDIES = ("redhawk", "violin", "bonnie", "panasas", "clustermd")
 GONE = ("deadline", "cfq", "anticipatory", "noop")
@@ -92,6 +97,78 @@ def test_what_is_offered_in_comments_is_a_factor(name: str, form: Form) -> None:
         study = parse_study(rest, f"{name}.toml", beside(name, form).__getitem__)
         assert len(study.factors) == 1
         assert len(study.factors[0].levels) > 1
+
+
+ARRAYS = ("clustermd.toml", "clustermd-link.toml", "clustermd-files.toml")
+
+
+def arrays(file: str) -> Study:
+    """The study of clustered arrays in full, or one of those beside it."""
+    texts = {"clustermd.toml": template("clustermd", "full"), **beside("clustermd", "full")}
+    return parse_study(texts[file], file, texts.__getitem__)
+
+
+def test_the_studies_that_belong_to_one_are_written_beside_it_and_are_no_templates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, wrote = run(capsys, "init", "clustermd", "--full", str(tmp_path / "mine.toml"))
+    assert code == 0
+    assert [Path(each).name for each in wrote["written"]] == ["mine.toml", *ARRAYS[1:]]
+    _, told = run(capsys, "init", "clustermd", "--full")
+    assert list(told["studies"]) == list(ARRAYS[1:])
+    assert told["jobfiles"] == {}
+    _, listed = run(capsys, "init")
+    assert not {Path(each).stem for each in ARRAYS[1:]} & {t["name"] for t in listed["templates"]}
+
+
+@pytest.mark.parametrize("file", ARRAYS)
+def test_each_study_of_the_clustered_arrays_plans_without_a_cluster(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "init", "clustermd", "--full", str(tmp_path / "clustermd.toml"))
+    code, planned = run(capsys, "plan", str(tmp_path / file), "--pretend")
+    assert code == 0
+    assert not planned["refused"]
+
+
+@pytest.mark.parametrize("file", [ARRAYS[0], ARRAYS[2]])
+def test_arrays_on_the_same_disks_follow_one_another_within_each_workload(file: str) -> None:
+    study = arrays(file)
+    cells = {
+        (dict(each)["storage"], dict(each)["nodes"])
+        for each in study.treatments(study.workloads[0].name)
+    }
+    alone = {(storage, "1") for storage in ("local", "clusteredmd", "lvm", "again")}
+    assert cells == {*alone, ("clusteredmd", "2")}
+    made = [" ".join(each.create[0]) for each in study.targets if each.create]
+    for disk in ("DISK1", "DISK2"):
+        slices = [set(re.findall(rf"{disk}-part(\d)", words)) for words in made]
+        assert sorted(slices, key=min) == [{"1"}, {"2"}, {"2"}, {"3"}, {"4"}]
+    block = [trial for trial in next_trials(study, (), ()) if trial.block == 1]
+    for one, other in pairwise(block):
+        assert one.workload != other.workload or one.treatment != other.treatment
+    per_workload = len(cells)
+    workloads = [trial.workload for trial in block]
+    assert workloads == [w for w in workloads[::per_workload] for _ in range(per_workload)]
+
+
+def test_with_two_nodes_each_loads_a_half_of_its_own() -> None:
+    study = arrays("clustermd.toml")
+    trials = next_trials(study, (), ())
+    both = next(t for t in trials if dict(t.treatment)["nodes"] == "2")
+    alone = next(t for t in trials if dict(t.treatment) == {"storage": "clusteredmd", "nodes": "1"})
+    assert [(part.host, part.target.path) for part in parts_of(study, both)] == [
+        ("node1", "/dev/md121p1"),
+        ("node2", "/dev/md121p2"),
+    ]
+    assert [part.host for part in parts_of(study, alone)] == ["node1"]
+
+
+def test_the_working_set_of_random_reads_is_there_in_two_sizes() -> None:
+    study = arrays("clustermd.toml")
+    large, small = (dict(study.workload(name).options) for name in ("randread", "randsmall"))
+    assert {**large, "size": ""} == {**small, "size": ""}
+    assert parse_bytes(str(large["size"])) > 4 * parse_bytes(str(small["size"]))
 
 
 def test_some_factors_are_offered_in_comments() -> None:

@@ -29,7 +29,7 @@ def command(
 ) -> None:
     """Write a study from TEMPLATE to FILE (or stdout); without TEMPLATE, list the templates.
 
-    A job file that the study needs is written beside FILE.
+    Job files that the study needs, and studies that belong to it, are written beside FILE.
 
     \b
     Example:
@@ -52,15 +52,18 @@ def command(
             output.answer(Text.assemble((f"{name:12}", "bold"), summary))
         return
     form: templates.Form = "full" if full else "small"
-    text, jobs = templates.template(template, form), templates.beside(template, form)
+    text, beside = templates.template(template, form), templates.beside(template, form)
     if file is None:
-        output.document({"template": template, "study": text, "jobfiles": jobs})
+        studies = {name: each for name, each in beside.items() if name.endswith(".toml")}
+        jobs = {name: each for name, each in beside.items() if name not in studies}
+        document = {"template": template, "study": text, "jobfiles": jobs, "studies": studies}
+        output.document(document)
         if not output.json:
             output.text(text)
         return
-    written = _write({file: text, **{file.parent / name: job for name, job in jobs.items()}})
+    written = _write({file: text, **{file.parent / name: each for name, each in beside.items()}})
     output.document({"template": template, "file": str(file), "written": written})
-    also = f", and {' '.join(written[1:])} beside it" if jobs else ""
+    also = f", and {' '.join(written[1:])} beside it" if beside else ""
     output.answer(f"{file} is written{also}. Look at it, then: iotrial plan {file}")
 
 

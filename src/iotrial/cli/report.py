@@ -1,4 +1,5 @@
-"""``iotrial report``: the page, or the same in another shape; the table of all trials."""
+"""``iotrial report``: the page, or the same in another shape; the table of all trials; several
+folders as one report."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from iotrial.cli.output import Output, common
 from iotrial.cli.verdicts import judged
 from iotrial.cli.writing import writing
 from iotrial.errors import UsageError
+from iotrial.execute.checking.folder import HEADER
 from iotrial.model.results import Results
 from iotrial.store import open_results
 
@@ -32,7 +34,9 @@ _ENDS = {
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument(
+    "folders", metavar="FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 @click.option(
     "--as",
     "kind",
@@ -44,14 +48,16 @@ _ENDS = {
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where to; - is stdout.  [default: FOLDER/report.KIND; junit: .xml]",
+    help="Where to; - is stdout.  [default: FOLDER/report.KIND; junit: .xml; of several folders:"
+    " together.KIND in the first]",
 )
 @common
-def command(output: Output, folder: Path, kind: str, out: Path | None) -> None:
+def command(output: Output, folders: tuple[Path, ...], kind: str, out: Path | None) -> None:
     """Write the report of FOLDER: one page that works offline and from an e-mail.
 
     csv and parquet are the table of all trials; xlsx is a workbook with grids and charts; junit
-    is for a CI server.
+    is for a CI server.  Several folders, of studies and of checks, become one report: environment
+    and packages, functional and stress tests, performance, and what all of it does not show.
 
     \b
     Example:
@@ -59,8 +65,14 @@ def command(output: Output, folder: Path, kind: str, out: Path | None) -> None:
       iotrial report results/2026-11-20-scheduler --as md --out report.md
       iotrial report results/2026-11-20-scheduler --as json --out - | jq .findings
       iotrial report results/2026-11-20-scheduler --as xlsx --out scheduler.xlsx
+      iotrial report results/arrays results/check-md --out arrays.html
     """
-    results = open_results(folder)
+    if len(folders) > 1 or (folders[0] / HEADER).is_file():
+        from iotrial.cli.reporting import report_together
+
+        report_together(output, folders, kind, out)
+        return
+    results = open_results(folders[0])
     content = _written(kind, results)
     if str(out) == "-":
         _to_stdout(output, kind, content)

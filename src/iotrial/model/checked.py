@@ -69,6 +69,11 @@ class Result:
         return (self.case, self.round)
 
     @property
+    def anchor(self) -> str:
+        """Names its place on a page."""
+        return f"{self.case.replace('/', '-')}-{self.round}"
+
+    @property
     def mended(self) -> bool:
         """A known failure that begins to pass."""
         return self.state == "pass" and bool(self.known)

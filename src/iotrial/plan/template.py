@@ -1,7 +1,8 @@
 """The studies that ``iotrial init`` writes: one file each in ``templates/``, explained inside.
 
 A template may have a full form, ``templates/full/NAME.toml``: the same study for disks and servers
-that only the user can name.  A job file that a template names stands beside it.
+that only the user can name.  Job files that a template names stand beside it, and so do the
+studies of its line ``# Beside it:``, which belong to it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from iotrial.errors import UsageError
 Form = Literal["small", "full"]
 
 _JOBFILE = re.compile(r'^jobfile = "([\w.-]+)"$', re.MULTILINE)
+_STUDIES = re.compile(r"^# Beside it: (.+)$", re.MULTILINE)
 
 
 def templates() -> list[tuple[str, str]]:
@@ -37,7 +39,7 @@ def template(name: str, form: Form = "small") -> str:
             f"there is no template {name!r}", advice=f"{meant}templates: {', '.join(known)}"
         )
     if name not in _names(_folder(form)):
-        having = ", ".join(_names(_folder(form)))
+        having = ", ".join(each for each in _names(_folder(form)) if each in known)
         raise UsageError(
             f"template {name} has no full form", advice=f"Leave out --full; it is for {having}."
         )
@@ -45,8 +47,10 @@ def template(name: str, form: Form = "small") -> str:
 
 
 def beside(name: str, form: Form = "small") -> dict[str, str]:
-    """The job files that a template names, which belong beside it: name → text."""
-    named = dict.fromkeys(_JOBFILE.findall(template(name, form)))
+    """The job files and studies that a template names, which belong beside it: name → text."""
+    text = template(name, form)
+    studies = [each for line in _STUDIES.findall(text) for each in line.split()]
+    named = dict.fromkeys([*_JOBFILE.findall(text), *studies])
     return {each: (_folder(form) / each).read_text("utf-8") for each in named}
 
 

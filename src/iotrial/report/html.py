@@ -36,10 +36,10 @@ from iotrial.report.effect_charts import effect_figures
 from iotrial.report.knee_charts import knee_figures
 from iotrial.report.race_charts import race_figures
 from iotrial.report.strip import Scale, scale
-from iotrial.report.view import Counts, Number, Part, TrialRow, VerdictRow, View
+from iotrial.report.view import Number, Part, TrialRow, VerdictRow, View
 from iotrial.units import format_change, format_seconds, format_value
 
-_STRIP = 180  # pixels
+STRIP = 180  # pixels
 
 
 def html(view: View, *, folder: str = "") -> str:
@@ -48,14 +48,8 @@ def html(view: View, *, folder: str = "") -> str:
     ``folder`` is the way from where the page will lie to the results folder, as a relative path;
     empty when it lies in it.
     """
-    style, script = _style(), _resource("sort.js")
-    environment = Environment(
-        loader=PackageLoader("iotrial.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    style, script = sheet(), _resource("sort.js")
+    environment = templates()
     environment.globals.update(_WORDS)
     when = None if view.started is None else datetime.fromtimestamp(view.started, UTC)
     figures = [
@@ -76,16 +70,27 @@ def html(view: View, *, folder: str = "") -> str:
         anchor=functools.partial(_anchor, {row.name: row.number for row in view.trials}),
         recorded=view.terms is words.RUNS,
         several_targets=_several_targets(view),
-        on=scale((f for f in view.findings if f.primary), view.margin, _STRIP),
+        on=scale((f for f in view.findings if f.primary), view.margin, STRIP),
         has_findings=any(part.findings for part in view.parts),
         has_resolvable=any(races.could_tell(part).startswith("could") for part in view.parts),
         when=when and f"{when:%Y-%m-%d %H:%M} UTC",
         lasted=format_seconds(view.seconds),
         version=iotrial.__version__,
         style=style,
-        style_hash=_hash(style),
+        style_hash=hashed(style),
         script=script,
-        script_hash=_hash(script),
+        script_hash=hashed(script),
+    )
+
+
+def templates() -> Environment:
+    """The pages' templates: what they are given is escaped, and what they miss is an error."""
+    return Environment(
+        loader=PackageLoader("iotrial.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 
@@ -94,13 +99,13 @@ def _resource(name: str) -> Markup:
     return Markup(text)  # noqa: S704 -- the package's own
 
 
-def _style() -> Markup:
+def sheet() -> Markup:
     """The style sheet, and for the dark the exchange of every colour the charts draw with."""
     dark = palette.dark("svg.chart")
     return _resource("report.css") + Markup(dark)  # noqa: S704 -- the palette is ours
 
 
-def _hash(text: str) -> str:
+def hashed(text: str) -> str:
     """A content security policy's name for an inline style or script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
@@ -108,7 +113,7 @@ def _hash(text: str) -> str:
 # -- words the template uses -----------------------------------------------------------------
 
 
-def _number(value: float | None, unit: str) -> str:
+def number(value: float | None, unit: str) -> str:
     return "–" if value is None else format_value(value, unit)
 
 
@@ -121,16 +126,7 @@ def _baselines(part: Part) -> str:
     return words.baselines([row.finding for row in part.findings])
 
 
-def _trials_done(counts: Counts, one: str) -> str:
-    done = counts.valid + counts.invalid + counts.failed
-    parts = [f"{counts.valid:,} of {words.count(done, one)} count"]
-    parts += [f"{counts.invalid:,} INVALID"] if counts.invalid else []
-    parts += [f"{counts.failed:,} failed"] if counts.failed else []
-    parts += [f"{counts.missing:,} planned and not done"] if counts.missing else []
-    return ", ".join(parts) + "."
-
-
-def _strip(row: VerdictRow, on: Scale, margin: float) -> Markup:
+def verdict_strip(row: VerdictRow, on: Scale, margin: float) -> Markup:
     """The interval beside its numbers, drawn with the sheet's colours; all strips on one scale."""
     finding = row.finding
     ends = [finding.ratio if end is None else end for end in (finding.low, finding.high)]
@@ -162,7 +158,7 @@ _WORDS = {
     "latency_row": words.latency_row,
     "merged_words": words.MERGED,
     "level": _level,
-    "number": _number,
+    "number": number,
     "could_tell": races.could_tell,
     "races": races,
     "plain_change": format_change,
@@ -172,8 +168,8 @@ _WORDS = {
     "strains": strains,
     "ceiling": ceiling,
     "some": words.some,
-    "strip": _strip,
-    "trials_done": _trials_done,
+    "strip": verdict_strip,
+    "trials_done": words.done,
     "verdicts": words.VERDICTS,
 }
 

@@ -6,12 +6,16 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from iotrial.model.finding import Finding, Verdict
 from iotrial.model.latency import Latency
 from iotrial.model.trial import treatment_text
 from iotrial.report.visible import visible
 from iotrial.units import format_change, format_seconds
+
+if TYPE_CHECKING:
+    from iotrial.report.view import Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,16 @@ def direction(higher: bool | None) -> str:  # noqa: FBT001 -- three-valued, as M
 def count(number: int, noun: str) -> str:
     """``1 trial``, ``3 trials``, ``10,000 trials``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def done(counts: Counts, one: str) -> str:
+    """``58 of 60 trials count, 2 INVALID.``"""
+    every = counts.valid + counts.invalid + counts.failed
+    parts = [f"{counts.valid:,} of {count(every, one)} count"]
+    parts += [f"{counts.invalid:,} INVALID"] if counts.invalid else []
+    parts += [f"{counts.failed:,} failed"] if counts.failed else []
+    parts += [f"{counts.missing:,} planned and not done"] if counts.missing else []
+    return ", ".join(parts) + "."
 
 
 def some(names: Sequence[str], limit: int) -> str:

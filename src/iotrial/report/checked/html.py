@@ -83,7 +83,7 @@ def _table(checked: Checked) -> Iterator[str]:
         last = last_time(checked, each).removeprefix("last ")
         how = "changed" if changed(checked, each) else "dim"
         yield (
-            f'<tr><td><a href="#{_anchor(each)}">{_text(each.name)}</a><br>'
+            f'<tr><td><a href="#{each.anchor}">{_text(each.name)}</a><br>'
             f'<span class="dim">{_text(each.title)}</span></td>'
             f'<td class="{_class(each)}">{each.state}</td>'
             f'<td class="n">{seconds(each.seconds)}</td><td class="{how}">{_text(last)}</td></tr>\n'
@@ -92,7 +92,7 @@ def _table(checked: Checked) -> Iterator[str]:
 
 
 def _section(checked: Checked, each: Result) -> Iterator[str]:
-    yield f'<h2 id="{_anchor(each)}">{_text(each.name)}: '
+    yield f'<h2 id="{each.anchor}">{_text(each.name)}: '
     yield f'<span class="{_class(each)}">{each.state}</span></h2>\n<p>{_text(each.title)}</p>\n'
     if why := lines(each):
         yield "<ul>" + "".join(f"<li>{_text(line)}</li>" for line in why) + "</ul>\n"
@@ -144,7 +144,3 @@ def _text(text: str) -> str:
 
 def _class(each: Result) -> str:
     return each.state.partition(" ")[0]
-
-
-def _anchor(each: Result) -> str:
-    return f"{each.case.replace('/', '-')}-{each.round}"

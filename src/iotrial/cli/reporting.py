@@ -1,0 +1,82 @@
+"""What ``report`` does with several folders, or with one of checks: one report of all of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from iotrial.cli.output import Output
+from iotrial.cli.verdicts import judged
+from iotrial.cli.writing import writing
+from iotrial.errors import UsageError
+from iotrial.execute.checking.folder import HEADER, checked
+from iotrial.model.checked import Checked
+from iotrial.report.checked.files import written
+from iotrial.report.html import html as page_of
+from iotrial.report.together.data import data
+from iotrial.report.together.html import html
+from iotrial.report.together.markdown import markdown
+from iotrial.report.together.view import Checks, Study, together
+from iotrial.report.view import View, view
+from iotrial.store import open_results
+
+SHAPES = {"html": "html", "md": "md", "json": "json"}
+"""What it can be written as, and how its file's name ends."""
+
+
+def report_together(output: Output, folders: Sequence[Path], kind: str, out: Path | None) -> None:
+    """Write one report of all folders, and the page of each that it leads to."""
+    if kind not in SHAPES:
+        raise UsageError(
+            f"--as {kind} is of one study, and these are several folders, or checks",
+            advice=f"Together they are written as {', '.join(SHAPES)}.",
+        )
+    place = out or folders[0] / f"together.{SHAPES[kind]}"
+    base = Path.cwd() if str(place) == "-" else place.absolute().parent
+    sessions: list[Checks] = []
+    studies: list[Study] = []
+    pages: list[Path] = []
+    for folder in dict.fromkeys(folders):
+        name = folder.absolute().name
+        at = f"{quote(os.path.relpath(folder.absolute(), base))}/"
+        if (folder / HEADER).is_file():
+            whole, page = _checks(folder)
+            sessions.append(Checks(name, at, whole))
+        else:
+            seen, page = _study(folder)
+            studies.append(Study(name, at, seen))
+        pages.append(page)
+    all_ = together(sessions, studies)
+    if kind == "json":
+        document = data(all_, sessions, studies)
+        text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    else:
+        text = html(all_) if kind == "html" else markdown(all_)
+    if str(place) == "-":
+        output.text(text)
+        return
+    with writing(place):
+        place.write_text(text, "utf-8", errors="backslashreplace")
+    output.document({"report": str(place), "pages": [str(page) for page in pages]})
+    output.answer(str(place))
+
+
+def _checks(folder: Path) -> tuple[Checked, Path]:
+    """A session and its page, which is written where the session was killed before it was."""
+    whole, page = checked(folder), folder / "report.html"
+    if not page.exists():
+        with writing(page):
+            written(whole, folder)
+    return whole, page
+
+
+def _study(folder: Path) -> tuple[View, Path]:
+    """A study and its page, made of what it holds now."""
+    results, comparison = judged(open_results(folder))
+    seen, page = view(results, comparison), results.folder / "report.html"
+    with writing(page):
+        page.write_text(page_of(seen), "utf-8")
+    return seen, page

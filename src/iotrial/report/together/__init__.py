@@ -1,0 +1,1 @@
+"""Together: checks and studies of one matter as one report, each thing beside its evidence."""

@@ -1,0 +1,54 @@
+"""Checks and studies on one page.  As every page of ours: nothing is fetched, all text is escaped.
+
+Its evidence lies beside it: links lead to the pages of the single folders and to the files in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import iotrial
+from iotrial.model.checked import State
+from iotrial.model.finding import Finding
+from iotrial.report import words
+from iotrial.report.html import STRIP, hashed, number, sheet, templates, verdict_strip
+from iotrial.report.strip import scale
+from iotrial.report.together.view import Measured, Together
+from iotrial.units import format_change
+
+STYLES: Mapping[State, str] = {
+    "pass": "pass",
+    "fail": "fail",
+    "known failure": "known",
+    "not run": "unrun",
+}
+"""How each result looks, by its name in the style sheet."""
+
+
+def html(all_: Together) -> str:
+    """The page."""
+    style = sheet()
+    return (
+        templates()
+        .get_template("together.html.j2")
+        .render(
+            all=all_,
+            scales=[scale(_findings(each), each.margin, STRIP) for each in all_.measured],
+            count=words.count,
+            direction=words.direction,
+            interval=words.interval,
+            number=number,
+            plain_change=format_change,
+            share=words.share,
+            strip=verdict_strip,
+            styles=STYLES,
+            verdicts=words.VERDICTS,
+            version=iotrial.__version__,
+            style=style,
+            style_hash=hashed(style),
+        )
+    )
+
+
+def _findings(study: Measured) -> list[Finding]:
+    return [row.finding for part, _ in study.parts for row in part.findings]
