@@ -34,9 +34,7 @@ _ENDS = {
 
 
 @click.command()
-@click.argument(
-    "folders", metavar="FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+@click.argument("folder", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--as",
     "kind",
@@ -52,7 +50,7 @@ _ENDS = {
     " together.KIND in the first]",
 )
 @common
-def command(output: Output, folders: tuple[Path, ...], kind: str, out: Path | None) -> None:
+def command(output: Output, folder: tuple[Path, ...], kind: str, out: Path | None) -> None:
     """Write the report of FOLDER: one page that works offline and from an e-mail.
 
     csv and parquet are the table of all trials; xlsx is a workbook with grids and charts; junit
@@ -67,12 +65,12 @@ def command(output: Output, folders: tuple[Path, ...], kind: str, out: Path | No
       iotrial report results/2026-11-20-scheduler --as xlsx --out scheduler.xlsx
       iotrial report results/arrays results/check-md --out arrays.html
     """
-    if len(folders) > 1 or (folders[0] / HEADER).is_file():
+    if len(folder) > 1 or (folder[0] / HEADER).is_file():
         from iotrial.cli.reporting import report_together
 
-        report_together(output, folders, kind, out)
+        report_together(output, folder, kind, out)
         return
-    results = open_results(folders[0])
+    results = open_results(folder[0])
     content = _written(kind, results)
     if str(out) == "-":
         _to_stdout(output, kind, content)
