@@ -140,7 +140,7 @@ def test_arrays_on_the_same_disks_follow_one_another_within_each_workload(file: 
     }
     alone = {(storage, "1") for storage in ("local", "clusteredmd", "lvm", "again")}
     assert cells == {*alone, ("clusteredmd", "2")}
-    made = [" ".join(each.create[0]) for each in study.targets if each.create]
+    made = [" ".join(each.create[0]) for each in study.targets if each.create and not each.of]
     for disk in ("DISK1", "DISK2"):
         slices = [set(re.findall(rf"{disk}-part(\d)", words)) for words in made]
         assert sorted(slices, key=min) == [{"1"}, {"2"}, {"2"}, {"3"}, {"4"}]
