@@ -27,6 +27,8 @@ STRESS = "stress"
 NEAR = 0.95
 """Of what the link carries: nearer than this, the link is what was measured."""
 _LINK = "iperf3"
+_NAMED = 6
+"""Comparisons that are named where several are undecided."""
 _TOLD = ("kernel", "distribution", "cpu", "cpus", "memory")
 _PROGRAMS = "programs "
 
@@ -236,7 +238,8 @@ def _leads(
         told = "; ".join(f"{each.title}: {each.summary}" for each in sessions)
         yield f"{what}: {told or 'none was run'}."
     for each in measured:
-        yield f"Performance, {each.name}: {each.answer}"
+        first = words.headline(each.answer)[0].rstrip(".")
+        yield f"Performance, {each.name}: {first}."
     if not measured:
         yield "Performance: nothing was measured."
 
@@ -267,10 +270,11 @@ def _undecided(study: Measured) -> Iterator[str]:
         if row.finding.verdict == "cannot-tell"
     ]
     if open_:
-        yield (
-            f"{study.name} cannot tell {len(open_)} of {words.count(len(rows), 'comparison')}:"
-            f" {', '.join(open_)}."
+        share = (
+            f"any of {len(rows)}" if len(open_) == len(rows) > 1 else f"{len(open_)} of {len(rows)}"
         )
+        plural = "comparison" if len(rows) == 1 else "comparisons"
+        yield f"{study.name} cannot tell {share} {plural}: {words.some(open_, _NAMED)}."
     if not rows:
         yield f"{study.name} has no findings: too few trials are valid."
 
