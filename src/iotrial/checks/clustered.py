@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 
 from iotrial.checks.arrays import checksum, examined, free_node, pairs, section, sysfs, writable
-from iotrial.checks.vocabulary import Doing, expect, mount, read, run, undo, until, write
+from iotrial.checks.vocabulary import Doing, back, expect, mount, read, run, undo, until, write
 from iotrial.model.check import Needs, Scene
 
 NEEDS = Needs(
@@ -115,6 +115,16 @@ def found_again(scene: Scene, node: str, *, on: int) -> Doing[None]:
     yield from owe(node, on=on)
     yield from run("mdadm", "--assemble", node, f"--uuid={uuid}", on=on)
     yield from writable(node, on=on)
+
+
+def comes_back(scene: Scene, node: str, sum_: str) -> Doing[None]:
+    """Wait for the second host, which was lost; have it find the array again, whole and with what
+    was written meanwhile."""
+    yield from back(1, within=600)
+    yield from quorate(scene)
+    yield from found_again(scene, node, on=1)
+    yield from whole(node, 2, on=1)
+    yield from same_everywhere(scene, node, sum_, "after a host died and came back")
 
 
 def given_up(scene: Scene) -> Doing[None]:

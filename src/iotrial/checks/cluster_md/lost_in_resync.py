@@ -7,16 +7,14 @@ from iotrial.checks.clustered import (
     LOST,
     SYNCED,
     assemble,
+    comes_back,
     create,
-    found_again,
     given_up,
-    quorate,
-    same_everywhere,
     shown,
     slowed,
     whole,
 )
-from iotrial.checks.vocabulary import back, expect, lose, read, until
+from iotrial.checks.vocabulary import expect, lose, read, until
 from iotrial.model.check import Case, Scene, Script
 
 ORDER = 110
@@ -47,11 +45,7 @@ def steps(scene: Scene) -> Script:
     yield from whole(node, 2, on=0)
     done = yield from read(sysfs(node, "resync_start"))
     expect(done == "none", f"the resync of {node} came to {done} only, and nobody goes on")
-    yield from back(1, within=600)
-    yield from quorate(scene)
-    yield from found_again(scene, node, on=1)
-    yield from whole(node, 2, on=1)
-    yield from same_everywhere(scene, node, written, "after a host died and came back")
+    yield from comes_back(scene, node, written)
 
 
 CASE = Case(

@@ -5,15 +5,13 @@ from iotrial.checks.clustered import (
     CRASH,
     LOSING,
     SYNCED,
-    found_again,
+    comes_back,
     given_up,
     made_everywhere,
-    quorate,
-    same_everywhere,
     same_on_members,
     whole,
 )
-from iotrial.checks.vocabulary import back, expect, lose, pause, read, start, until, write
+from iotrial.checks.vocabulary import expect, lose, pause, read, start, until, write
 from iotrial.model.check import Case, Scene, Script
 
 ORDER = 111
@@ -44,11 +42,7 @@ def steps(scene: Scene) -> Script:
     count = yield from read(sysfs(node, "mismatch_cnt"))
     expect(count == "0", f"members differ in {count} sectors")
     yield from same_on_members(scene, written, node)
-    yield from back(1, within=600)
-    yield from quorate(scene)
-    yield from found_again(scene, node, on=1)
-    yield from whole(node, 2, on=1)
-    yield from same_everywhere(scene, node, written, "after a host died and came back")
+    yield from comes_back(scene, node, written)
 
 
 CASE = Case(
