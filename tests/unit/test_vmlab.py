@@ -257,6 +257,9 @@ def test_a_command_line_bounds_the_memory_and_names_its_own_files(tmp_path: Path
     assert len(two) == 2
     assert len({word.split("serial=")[1] for word in two}) == 1
     assert "kvm" in command(there, node, kind=DISKS, image=image, accelerator="kvm")
+    assert words[words.index("-smp") + 1] == "1"
+    alone = command(lab(tmp_path, nodes=1), node, kind=DISKS, image=image, accelerator="tcg")
+    assert alone[alone.index("-smp") + 1] == "2"
 
 
 def test_a_disk_is_the_same_at_every_boot_and_another_in_every_lab(tmp_path: Path) -> None:

@@ -69,7 +69,10 @@ def _options(kind: Kind) -> str:
 
 
 def client_config(lab: Lab) -> str:
-    """An ssh_config(5) of the lab's nodes: their ports, its key, and nothing of the user's."""
+    """An ssh_config(5) of the lab's nodes: their ports, its key, and nothing of the user's.
+
+    Keys are exchanged in the way that costs an emulated processor least: 0.6 s a connection where
+    ssh's own choice takes 0.95 s."""
     folder = lab.folder
     return "\n".join(
         f"Host {node.name}\n"
@@ -83,5 +86,6 @@ def client_config(lab: Lab) -> str:
         f'    UserKnownHostsFile "{folder}/known_hosts"\n'
         f"    GlobalKnownHostsFile none\n"
         f"    StrictHostKeyChecking yes\n"
+        f"    KexAlgorithms ecdh-sha2-nistp256\n"
         for node in lab.nodes
     )
