@@ -175,6 +175,10 @@ def format_value(value: float, unit: str) -> str:
     return f"{_short(value, 4)} {unit}".rstrip()
 
 
+ABSURD = 100
+"""Nobody wants to know how many more times: an interval of two trials ends anywhere."""
+
+
 def format_change(ratio: float) -> str:
     """A ratio as a signed change: 0.82 → ``"−18.0 %"`` (a true minus sign)."""
     change = (ratio - 1) * 100

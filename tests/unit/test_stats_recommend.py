@@ -61,6 +61,11 @@ def test_nothing_to_be_told_says_what_could_have_been() -> None:
     assert "these trials could tell differences from " in text
 
 
+def test_of_hundreds_of_times_nobody_is_told_how_many() -> None:
+    text = said(results(SCHEDULER, ["read"], 2, noisy(3.0, 2)))
+    assert "these trials could tell differences from more than 100× (read) up" in text
+
+
 def test_some_same_and_some_unknown_is_no_reason_to_change() -> None:
     of = steady({})
     wild = {1: 0.8, 2: 1.2, 3: 1.0, 4: 0.7, 5: 1.3}

@@ -232,7 +232,10 @@ def scribble(node: str, mib: int = MIB_WRITTEN, *, on: int = 0, at: int = 0) -> 
     return (yield from checksum(node, mib, on=on, at=at))
 
 
-_SUM = 'dd if="$1" bs=1M count="$2" skip="$3" iflag=direct status=none | md5sum'
+# The end of a pipe says nothing of what could not be read at its beginning: so the shell is ended.
+_SUM = """\
+{ dd if="$1" bs=1M count="$2" skip="$3" iflag=direct status=none || kill "$$"; } | md5sum
+"""
 
 
 def checksum(node: str, mib: int = MIB_WRITTEN, *, on: int = 0, at: int = 0) -> Doing[str]:

@@ -12,7 +12,7 @@ from iotrial.model.finding import Finding, Verdict
 from iotrial.model.latency import Latency
 from iotrial.model.trial import treatment_text
 from iotrial.report.visible import visible
-from iotrial.units import format_change, format_seconds
+from iotrial.units import ABSURD, format_change, format_seconds
 
 if TYPE_CHECKING:
     from iotrial.report.view import Counts
@@ -78,7 +78,10 @@ def load(finding: Finding) -> str:
 
 
 def share(fraction: float) -> str:
-    """A size without a sign: 0.021 → ``2.1 %``, 0.02 → ``2 %``, 2.4 → ``3.4×``."""
+    """A size without a sign: 0.021 → ``2.1 %``, 0.02 → ``2 %``, 2.4 → ``3.4×``; of hundreds of
+    times nobody wants to know how many (two trials with an interval of all that can be)."""
+    if fraction >= ABSURD:
+        return f"> {ABSURD}×"
     if fraction >= 1:
         return f"{1 + fraction:.1f}×"
     return f"{fraction * 100:.1f}".removesuffix(".0") + " %"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from iotrial.model.finding import Finding, Verdict
 from iotrial.model.study import Factor, Study
 from iotrial.stats.method import percent
-from iotrial.units import format_change
+from iotrial.units import ABSURD, format_change
 
 MOST = 4
 """Claims spelt out for a factor; the rest is in the table of findings."""
@@ -210,6 +210,8 @@ def _named(factor: Factor, level: str) -> str:
 
 
 def _size(effect: float) -> str:
+    if effect >= ABSURD:
+        return f"more than {ABSURD}×"
     return f"{1 + effect:.1f}×" if effect >= 1 else format_change(1 + effect).lstrip("+")
 
 
