@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
+import subprocess
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +43,21 @@ def test_a_plain_volume_has_no_recovery_rate_and_no_cache() -> None:
         assert observe(host, row, "vg/plain") is None, row.name
     assert observe(host, tunable("lvm.cache_mode"), "vg/cached") == "writethrough"
     assert observe(host, READ_AHEAD, "vg/none") is None
+
+
+@pytest.mark.parametrize(
+    ("shown", "value"),
+    [("  raid1          \n", "0\n"), ("  raid1  128  \n", "128\n"), ("  linear  \n", "")],
+)
+def test_a_raid_whose_rate_is_blank_has_the_rate_0(tmp_path: Path, shown: str, value: str) -> None:
+    """As lvs of 2.03.16 prints it."""
+    lvs = tmp_path / "lvs"
+    lvs.write_text(f"#!/bin/sh\nprintf '%s' '{shown}'\n")
+    lvs.chmod(0o755)
+    argv = tunable("lvm.max_recovery_rate").probe("vg/lv").argv
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    said = subprocess.run(argv, env={"PATH": path}, capture_output=True, text=True, check=True)
+    assert said.stdout == value
 
 
 @pytest.mark.parametrize(("value", "why"), [("none", "ask for 0"), ("9", "pages"), ("-8", "below")])

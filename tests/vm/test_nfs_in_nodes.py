@@ -41,7 +41,7 @@ def test_threads_of_the_server_are_held_and_given_back(nodes: tuple[SSHHost, SSH
         ("nfs.tcp_max_slot_table_entries", "", "128"),
         ("nfs.max_session_slots", "", "32"),
         ("nfs.read_ahead_kb", POINT, "512"),
-        ("mount.rsize", POINT, "65536"),
+        ("mount.rsize", POINT, "32768"),
         ("mount.nconnect", POINT, "2"),
         ("mount.actimeo", POINT, "1"),
     ],

@@ -1,7 +1,7 @@
 """Family ``lvm``: logical volumes, through lvchange(8) and lvs(8); a volume is ``group/name``.
 
-Sources: lvchange(8), lvs(8), lvmraid(7), lvmcache(7) of LVM 2.03.16.  ``lvchange --readahead`` was
-seen on 6.1 in a virtual machine; the rest was not measured.
+Sources: lvchange(8), lvs(8), lvmraid(7), lvmcache(7) of LVM 2.03.16.  Read-ahead and
+recovery rates were held and given back on 6.1 in a virtual machine; the rest was not measured.
 
 All of it stands in the metadata of the volume group: it outlives a reboot, and lvs reads it from
 the disks.  Where lvmlockd guards a group, both commands need its lock.
@@ -22,6 +22,7 @@ from what has the default), ``--discards`` and ``--zero`` of pools (they may los
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from iotrial.model.tunable import Domain, Tunable
@@ -30,6 +31,7 @@ FAMILY = "lvm"
 TITLE = "logical volumes: read-ahead, recovery rate, cache"
 
 _UNMEASURED = "not measured"
+_SEEN = "seen on 6.1 with LVM 2.03.16"
 _PAGE = 8
 _LASTS = "for good: it stands in the metadata of the volume group"
 _NO_RAID = "The volume is no RAID of LVM, or no resync runs during the trial."
@@ -73,6 +75,32 @@ def _row(
     )
 
 
+RATE = """\
+said=$(lvs --noheadings --nosuffix --units k -o "segtype,$2" "$1") || exit
+set -- $said
+case ${1-} in
+    raid*) echo "${2:-0}" ;;
+esac
+"""
+"""Arguments: volume, column.  lvs shows a blank for a RAID whose rate is 0, and for no RAID."""
+
+
+def _rate(name: str, column: str, summary: str, change: str, risk: str) -> Tunable:
+    row = _row(
+        name,
+        (column, "k"),
+        summary,
+        (change, "{value}k"),
+        lambda _raw: Domain(low=0, high=2**31 - 1),
+        unit="KiB/s for each member",
+        risk=risk,
+        moot=_NO_RAID,
+        source=f"lvchange(8), lvs(8); {_SEEN}",
+    )
+    script = RATE.replace("{", "{{").replace("}", "}}")
+    return replace(row, read=("sh", "-c", script, "iotrial-rate", "{device}", column))
+
+
 TUNABLES: tuple[Tunable, ...] = (
     _row(
         "read_ahead",
@@ -88,27 +116,21 @@ TUNABLES: tuple[Tunable, ...] = (
             " An active volume gets it at once, and its queue/read_ahead_kb with it."
         ),
         moot="Direct I/O does not go through the page cache.",
-        source="lvchange(8) --readahead; lvs(8); seen on 6.1 with LVM 2.03.16",
+        source=f"lvchange(8) --readahead; lvs(8); {_SEEN}",
     ),
-    _row(
+    _rate(
         "min_recovery_rate",
-        ("raid_min_recovery_rate", "k"),
+        "raid_min_recovery_rate",
         "speed that a resync of a RAID volume may have even while there is other I/O; 0: none",
-        ("--minrecoveryrate", "{value}k"),
-        lambda _raw: Domain(low=0, high=2**31 - 1),
-        unit="KiB/s for each member",
-        risk="Resync takes the members from the load.",
-        moot=_NO_RAID,
+        "--minrecoveryrate",
+        "Resync takes the members from the load.",
     ),
-    _row(
+    _rate(
         "max_recovery_rate",
-        ("raid_max_recovery_rate", "k"),
+        "raid_max_recovery_rate",
         "speed that a resync of a RAID volume never exceeds; 0: no limit",
-        ("--maxrecoveryrate", "{value}k"),
-        lambda _raw: Domain(low=0, high=2**31 - 1),
-        unit="KiB/s for each member",
-        risk="A low limit leaves the volume unprotected for long.",
-        moot=_NO_RAID,
+        "--maxrecoveryrate",
+        "A low limit leaves the volume unprotected for long.",
     ),
     _row(
         "cache_mode",

@@ -1,7 +1,7 @@
 """LVM: the volumes vg/plain, vg/mirror (RAID 1) and vg/cached; with the programs lvs and lvchange.
 
-As lvs(8) and lvchange(8) of 2.03.16 answer: a volume without such a value shows a blank, what is
-in force already is refused, a read-ahead is rounded up to whole pages.  The metadata stays over a
+As lvs(8) and lvchange(8) of 2.03.16 answer: a volume without such a value shows a blank, what is in
+force already is refused, a read-ahead is rounded up to whole pages.  The metadata stays over a
 reboot; this machine forgets it.
 """
 
@@ -50,6 +50,7 @@ class Lvm:
     def programs(self) -> Mapping[str, Program]:
         return {
             "lvs": Program(self._lvs, changes=False),
+            "iotrial-rate": Program(self._rate, changes=False),
             "lvchange": Program(self._lvchange, changes=True),
         }
 
@@ -68,6 +69,13 @@ class Lvm:
         if volume not in self.volumes:
             return _missing(volume)
         return Said(0, f"  {self.volumes[volume].get(column, '')}\n")
+
+    def _rate(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        volume, column = words[-2:]
+        if volume not in self.volumes:
+            return _missing(volume)
+        value = self.volumes[volume].get(column)
+        return Said(0, "" if value is None else f"{value}\n")
 
     def _lvchange(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
         volume = words[-1]
