@@ -23,12 +23,18 @@ _MEDIUM_ERRORS = "2"
 """scsi_debug's opts: what reads sectors 4660 to 4669 fails with a medium error."""
 
 
+def loaded_anew(node: Node, *options: str) -> None:
+    """scsi_debug, when nobody looks at its disks any more, and until nobody does."""
+    node.do("udevadm", "settle")
+    node.do("modprobe", "-r", "scsi_debug")
+    node.do("modprobe", "scsi_debug", *options)
+    node.do("udevadm", "settle")
+
+
 @contextmanager
 def with_medium_errors(node: Node) -> Iterator[str]:
     """A disk of scsi_debug that cannot read some of its sectors; how it is named, and armed."""
-    node.do("modprobe", "-r", "scsi_debug")
-    node.do("modprobe", "scsi_debug", *BAD_DISK.split())
-    node.do("udevadm", "settle")
+    loaded_anew(node, *BAD_DISK.split())
     disk = next(
         name
         for name in node.do("lsblk", "-dno", "NAME").split()
@@ -39,8 +45,7 @@ def with_medium_errors(node: Node) -> Iterator[str]:
     try:
         yield wwid
     finally:
-        node.do("modprobe", "-r", "scsi_debug")
-        node.do("modprobe", "scsi_debug")
+        loaded_anew(node)
 
 
 @pytest.mark.parametrize(
