@@ -98,6 +98,10 @@ class Node:
         finally:
             self.host.remove(path)
 
+    def block_devices(self) -> list[str]:
+        """Those that hold anything: an empty loop device goes when the kernel gets to it."""
+        return self.do("lsblk", "-dno", "NAME").split()
+
     def wwid(self, disk: str) -> str:
         return self.do("cat", f"/sys/block/{disk}/device/wwid").strip()
 

@@ -28,13 +28,13 @@ def told(said: dict[str, Any]) -> dict[str, str]:
 def test_a_suite_passes_on_a_sound_system_and_leaves_nothing(
     node: Node, tmp_path: Path, name: str
 ) -> None:
-    before = node.do("ls", "/sys/block").split()
+    before = node.block_devices()
     code, said = check(node, tmp_path / "out", name)
     states = [row["state"] for row in said["results"]]
     assert code == 0, told(said)
     assert len(states) == len(suite(name).cases)
     assert set(states) <= {"pass", "known failure"}, told(said)
-    assert node.do("ls", "/sys/block").split() == before
+    assert node.block_devices() == before
     assert "md1" not in node.do("cat", "/proc/mdstat")
 
 

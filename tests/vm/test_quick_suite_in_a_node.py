@@ -21,12 +21,12 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_case_passes_in_a_node(node: Node, tmp_path: Path, case: str) -> None:
-    before = node.do("ls", "/sys/block").split()
+    before = node.block_devices()
     said = node.lab.said("check", case, "--on", node.way, "--out", str(tmp_path / "out"), "--json")
     (row,) = json.loads(said.stdout)["results"]
     assert row["state"] == "pass", row
     assert said.returncode == 0
-    assert node.do("ls", "/sys/block").split() == before
+    assert node.block_devices() == before
 
 
 def test_an_mdadm_that_only_says_that_it_made_an_array_does_not_pass(
