@@ -7,6 +7,7 @@ from iotrial.checks.clustered import (
     LOST,
     given_up,
     made_everywhere,
+    members,
     quorate,
     shown,
 )
@@ -27,7 +28,7 @@ from iotrial.model.check import Case, Scene, Script
 ORDER = 112
 _ENOUGH = 30
 """Seconds for a write, once the host that was in its way has been given up."""
-_LOOK = 'for pid in $(pgrep -x dd); do cat "/proc/$pid/stack"; done'
+_LOOK = 'for pid in $(pgrep -f "$1"); do cat "/proc/$pid/stack"; done'
 
 
 def steps(scene: Scene) -> Script:
@@ -40,17 +41,19 @@ def steps(scene: Scene) -> Script:
         f"{node} is not shown to be repaired by another host",
         within=60,
     )
+    before = yield from members()
     yield from lose(*CRASH, on=1)
     # Its place is one that the other host had asked to be left alone.
     writing = yield from start(
         *("dd", "if=/dev/urandom", f"of={node}", "bs=1M", "count=8", "oflag=direct"),
         within=600,
     )
-    yield from given_up(scene)
+    yield from given_up(before)
     yield from pause(_ENOUGH)
-    waits = (yield from run("pgrep", "-x", "dd", exits=None)).exit == 0
+    ours = f"^dd .*of={node} "
+    waits = (yield from run("pgrep", "-f", ours, exits=None)).exit == 0
     if waits:
-        where = yield from run("sh", "-c", _LOOK, exits=None)
+        where = yield from run("sh", "-c", _LOOK, "iotrial-stack", ours, exits=None)
         yield from note(f"the write still waits: {where.stdout}")
         yield from run("dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")
     yield from join(writing, within=LOST)

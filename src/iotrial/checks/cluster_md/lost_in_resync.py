@@ -10,6 +10,7 @@ from iotrial.checks.clustered import (
     comes_back,
     create,
     given_up,
+    members,
     shown,
     slowed,
     whole,
@@ -32,9 +33,10 @@ def steps(scene: Scene) -> Script:
         within=60,
     )
     expect("REMOTE" not in before, f"another host resyncs it: {before}")
+    there = yield from members()
     yield from lose(*CRASH, on=1)
     written = yield from scribble(node, on=0)
-    yield from given_up(scene)
+    yield from given_up(there)
     yield from until(
         lambda: shown(node, on=0),
         lambda text: "REMOTE" not in text and "PENDING" not in text,

@@ -8,6 +8,7 @@ from iotrial.checks.clustered import (
     comes_back,
     given_up,
     made_everywhere,
+    members,
     same_on_members,
     whole,
 )
@@ -27,8 +28,9 @@ def steps(scene: Scene) -> Script:
     written = yield from scribble(node, on=0)
     yield from start("sh", "-c", _WRITE, "iotrial-write", node, on=1, within=600)
     yield from pause(5)
+    before = yield from members()
     yield from lose(*CRASH, on=1)
-    yield from given_up(scene)
+    yield from given_up(before)
     yield from whole(node, 2, on=0)
     # All places that it had been writing to are alike on both members now.
     yield from write(sysfs(node, "sync_action"), "check")
