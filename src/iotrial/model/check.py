@@ -184,7 +184,8 @@ class Needs:
     bytes on each host, the same disks on all of them where ``shared``; so many ``hosts``.  Devices
     that are not given with ``--devices`` are files behind loop devices; ``disks``: those will not
     do.  Without ``root`` it can be done by anybody.  Where a case ``loses`` a host, it is the
-    second one, which goes down without being asked and boots again: its owner has to allow that.
+    second one, which goes down without being asked and boots again, or loses a link: its owner has
+    to allow that.
     """
 
     commands: tuple[str, ...] = ()
@@ -212,7 +213,7 @@ class Needs:
             f"{several}{'s' if self.devices > 1 else ''} of {self.size // MIB} MiB"
             if self.devices
             else "",
-            "leave to crash the second host" if self.loses else "",
+            "leave to lose the second host (--lose)" if self.loses else "",
         ]
         return tuple(filter(None, found))
 

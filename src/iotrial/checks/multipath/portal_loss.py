@@ -52,7 +52,7 @@ CASE = Case(
     "A portal of the target goes down under load and comes back; no I/O fails",
     steps,
     # The target needs no disk: one is made for it, as each host gets what a case needs.
-    replace(NEEDS, hosts=2, disks=False, commands=(*NEEDS.commands, "ip")),
+    replace(NEEDS, hosts=2, loses=True, disks=False, commands=(*NEEDS.commands, "ip")),
     announces=LOSES_PATHS,
     limit=900,
 )

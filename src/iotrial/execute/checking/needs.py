@@ -77,7 +77,7 @@ def missing(case: Case, party: Party) -> tuple[str, ...]:
     if len(party.hosts) < needs.hosts:
         found.append(f"needs {needs.hosts} hosts, and there are {len(party.hosts)} (--on)")
     elif needs.loses and (name := party.hosts[1].name) not in party.lost:
-        found.append(f"crashes {name}, as a lost power supply would: allow it by --lose {name}")
+        found.append(f"crashes {name}, or takes a link of it down: allow it by --lose {name}")
     several = len(party.hosts) > 1
     for host, machine in list(zip(party.hosts, party.machines, strict=True))[: needs.hosts]:
         reasons = _on(host, machine, needs, party)
