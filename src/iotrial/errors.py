@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 
 
 class IotrialError(Exception):
@@ -137,11 +138,19 @@ class FileRefused(HostError):
     """``path`` on ``host`` answered ``errno`` to ``act`` (read, write, list, remove)."""
 
     def __init__(self, host: str, act: str, path: str, errno: int) -> None:
-        super().__init__(f"{host}: {act} {path}: {os.strerror(errno)}")
+        super().__init__(self.words(host, act, path, errno))
         self.host = host
         self.act = act
         self.path = path
         self.errno = errno
+
+    @staticmethod
+    def words(host: str, act: str, path: str, errno: int) -> str:
+        """What the message says, for whoever has many refusals to tell and none to raise."""
+        return f"{host}: {act} {path}: {_why(errno)}"
+
+
+_why = lru_cache(os.strerror)
 
 
 class LockedError(IotrialError):

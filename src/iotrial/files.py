@@ -60,8 +60,7 @@ def line(row: Mapping[str, Any]) -> str:
 def write_json(path: Path, value: Any) -> None:  # noqa: ANN401
     """A JSON file for people to read as well; not yet durable: see :func:`sync`."""
     with path.open("w", encoding="utf-8") as file:
-        json.dump(value, file, ensure_ascii=False, indent=1)
-        file.write("\n")
+        file.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
 
 
 def append(path: Path, text: str) -> None:

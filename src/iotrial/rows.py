@@ -6,8 +6,8 @@ Used by the results folder (:mod:`iotrial.store`): plan.jsonl, trial.json, measu
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency, Percentile
@@ -99,9 +99,9 @@ def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
         ),
         error=row["error"],
         measurements=(
-            *(_measurement(name, *told) for name, told in row["values"].items()),
+            *(_measurement(name, told) for name, told in row["values"].items()),
             *(
-                replace(_measurement(name, *told), job=part)
+                _measurement(name, told, part)
                 for part, values in row.get("by_part", {}).items()
                 for name, told in values.items()
             ),
@@ -114,13 +114,10 @@ def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
     )
 
 
-def _measurement(
-    name: str, value: float, raw: str, censored: Literal["", "high", "low"], unit: str | None = None
-) -> Measurement:
-    """``unit`` is not in older folders."""
-    return Measurement(
-        name, value, metric(name).unit if unit is None else unit, "all", raw, censored
-    )
+def _measurement(name: str, told: Sequence[Any], job: str = "all") -> Measurement:
+    """``told`` are value, raw, censored and the unit, which is not in older folders."""
+    value, raw, censored, *unit = told
+    return Measurement(name, value, unit[0] if unit else metric(name).unit, job, raw, censored)
 
 
 def _writers(row: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:  # noqa: ANN401

@@ -466,3 +466,22 @@ def test_machines_that_are_alike_share_their_tree_and_not_their_state() -> None:
     one.run(["losetup", "/dev/loop7", "/etc/fstab"])
     assert one.machine.kind("/sys/block/loop7") == "directory"
     assert not other.machine.kind("/sys/block/loop7")
+
+
+def test_what_is_known_of_a_disk_is_of_that_disk_and_its_scheduler() -> None:
+    host, other = FakeHost(), FakeHost()
+
+    def said(of: FakeHost, path: str) -> bytes:
+        return of.batch([Look(Probe(path))])[0].raw
+
+    knob = "/sys/block/fake0/queue/iosched/read_expire"
+    host.write("/sys/block/fake0/queue/scheduler", b"mq-deadline")
+    assert said(host, knob)
+    host.write("/sys/block/fake0/queue/scheduler", b"none")
+    assert not said(host, knob)
+    for path in ("/sys/block/fake0/serial", "/sys/block/fake0/wwid", "/sys/block/fake0/none"):
+        assert said(host, path) == said(other, path)
+    other.replace_disk("fake0", Disk("fake0", (240, 0), serial="ANOTHER"))
+    assert said(other, "/sys/block/fake0/serial") == b"ANOTHER\n"
+    assert not said(other, "/sys/block/fake0/wwid")
+    assert said(host, "/sys/block/fake0/serial") == b"FAKE0000\n"

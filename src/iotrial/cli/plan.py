@@ -70,7 +70,7 @@ def command(
     loaded = load_study(study)
     with machines(pretend=pretend, several=len(loaded.places) > 1) as reach:
         if several(loaded):
-            seen, name = outline_of_many(reach, loaded), loaded.place.name
+            seen, name = outline_of_many(reach, loaded, in_turn=pretend), loaded.place.name
         else:
             with reach(loaded.place) as host:
                 seen, name = outline(host, loaded), host.name

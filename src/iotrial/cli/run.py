@@ -142,7 +142,10 @@ def _watched(output: Output, study: Study, folder: Path, *, live: Live, pretend:
             Interruption() as interruption,
             machines(pretend=pretend, purpose=study.name, several=len(study.places) > 1) as reach,
         ):
-            return execute_on(study, reach, folder, watcher=watcher, interruption=interruption)
+            return execute_on(
+                study, reach, folder,
+                watcher=watcher, interruption=interruption, in_turn=pretend,
+            )  # fmt: skip
     finally:
         terminal.close()
 

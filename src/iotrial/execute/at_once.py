@@ -1,4 +1,8 @@
-"""Jobs done at the same time, a thread each, and what came of them."""
+"""Jobs done at the same time, a thread each, and what came of them.
+
+Pretended hosts make nobody wait: a thread for each would only compete for the interpreter.  They
+are worked on one after another, without threads.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,20 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def at_once(jobs: Mapping[str, Callable[[], T]]) -> tuple[dict[str, T], dict[str, Exception]]:
-    """Do all jobs at the same time; gives back what they gave, and what they raised, by name."""
+def at_once(
+    jobs: Mapping[str, Callable[[], T]], *, in_turn: bool = False
+) -> tuple[dict[str, T], dict[str, Exception]]:
+    """Do all jobs at the same time, or ``in_turn``; gives back what they gave, and what they
+    raised, by name."""
     found: dict[str, T] = {}
     errors: dict[str, Exception] = {}
-    if not jobs:
+    if in_turn or len(jobs) <= 1:
+        for name, job in jobs.items():
+            try:
+                found[name] = job()
+            except Exception as raised:  # noqa: BLE001 (given back, and raised by whoever asked)
+                errors[name] = raised
         return found, errors
-    if len(jobs) == 1:
-        name, job = next(iter(jobs.items()))
-        try:
-            return {name: job()}, errors
-        except Exception as raised:  # noqa: BLE001 (given back, and raised by whoever asked)
-            return found, {name: raised}
     with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
         futures = {name: pool.submit(job) for name, job in jobs.items()}
     for name, future in futures.items():

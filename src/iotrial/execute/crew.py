@@ -81,9 +81,10 @@ class Member:
 class Crew:
     """``members`` are the hosts at hand, by name; ``owing`` what those that were lost are owed.
     ``owners`` says which host sets what several have in common, ``lenders`` who does so for
-    others; ``gates`` let one host of each kernel in at a time.  ``prepared`` makes a host ready
-    that is back.  ``lead`` is how long before their moment loads are started, in seconds.  A
-    ``spare`` crew may lose all it has: others go on."""
+    others; ``gates`` let one host of each kernel in at a time.  ``in_turn``: no host makes anyone
+    wait, and they are worked on one after another.  ``prepared`` makes a host ready that is back.
+    ``lead`` is how long before their moment loads are started, in seconds.  A ``spare`` crew may
+    lose all it has: others go on."""
 
     study: Study
     reach: Reach
@@ -99,6 +100,7 @@ class Crew:
     lead: float = 0.0
     spare: bool = False
     gates: dict[str, threading.Lock] = field(default_factory=dict)
+    in_turn: bool = False
 
     @property
     def several(self) -> bool:
@@ -132,7 +134,7 @@ class Crew:
         members = [member for name, member in self.members.items() if name in wanted]
         if len(members) == 1 and len(self.study.places) == 1 and not self.spare:
             return {members[0].name: do(members[0])}
-        found, errors = at_once({m.name: _bound(do, m) for m in members})
+        found, errors = at_once({m.name: _bound(do, m) for m in members}, in_turn=self.in_turn)
         lost = {name: e for name, e in errors.items() if isinstance(e, HostUnreachable)}
         grave = [error for error in errors.values() if not isinstance(error, HostUnreachable)]
         if grave:
@@ -305,7 +307,8 @@ class Crew:
     def close(self) -> None:
         """Give everything back, everywhere.  Raises OwedError naming what could not be."""
         members, self.members = list(self.members.values()), {}
-        _, errors = at_once({m.name: _bound(self._close, m) for m in reversed(members)})
+        closing = {m.name: _bound(self._close, m) for m in reversed(members)}
+        _, errors = at_once(closing, in_turn=self.in_turn)
         for name in [name for name, error in self.owing.items() if error is not None]:
             self._settle(name)
         owed = [error for error in errors.values() if isinstance(error, OwedError)]
@@ -362,17 +365,24 @@ def _bound(do: Callable[[Member], T], member: Member) -> Callable[[], T]:
 
 
 @contextmanager
-def open_crew(
-    study: Study, reach: Reach, *, results: Path, payment: Payment, said: Callable[[str], None]
+def open_crew(  # noqa: PLR0913 (each has its name)
+    study: Study,
+    reach: Reach,
+    *,
+    results: Path,
+    payment: Payment,
+    said: Callable[[str], None],
+    in_turn: bool = False,
 ) -> Iterator[Crew]:
     """The crew of a study, every host reached and its targets ready; on the way out all that is
     owed is paid.
 
     Raises HostUnreachable where a host cannot be reached at the beginning: a study is begun whole.
     """
-    crew = Crew(study, reach, results, payment, said)
+    crew = Crew(study, reach, results, payment, said, in_turn=in_turn)
     try:
-        opened, errors = at_once({each.name: _opening(crew, each) for each in study.places})
+        jobs = {each.name: _opening(crew, each) for each in study.places}
+        opened, errors = at_once(jobs, in_turn=in_turn)
         crew.members = {p.name: opened[p.name] for p in study.places if p.name in opened}
         lost = {n: e for n, e in errors.items() if isinstance(e, HostUnreachable)}
         if len(lost) < len(errors) or (lost and not (crew.members and _goes_on(study, results))):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from iotrial.errors import TargetRefused
 from iotrial.execute import look
@@ -66,7 +65,7 @@ class BlockDevice:
     @property
     def disk_name(self) -> str:
         """The kernel name whose ``queue/`` serves this device: a partition has its parent's."""
-        return PurePosixPath(self.disk).name
+        return self.disk.rpartition("/")[2]
 
     @property
     def node(self) -> str:
@@ -115,10 +114,10 @@ def sight_folder(host: Host, folder: str, devno: str = "") -> BlockDevice:
     """The block device whose folder in /sys is ``folder``."""
     said = look.texts(host, [f"{folder}/{name}" for name in ("partition", "dev", "size", "ro")])
     return BlockDevice(
-        name=PurePosixPath(folder).name,
+        name=folder.rpartition("/")[2],
         devno=devno or said[f"{folder}/dev"],
         folder=folder,
-        disk=str(PurePosixPath(folder).parent) if said[f"{folder}/partition"] else folder,
+        disk=folder.rpartition("/")[0] if said[f"{folder}/partition"] else folder,
         size=int(said[f"{folder}/size"] or 0) * _SECTOR,
         read_only=said[f"{folder}/ro"] == "1",
     )

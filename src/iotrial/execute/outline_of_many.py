@@ -28,9 +28,9 @@ from iotrial.plan.parts import parts, parts_of, share
 from iotrial.tools import executed, tool
 
 
-def outline_of_many(reach: Reach, study: Study) -> Outline:
+def outline_of_many(reach: Reach, study: Study, *, in_turn: bool = False) -> Outline:
     """Look at every host and say what would be done.  What is set is named ``box1:sda``; what is
-    one kernel's, once for each host.
+    one kernel's, once for each host.  Pretended hosts are looked at ``in_turn``.
 
     Raises as the run would for a target that is refused, and HostUnreachable.
     """
@@ -38,14 +38,14 @@ def outline_of_many(reach: Reach, study: Study) -> Outline:
         hosts = {place.name: stack.enter_context(reach(place)) for place in study.places}
         if len(hosts) > 1:
             refuse_twins({name: kernel_of(host) for name, host in hosts.items()})
-        return _outline(hosts, study)
+        return _outline(hosts, study, in_turn=in_turn)
 
 
-def _outline(hosts: dict[str, Host], study: Study) -> Outline:
+def _outline(hosts: dict[str, Host], study: Study, *, in_turn: bool) -> Outline:
     places = {place.name: place for place in study.places}
     shares = {name: share(study, place) for name, place in places.items()}
     looks = {name: _looking(hosts[name], shares[name]) for name in hosts}
-    seen, errors = at_once(looks)
+    seen, errors = at_once(looks, in_turn=in_turn)
     if errors:
         raise next(iter(errors.values()))
     offered = combined(seen[name].offered for name in hosts)

@@ -48,6 +48,7 @@ def solo(crew: Crew, place: Place) -> Crew:
         prepared=crew.prepared,
         spare=True,
         gates=crew.gates,
+        in_turn=crew.in_turn,
     )
     alone.adopt(alone.study)
     return alone
@@ -56,11 +57,12 @@ def solo(crew: Crew, place: Place) -> Crew:
 @dataclass
 class Rack:
     """``crews`` are the hosts by name, also those that are lost; ``spent`` those whose budget is;
-    ``ended`` is set when something ends the study."""
+    ``ended`` is set when something ends the study; ``in_turn`` as a crew's."""
 
     crews: dict[str, Crew]
     store: Store
     limits: Limits
+    in_turn: bool = False
     spent: set[str] = field(default_factory=set)
     ended: threading.Event = field(default_factory=threading.Event)
     _working: int = 0
@@ -80,7 +82,7 @@ class Rack:
             if not jobs:
                 return f"the budget of {limit:.0f} s is spent on each host"
             self._working = len(jobs)
-            _, errors = at_once(jobs)
+            _, errors = at_once(jobs, in_turn=self.in_turn)
             self.limits.interruption.check()
             if errors:
                 every = list(errors.values())
@@ -161,6 +163,8 @@ class Rack:
 
     def _awaited(self, name: str) -> bool:
         """Whether a lost host comes back while others are at work."""
+        if self.in_turn:
+            return False
         with self._turn:
             self._working -= 1
         try:
@@ -196,7 +200,7 @@ class Rack:
 def execute_over(crew: Crew, store: Store, limits: Limits) -> str:
     """Execute all of a study whose blocks are spread over hosts; gives back why it ended early."""
     with _apart(crew) as crews:
-        rack = Rack(crews, store, limits)
+        rack = Rack(crews, store, limits, crew.in_turn)
         limits.watcher.known(store.results())
         return rack.execute()
 

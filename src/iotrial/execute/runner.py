@@ -97,11 +97,17 @@ def execute_study(
     )
 
 
-def execute_on(
-    study: Study, reach: Reach, folder: Path, *, watcher: Watcher, interruption: Interruption
+def execute_on(  # noqa: PLR0913 (each has its name)
+    study: Study,
+    reach: Reach,
+    folder: Path,
+    *,
+    watcher: Watcher,
+    interruption: Interruption,
+    in_turn: bool = False,
 ) -> Outcome:
     """Execute what is missing of ``study`` into the results ``folder``; called again, it resumes.
-    ``reach`` gets at each of its hosts.
+    ``reach`` gets at each of its hosts; pretended ones are worked on ``in_turn``.
 
     Raises RefusedError before anything is changed, Interrupted after everything was put back, and
     OwedError when something could not be.  A trial that fails is recorded, and the study goes on.
@@ -109,7 +115,9 @@ def execute_on(
     stores.check(folder, study)
     watcher = InTurn(watcher) if study.spread else watcher
     payment = Payment()
-    with open_crew(study, reach, results=folder, payment=payment, said=watcher.said) as crew:
+    with open_crew(
+        study, reach, results=folder, payment=payment, said=watcher.said, in_turn=in_turn
+    ) as crew:
         interruption.check()
         hands = Hands(crew.chief.bench, watcher, interruption)
         hands.begin()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from iotrial.errors import FileRefused, HostError
@@ -53,6 +54,7 @@ def _state(uid: int, environment: Mapping[str, str]) -> str:
     return f"{home}/.local/state/iotrial" if home else f"/var/tmp/iotrial-{uid}"  # noqa: S108
 
 
+@lru_cache
 def _below(volatile: str, lasting: str) -> Places:
     return Places(
         lock=str(PurePosixPath(volatile, "lock")),

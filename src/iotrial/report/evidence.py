@@ -159,7 +159,8 @@ def settings(results: Results) -> Settings:
     start = _at_start(results)
     rows = [(treatment, seen[treatment]) for treatment in ordered(results, set(seen))]
     constant = [key for key in keys if _constant(key, start, [row for _, row in rows])]
-    varied = [key for key in keys if key not in set(constant)]
+    varies = set(keys) - set(constant)
+    varied = [key for key in keys if key in varies]
     return Settings(
         visible(next(iter(devices))) if len(devices) == 1 else "",
         Varied(

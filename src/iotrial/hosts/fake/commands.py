@@ -349,7 +349,7 @@ def program_of(machine: Machine, argv: Sequence[str]) -> Program | None:
 
     A script of ours, ``sh -c SCRIPT NAME ARGUMENT…``, is known by its NAME.
     """
-    name = PurePosixPath(argv[0]).name
+    name = argv[0].rpartition("/")[2]
     if name == "sh" and argv[1:2] == ("-c",):
         name = argv[3] if len(argv) > _SCRIPT_NAME else ""
     return machine.programs.get(name) or COMMANDS.get(name)

@@ -11,6 +11,9 @@ from iotrial.hosts.fake.names import index
 from iotrial.hosts.fake.queue import FakeQueue, loop_queue
 
 SECTOR = 512
+KNOBS = "queue/iosched/"
+"""Below it only files are, and only those of the scheduler in use: most that are asked for are not
+there."""
 GIB = 2**30
 LOOP_MAJOR = 7
 BLOCKS = "/sys/devices/virtual/block"
@@ -106,6 +109,14 @@ class Block:
             return self.queue.read(name.removeprefix("queue/"))
         value = self._own[0].get(name)
         return self.stat() if value == COUNTED else value
+
+    def fixed(self, name: str) -> bool:
+        """Whether this reads alike, be it there or not, for as long as the disk is the same."""
+        return (
+            self.disk is not None
+            and not name.startswith("queue")
+            and self._own[0].get(name) != COUNTED
+        )
 
     def inside(self, folder: str) -> frozenset[str] | None:
         """The names in a folder of the device ('': its own); None where it is none."""

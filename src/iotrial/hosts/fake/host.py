@@ -268,7 +268,7 @@ class FakeHost:
         found = self.alive().found(probe.path)
         if isinstance(found, bytes):
             return Answer(found)
-        return Answer(b"", found, str(FileRefused(self.name, "read", probe.path, found)))
+        return Answer(b"", found, FileRefused.words(self.name, "read", probe.path, found))
 
     @contextmanager
     def guard(self, argv: Sequence[str], *, every: float) -> Iterator[None]:

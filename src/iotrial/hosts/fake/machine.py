@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from iotrial.hosts.fake import proc as fake_proc
-from iotrial.hosts.fake.disk import BLOCKS, Disk, block, holder
+from iotrial.hosts.fake.disk import BLOCKS, KNOBS, Disk, block, holder
 from iotrial.hosts.fake.names import index
-from iotrial.hosts.fake.part import Control, Mounting, Part, Program, all_parts, folders
+from iotrial.hosts.fake.part import Control, Part, Program, all_parts, folders, mounting
 from iotrial.hosts.fake.queue import refuse
 from iotrial.hosts.fake.sysctl import Sysctls
 from iotrial.hosts.fake.tree import CHARACTERS, CONTROLLER, Spot, tree
@@ -77,7 +77,7 @@ class Machine:
         self.boot_id = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
         self.sysctls = Sysctls()
         self.parts: dict[str, Part] = all_parts()
-        self._mounting = [part for part in self.parts.values() if isinstance(part, Mounting)]
+        self._mounting = mounting(self.parts)
         self.programs: dict[str, Program] = {}
         for part in reversed(self.parts.values()):
             self.programs |= part.programs()
@@ -186,10 +186,21 @@ class Machine:
         file = self.files.get(spot.real)
         if file is not None:
             return file.data
+        known = self.tree.fixed.get(spot.real)
+        if known is not None:
+            return known
+        if spot.block in self.blocks and spot.rest.startswith(KNOBS):
+            value = self.blocks[spot.block].read(spot.rest)
+            return errno.ENOENT if value is None else f"{value}\n".encode()
         text = self._kernel_file(spot)
+        found: bytes | int
         if text is None:
-            return errno.EISDIR if self._is_folder(spot) else errno.ENOENT
-        return text.encode()
+            found = errno.EISDIR if self._is_folder(spot) else errno.ENOENT
+        else:
+            found = text.encode()
+        if not spot.near and spot.block in self.blocks and self.blocks[spot.block].fixed(spot.rest):
+            self.tree.fixed[spot.real] = found
+        return found
 
     def _kernel_file(self, spot: Spot) -> str | None:
         """What a file of the kernel's reads; None where it has none of that name."""

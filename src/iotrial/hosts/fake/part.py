@@ -104,6 +104,17 @@ def all_parts() -> dict[str, Part]:
     return {name: made() for name, made in _kinds().items()}
 
 
+def mounting(parts: Mapping[str, Part]) -> list[Mounting]:
+    """Those of the parts that have mounts."""
+    return [part for name in _mounting() if isinstance(part := parts[name], Mounting)]
+
+
+@cache
+def _mounting() -> tuple[str, ...]:
+    # To ask a protocol is slow, and there may be a thousand machines.
+    return tuple(name for name, kind in _kinds().items() if issubclass(kind, Mounting))
+
+
 @cache
 def _kinds() -> Mapping[str, type[Part]]:
     from iotrial.hosts.fake import parts  # noqa: PLC0415 (the plugins import this module)

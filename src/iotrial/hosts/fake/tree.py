@@ -30,7 +30,7 @@ Area = tuple[str, tuple[str, ...]]
 class Spot(NamedTuple):
     """Where a path is: ``real`` has every link followed; nothing need be there.  ``block`` is the
     block device whose folder it is in or below ('': none), ``rest`` its name there, ``near`` are
-    the parts of the machine that may have a control file there."""
+    the parts of the machine that may have a control file there or below."""
 
     real: str
     block: str
@@ -39,7 +39,8 @@ class Spot(NamedTuple):
 
 
 class Tree:
-    """``links`` by path, ``nodes`` of /dev with their numbers."""
+    """``links`` by path, ``nodes`` of /dev with their numbers; ``fixed`` is what files of the
+    disks read, or the errno that they answer, as far as somebody asked and it never changes."""
 
     def __init__(
         self, devices: tuple[Device, ...], more: Mapping[str, str], areas: Sequence[Area]
@@ -63,6 +64,7 @@ class Tree:
         others = (f"{folder}/" for folder in folders)
         self._index = index((*self.links, *self.nodes, *CHARACTERS, *others))
         self._areas = tuple(areas)
+        self.fixed: dict[str, bytes | int] = {}
         self._spots: dict[str, Spot] = {}
 
     def _add(self, name: str, devno: tuple[int, int], folder: str) -> None:
@@ -85,7 +87,12 @@ class Tree:
         return found
 
     def _spot(self, real: str) -> Spot:
-        near = tuple(name for name, below in self._areas if real.startswith(below))
+        above = f"{real}/"
+        near = tuple(
+            name
+            for name, below in self._areas
+            if real.startswith(below) or any(area.startswith(above) for area in below)
+        )
         inside = real.removeprefix(f"{BLOCKS}/") if real.startswith(f"{BLOCKS}/") else ""
         block, _, rest = inside.partition("/")
         return Spot(real, block, rest, near)

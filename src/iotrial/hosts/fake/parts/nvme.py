@@ -30,7 +30,7 @@ def _integer(text: str, low: int) -> int:
 class Nvme:
     """``_tries``: how often it connects again before it gives up; -1 is for ever."""
 
-    below = (_FABRIC, _PCI, _DISK)
+    below = (_FABRIC, _PCI, f"{_DISK}/device", f"{_DISK}/queue")
 
     def __init__(self) -> None:
         self._tries = 60

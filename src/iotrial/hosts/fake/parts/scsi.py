@@ -46,7 +46,7 @@ def or_off(low: int, high: int) -> Take:
 class Scsi:
     """``ports`` may be set by multipathd too: see :meth:`set_port`."""
 
-    below = (_DISK, _HOSTS, _PORTS, _SESSIONS)
+    below = (f"{_DISK}/device", f"{_DISK}/queue", _HOSTS, _PORTS, _SESSIONS)
 
     def __init__(self) -> None:
         disk = f"{_DISK}/device"
