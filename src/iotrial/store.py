@@ -362,7 +362,7 @@ def read_trial(folder: Path) -> TrialRecord:
         return record
     driver = tool(str(row["tool"]))
     if record.parts:
-        told = [(part, folder / part, driver.parse(folder / part)) for part in record.parts]
+        told = [(part, driver.parse(folder / part)) for part in record.parts]
         return replace(record, measurements=merged(driver, told))
     return replace(record, measurements=driver.parse(folder).measurements)
 

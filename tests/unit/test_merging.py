@@ -17,7 +17,7 @@ from iotrial.tools.merging import merged, summed
 RECORDED = Path(__file__).parents[1] / "data" / "fio"
 
 
-def report(folder: Path, iops: float, bins: dict[int, int]) -> tuple[str, Path, Parsed]:
+def report(folder: Path, iops: float, bins: dict[int, int]) -> tuple[str, Parsed]:
     folder.mkdir()
     count = sum(bins.values())
     clat = {"N": count, "mean": sum(v * n for v, n in bins.items()) / count,
@@ -27,7 +27,7 @@ def report(folder: Path, iops: float, bins: dict[int, int]) -> tuple[str, Path, 
     job = {"jobname": "reads", "groupid": 0, "error": 0, "job_runtime": 1000, "read": read,
            "usr_cpu": 10.0, "sys_cpu": 20.0}  # fmt: skip
     (folder / "fio.json").write_text(json.dumps({"fio version": "fio-3.33", "jobs": [job]}))
-    return f"{folder.name}/disk", folder, tool("fio").parse(folder)
+    return f"{folder.name}/disk", tool("fio").parse(folder)
 
 
 def test_rates_add_up_and_percentiles_are_those_of_all_ios_together(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_rates_add_up_and_percentiles_are_those_of_all_ios_together(tmp_path: Pa
     pooled = percentiles(bins_merged([fast, slow]))
     for p, value in pooled.items():
         assert values[f"read.clat.p{p:g}"] == pytest.approx(value * 1e-9)
-    apart = [{m.metric: m.value for m in each.measurements} for _, _, each in told]
+    apart = [{m.metric: m.value for m in each.measurements} for _, each in told]
     average = sum(each["read.clat.p95"] for each in apart) / 2
     assert values["read.clat.p95"] != pytest.approx(average)
 
@@ -53,12 +53,12 @@ def test_each_part_keeps_its_own_numbers_under_its_name(tmp_path: Path) -> None:
 
 
 def test_one_load_without_a_name_says_what_it_always_said(tmp_path: Path) -> None:
-    _, folder, parsed = report(tmp_path / "a", 10.0, {1000: 10})
-    assert merged(tool("fio"), [("", folder, parsed)]) == parsed.measurements
+    _, parsed = report(tmp_path / "a", 10.0, {1000: 10})
+    assert merged(tool("fio"), [("", parsed)]) == parsed.measurements
 
 
 def test_a_part_that_says_nothing_leaves_nothing_to_say(tmp_path: Path) -> None:
-    told = [report(tmp_path / "a", 10.0, {1000: 10}), ("b/disk", tmp_path, Parsed(()))]
+    told = [report(tmp_path / "a", 10.0, {1000: 10}), ("b/disk", Parsed(()))]
     assert merged(tool("fio"), told) == ()
 
 
@@ -66,9 +66,9 @@ def said(**values: float) -> Parsed:
     return Parsed(tuple(Measurement(k.replace("__", "."), v, "") for k, v in values.items()))
 
 
-def test_of_one_load_alone_the_whole_is_that_load_whatever_it_counts(tmp_path: Path) -> None:
+def test_of_one_load_alone_the_whole_is_that_load_whatever_it_counts() -> None:
     """A number that nobody knows how to add up, and a percentile without a histogram, too."""
-    found = merged(tool("command"), [("a/disk", tmp_path, said(score=7.0, read__lat__p99=2.0))])
+    found = merged(tool("command"), [("a/disk", said(score=7.0, read__lat__p99=2.0))])
     assert {(m.job, m.metric, m.value) for m in found} == {
         (job, *each)
         for job in ("all", "a/disk")

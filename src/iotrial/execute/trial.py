@@ -211,7 +211,7 @@ def _measured(
     error = _first(_failures(came, shared))
     state: TrialState = "failed" if error else "valid"
     driver = posts[0].driver
-    parsed = merged(driver, [(post.name, post.folder, told) for post, _, _, told in came])
+    parsed = merged(driver, [(post.name, told) for post, _, _, told in came])
     doubts = [
         (post.name, doubt)
         for post, _, _, told in came

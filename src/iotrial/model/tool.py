@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
@@ -72,10 +72,12 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """Measurements (the trial's own with job ``all``, then one set per job) and doubts."""
+    """Measurements (the trial's own with job ``all``, then one set per job) and doubts; ``basis``
+    is what a tool that is :class:`Merging` makes several loads one from, and knows alone."""
 
     measurements: tuple[Measurement, ...]
     doubts: tuple[Doubt, ...] = ()
+    basis: object = field(default=None, compare=False, repr=False)
 
 
 class Tool(Protocol):
@@ -198,9 +200,8 @@ class Leaves(Protocol):
 class Merging(Protocol):
     """A tool whose results of loads that ran at the same time can be made one exactly."""
 
-    def merge(self, folders: Sequence[tuple[str, Path]]) -> tuple[Measurement, ...]:
-        """The numbers of all loads together (job ``all``).  ``folders`` are the loads' own, each
-        with its name.  Raises :class:`~iotrial.errors.FormatError` as ``parse`` does."""
+    def merge(self, several: Sequence[Parsed]) -> tuple[Measurement, ...]:
+        """The numbers of all loads together (job ``all``), from what ``parse`` gave of each."""
         ...
 
 

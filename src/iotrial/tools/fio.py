@@ -193,13 +193,9 @@ class Fio:
             f"{found[0]} is too old: histograms and nanoseconds came with fio 3.0; install a newer"
         )
 
-    def merge(self, folders: Sequence[tuple[str, Path]]) -> tuple[Measurement, ...]:
+    def merge(self, several: Sequence[Parsed]) -> tuple[Measurement, ...]:
         """See :class:`iotrial.model.tool.Merging`: as if all jobs stood in one report."""
-        reports = [
-            (result(folder, _OUTPUT, "fio", what="report"), f"{name}/{_OUTPUT}")
-            for name, folder in folders
-        ]
-        return fio_json.together(reports, "trial.json")
+        return fio_json.together(several, "trial.json")
 
     def parse(self, folder: Path) -> Parsed:
         return fio_json.parse(result(folder, _OUTPUT, "fio", what="report"), _OUTPUT)

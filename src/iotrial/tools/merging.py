@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from iotrial.model.measurement import Measurement, split
 from iotrial.model.tool import Merging, Parsed, Tool
@@ -27,8 +26,8 @@ _WEIGHTS = ("iops", "rate", "ios")
 MERGED = "trial.json"
 """The raw file of a number that is made of several loads': it names them."""
 
-Told = Sequence[tuple[str, Path, Parsed]]
-"""Of each load: its name ('' where it is the only one), its folder, what it measured."""
+Told = Sequence[tuple[str, Parsed]]
+"""Of each load: its name ('' where it is the only one), and what it measured."""
 
 
 def merged(driver: Tool, told: Told) -> tuple[Measurement, ...]:
@@ -36,23 +35,22 @@ def merged(driver: Tool, told: Told) -> tuple[Measurement, ...]:
     Of one load without a name all it said; one with a name is the whole.  Nothing where one of
     them said nothing.
 
-    Raises :class:`~iotrial.errors.FormatError` as the tool does.
     """
     if len(told) == 1 and not told[0][0]:
-        return told[0][2].measurements
-    if not all(parsed.measurements for _, _, parsed in told):
+        return told[0][1].measurements
+    if not all(parsed.measurements for _, parsed in told):
         return ()
     apart = tuple(
         replace(each, job=name, raw=f"{name}/{each.raw}" if each.raw else "")
-        for name, _, parsed in told
+        for name, parsed in told
         for each in parsed.measurements
         if each.job == "all"
     )
     if isinstance(driver, Merging):
-        return (*driver.merge([(name, folder) for name, folder, _ in told]), *apart)
+        return (*driver.merge([parsed for _, parsed in told]), *apart)
     if len(told) == 1:
         return (*(replace(each, job="all") for each in apart), *apart)
-    return (*summed([parsed for _, _, parsed in told]), *apart)
+    return (*summed([parsed for _, parsed in told]), *apart)
 
 
 def summed(several: Sequence[Parsed]) -> Iterator[Measurement]:

@@ -48,20 +48,16 @@ def parse(data: bytes, raw: str) -> Parsed:
     jobs = tuple(one for one, _ in entries)
     doubts = doubts_about(jobs, said, report.repeated)
     shallow = queue_doubts(report.record, [entry for _, entry in entries])
-    return Parsed(measurements(jobs, raw), (*doubts, *shallow))
+    return Parsed(measurements(jobs, raw), (*doubts, *shallow), jobs)
 
 
-def together(several: Sequence[tuple[bytes, str]], all_of: str) -> tuple[Measurement, ...]:
+def together(several: Sequence[Parsed], all_of: str) -> tuple[Measurement, ...]:
     """The numbers of several loads that ran at the same time, as if their jobs stood in one
-    report: rates summed, means weighted, percentiles of all their bins.  ``several`` are the
-    reports, each with the name of its file; ``all_of`` names all these files.
-
-    Raises :class:`~iotrial.errors.FormatError` as :func:`parse`.
+    report: rates summed, means weighted, percentiles of all their bins.  ``several`` are what
+    :func:`parse` gave of each; ``all_of`` names all their files.
     """
-    jobs: list[Job] = []
-    for data, raw in several:
-        whole, _ = reports(data.decode("utf-8", "surrogateescape"), raw)
-        jobs += (one for one, _ in _jobs(whole[-1].record, raw))
+    bases = (each.basis for each in several)
+    jobs = [job for basis in bases if isinstance(basis, tuple) for job in basis]
     return tuple(each for each in measurements(jobs, all_of) if each.job == "all")
 
 
