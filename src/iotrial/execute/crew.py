@@ -21,9 +21,9 @@ from iotrial.execute.bench import Bench, open_bench
 from iotrial.execute.guard import locked
 from iotrial.execute.kept import refuse_pending
 from iotrial.execute.kernels import Kernel, Key, kernel_of, refuse_twins, shared
+from iotrial.execute.member import Member
 from iotrial.execute.preflight import check_machine
 from iotrial.execute.restore import Payment, read_reports, restore
-from iotrial.execute.upkeep import Upkeep
 from iotrial.hosts.places import journal_folder
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
@@ -48,33 +48,6 @@ class HostLost(HostUnreachable):
     def __init__(self, lost: Mapping[str, HostUnreachable]) -> None:
         super().__init__("; ".join(error.message for error in lost.values()))
         self.lost = dict(lost)
-
-
-@dataclass
-class Member:
-    """One host at work.  ``numbers`` are those its options may use; ``stack`` gives everything
-    back when it is closed."""
-
-    place: Place
-    bench: Bench
-    stack: ExitStack
-    kernel: Kernel
-    payment: Payment
-    numbers: dict[str, float] = field(default_factory=dict)
-    _upkeep: Upkeep | None = None
-
-    @property
-    def name(self) -> str:
-        return self.place.name
-
-    @property
-    def upkeep(self) -> Upkeep:
-        assert self._upkeep is not None  # noqa: S101 (for the type checker: given when prepared)
-        return self._upkeep
-
-    @upkeep.setter
-    def upkeep(self, upkeep: Upkeep) -> None:
-        self._upkeep = upkeep
 
 
 @dataclass

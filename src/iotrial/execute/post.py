@@ -13,11 +13,12 @@ from pathlib import Path
 from iotrial.errors import FormatError, TrialError
 from iotrial.execute import validity
 from iotrial.execute.cache import meet_cache
-from iotrial.execute.crew import Crew, Member
+from iotrial.execute.crew import Crew
 from iotrial.execute.evidence import gather_evidence
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.leaving import clear, lefts, own
 from iotrial.execute.load import Ended, last_words
+from iotrial.execute.member import Member
 from iotrial.execute.served import Client
 from iotrial.model.doubt import Doubt
 from iotrial.model.listen import Listen

@@ -13,11 +13,12 @@ from iotrial import store as stores
 from iotrial.errors import StudyError
 from iotrial.execute import cgroups
 from iotrial.execute.bench import Bench
-from iotrial.execute.crew import Crew, Member
+from iotrial.execute.crew import Crew
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.likeness import likeness
 from iotrial.execute.machine import same_kernel
+from iotrial.execute.member import Member
 from iotrial.execute.offer import offer, wants
 from iotrial.execute.preflight import check_levels, check_options, check_resume
 from iotrial.execute.rack import solo

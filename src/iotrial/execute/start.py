@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from iotrial.execute import cgroups, moment, ports
-from iotrial.execute.crew import Crew, Member
+from iotrial.execute.crew import Crew
 from iotrial.execute.load import Ended, Watch, execute_load
+from iotrial.execute.member import Member
 from iotrial.execute.post import Post, by_host
 from iotrial.execute.pulse import Pulse
 from iotrial.execute.sampler import Sampler

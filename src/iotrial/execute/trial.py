@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from iotrial.execute import machine, start, strained
-from iotrial.execute.crew import Crew, HostLost, Member
+from iotrial.execute.crew import Crew, HostLost
 from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
+from iotrial.execute.member import Member
 from iotrial.execute.post import Post, aimed_at, by_host, gathered, station
 from iotrial.execute.preflight import aside
 from iotrial.execute.rules import rules
