@@ -31,6 +31,7 @@ from iotrial.hosts.local import LocalHost, wakeup_pipe
 from iotrial.model.check import Case, Known, Needs, NotHere, Scene, Script
 from iotrial.model.checked import Machine, Result, numbers
 from iotrial.model.host import Host
+from iotrial.model.target import Target
 from scripted import Answer, Says, ScriptedHost
 
 ANYBODY = Needs(root=False)
@@ -222,6 +223,30 @@ def test_disks_that_are_wanted_are_not_replaced_by_files(state: Path, tmp_path: 
     done = played(case(passes, needs=needs), tmp_path)
     assert done.state == "not run"
     assert "--devices" in done.reasons[0]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_of_disks_of_all_hosts_only_the_first_is_owed_the_wiping(
+    tmp_path: Path,
+    shared: bool,  # noqa: FBT001 (a case of the test)
+) -> None:
+    """Its clean-up is the last: a host that comes back from a crash would wipe what the others
+    have in use."""
+    hosts = [ScriptedHost(lambda *_: Says()) for _ in range(2)]
+    disk = Target("disk", "device", "FAKE0000", destroy="FAKE0000")
+    for host, name in zip(hosts, ("box1", "box2"), strict=True):
+        host.name = name
+    two = Party(
+        hosts,
+        [MACHINE, MACHINE],
+        {host.name: (disk,) for host in hosts},
+        {(host.name, disk.path): 2**30 for host in hosts},
+    )
+    needs = Needs(hosts=2, devices=1, shared=shared, root=False)
+    done = play("test/one", case(passes, needs=needs), Venue(two, Interruption()), tmp_path / "e")
+    assert done.state == "pass", done.reasons
+    wiped = ["iotrial-wipe" in str(host.asked) for host in hosts]
+    assert wiped == [True, not shared]
 
 
 def test_a_case_may_find_that_it_cannot_be_done(state: Path, tmp_path: Path) -> None:

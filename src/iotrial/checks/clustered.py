@@ -7,6 +7,7 @@ driver-api documentation, mdadm(8), md(4).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 from iotrial.checks.arrays import checksum, examined, free_node, pairs, section, sysfs, writable
@@ -231,14 +232,26 @@ def same_on_members(scene: Scene, sum_: str, node: str, *, devices: int = 2) -> 
         expect(now == sum_, f"{device} does not hold what {node} holds")
 
 
+def nothing() -> Doing[None]:
+    """Not a step."""
+    yield from ()
+
+
 _FILL = 'dd if=/dev/urandom of="$1" bs=256k count=8 conv=fsync status=none && sha256sum <"$1"'
 
 
-def shared_files(node: str, type: str, *fsck: str) -> Doing[None]:  # noqa: A002 (as mount -t)
+def shared_files(
+    node: str,
+    type: str,  # noqa: A002 (as mount -t)
+    *fsck: str,
+    mounted: Callable[[], Doing[None]] = nothing,
+) -> Doing[None]:
     """Mount the file system on the array on two hosts at once; see that each sees what the other
-    writes and removes, that ``fsck`` finds nothing, and that it is all there afterwards."""
+    writes and removes, that ``fsck`` finds nothing, and that it is all there afterwards.  While it
+    is ``mounted`` on both, more is looked at; at the end it is on none."""
     first = yield from mount(node, type, on=0)
     points = (first, (yield from mount(node, type, on=1)))
+    yield from mounted()
     for on, other in ((0, 1), (1, 0)):
         argv = ("sh", "-c", _FILL, "iotrial-fill", f"{points[on]}/of-{on}")
         wrote = yield from run(*argv, on=on)
@@ -256,3 +269,4 @@ def shared_files(node: str, type: str, *fsck: str) -> Doing[None]:  # noqa: A002
     yield from run("mount", "-t", type, node, points[0])
     there = yield from run("ls", points[0])
     expect("of-1" in there.stdout, "a file is lost after it was mounted again")
+    yield from run("umount", points[0])

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from iotrial.checks.vocabulary import Doing, expect, join, mount, run, start
-from iotrial.model.check import MIB, Needs, Scene
+from iotrial.checks.vocabulary import Doing, expect, join, mount, note, run, start
+from iotrial.model.check import MIB, Failed, Needs, Scene
 
 NEEDS = Needs(commands=("flock",), hosts=2, devices=1, size=128 * MIB, shared=True)
 COUNT = 30
@@ -46,6 +46,29 @@ while [ "$host" -lt "$2" ]; do
 done | sha256sum
 ls | wc -l
 """
+
+
+TURNS = 20
+"""Lines that hosts append in turn."""
+_TURNS = """\
+cd "$1" || exit
+turn=$2
+exec 9>>in-turn || exit
+while [ "$turn" -lt "$4" ]; do
+    until [ -e "turns/$turn" ]; do sleep 0.1; done
+    printf 'turn %05d\\n' "$turn" >&9 || exit
+    while read -r word at; do
+        [ "$word" != pos: ] || echo "$turn $at"
+    done <"/proc/$$/fdinfo/9"
+    turn=$((turn + 1))
+    : >"turns/$turn"
+    turn=$((turn + $3 - 1))
+done
+"""
+"""Arguments: the folder, the host's number, how many hosts, how many turns.  The file stays open.
+Prints of each turn where it came to its end, as proc(5) has it of the open file: nothing is asked
+that would have the host look how long the file is."""
+_TURN = len("turn 00000\n")
 
 
 def needs(*commands: str, module: str) -> Needs:
@@ -91,6 +114,43 @@ def looked(scene: Scene, points: tuple[str, ...], when: str, *, hosts: int = 0) 
             f"{name} finds {files.strip()} files instead of {many * COUNT} {when}",
         )
         expect(sum_.strip() == files_of(many), f"{name} finds other bytes in files {when}")
+
+
+def in_turn(scene: Scene, points: tuple[str, ...]) -> Doing[None]:
+    """Have the hosts append lines to one file in turn, each when that before is written; see that
+    each line was written behind the one before, and that every host finds them all."""
+    many = len(scene.nodes)
+    yield from run("mkdir", f"{points[0]}/turns")
+    yield from run("touch", f"{points[0]}/in-turn", f"{points[0]}/turns/0")
+    under_way = []
+    for on in range(many):
+        argv = ("sh", "-c", _TURNS, "iotrial-turns", points[on], str(on), str(many), str(TURNS))
+        under_way.append((yield from start(*argv, on=on, within=SLOW)))
+    ends: dict[int, int] = {}
+    for each in under_way:
+        said = yield from join(each, within=SLOW)
+        ends |= {int(turn): int(at) for turn, at in map(str.split, said.stdout.splitlines())}
+    expect(len(ends) == TURNS, f"{len(ends)} of {TURNS} turns were taken")
+    over = [turn for turn in range(TURNS) if ends[turn] < (turn + 1) * _TURN]
+    if over:
+        first = over[0]
+        yield from note(f"the turns ended at byte {[ends[turn] for turn in range(TURNS)]}")
+        raise Failed(
+            f"{len(over)} of {TURNS} lines, appended in turn, came over what another host had "
+            f"appended: {scene.nodes[first % many].name} wrote turn {first} up to byte "
+            f"{ends[first]}, where the file had {first * _TURN} before"
+        )
+    for on in range(many):
+        said = yield from run("cat", f"{points[on]}/in-turn", on=on, within=SLOW)
+        expect(
+            said.stdout == turns_of(),
+            f"{scene.nodes[on].name} finds other lines than were appended in turn",
+        )
+
+
+def turns_of() -> str:
+    """The lines that were appended in turn."""
+    return "".join(f"turn {turn:05}\n" for turn in range(TURNS))
 
 
 def lines_of(hosts: int) -> str:

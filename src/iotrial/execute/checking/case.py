@@ -167,14 +167,24 @@ class _Play:
             self._marks[number] = newest(records(self._log(stage)))
             if needs.modules:
                 stage.witness.do(("modprobe", "-a", *needs.modules), within=60.0)
-            given = self._party.devices(stage.host.name, needs)[: needs.devices]
-            enough = len(given) == needs.devices
-            devices: tuple[str, ...] = ()
-            if needs.devices:
-                devices = stage.given(given) if enough else stage.loops(needs.devices, room(needs))
+            devices = self._devices(number, stage)
             kernel = numbers(self._party.machines[number].kernel)
             nodes.append(Node(stage.host.name, kernel, devices))
         return Scene(tuple(nodes), secrets.token_hex(3))
+
+    def _devices(self, number: int, stage: Stage) -> tuple[str, ...]:
+        needs = self._case.needs
+        given = self._party.devices(stage.host.name, needs)[: needs.devices]
+        if not needs.devices:
+            return ()
+        if len(given) < needs.devices:
+            return stage.loops(needs.devices, room(needs))
+        aims = stage.given(given)
+        # Disks of all hosts are wiped by the first, whose clean-up is the last: a host that comes
+        # back from a crash would wipe them while the others use them.
+        if number == 0 or not needs.shared:
+            stage.wiped(aims)
+        return tuple(aim.path for aim in aims)
 
     def _steps(self, scene: Scene) -> None:
         script = self._case.steps(scene)

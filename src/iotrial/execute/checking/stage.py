@@ -203,19 +203,20 @@ class Stage:
         )
         return tuple(f"/dev/loop{number}" for number in plan[::2]), made
 
-    def given(self, targets: Sequence[Target]) -> tuple[str, ...]:
-        """Devices that were handed over, looked at once more: armed, and in nobody's use.  What a
-        case leaves on them is wiped, as long as it is the same disk.
+    def given(self, targets: Sequence[Target]) -> tuple[Aim, ...]:
+        """Devices that were handed over, looked at once more: armed, and in nobody's use.
 
         Raises TargetRefused.
         """
-        aims = [armed(self.host, target) for target in targets]
+        return tuple(armed(self.host, target) for target in targets)
+
+    def wiped(self, aims: Sequence[Aim]) -> None:
+        """Have what a case leaves on them wiped, as long as it is the same disk."""
         for aim in aims:
             name = f"signatures on {aim.path}"
             words = ("iotrial-wipe", aim.path, *self._witnesses(aim))
             plan = {"name": name, **numbered(("sh", "-c", WIPE, *words))}
             self.journal.owe_made(MadeDebt("command", plan))
-        return tuple(aim.path for aim in aims)
 
     def _witnesses(self, aim: Aim) -> Iterator[str]:
         probes = witness_probes("device", aim.device)
