@@ -105,6 +105,8 @@ def _within(data: Responses, mine: np.ndarray) -> tuple[float, int]:
     """Residual sum of squares and degrees of freedom of one host by itself."""
     _, block = np.unique(data.layout.block[mine], return_inverse=True)
     _, cell = np.unique(data.layout.cell[mine], return_inverse=True)
+    if len(cell) == 1 + max(block.max(), cell.max()):
+        return 0.0, 0  # as many effects as numbers: a block a host, of a thousand hosts
     layout = Layout(block.astype(np.intp), cell.astype(np.intp))
     fitted = fit(layout, data.logs[mine], np.zeros((0, int(cell.max()) + 1)))
     return (float(fitted.sd) ** 2 * fitted.df if fitted.df else 0.0), fitted.df
