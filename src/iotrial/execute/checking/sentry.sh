@@ -30,8 +30,10 @@ tell() {
 
 # answer STATE: STATE is what it is where it has not ended.
 answer() {
-    state=$1 status=0 began=0 ended=0
+    state=$1
+    # It is there before its line is: then read(1) finds nothing, and it ends at this moment.
     [ -f "$file.exit" ] && read -r status began ended <"$file.exit" && state='done'
+    [ "$state" = 'done' ] || status=0 began=0 ended=0
     echo "$state $status $began $ended"
     [ "$state" != running ] || [ "$verb" = end ] || return
     tell out
