@@ -1,20 +1,15 @@
 """HTML: one self-contained page, for a mail, a phone, a printer and a machine without a network.
 
-Nothing in it is fetched, and its content security policy forbids that anything be: only the
-page's own style sheet and its own script, both named by their hashes, are let through.  All text
-is escaped by Jinja; rows of the long table by :func:`_cell`.
+What all pages have is :mod:`iotrial.report.page`'s.  All text is escaped by Jinja; rows of the long
+table by :func:`_cell`.
 """
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 from datetime import UTC, datetime
-from importlib import resources
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 import iotrial
@@ -24,7 +19,6 @@ from iotrial.report import (
     charts,
     effects,
     hosts,
-    palette,
     races,
     scaling,
     staged,
@@ -34,6 +28,7 @@ from iotrial.report import (
 from iotrial.report.ceiling_chart import curve_figure
 from iotrial.report.effect_charts import effect_figures
 from iotrial.report.knee_charts import knee_figures
+from iotrial.report.page import hashed, resource, sheet, templates
 from iotrial.report.race_charts import race_figures
 from iotrial.report.strip import Scale, scale
 from iotrial.report.view import Number, Part, TrialRow, VerdictRow, View
@@ -48,7 +43,7 @@ def html(view: View, *, folder: str = "") -> str:
     ``folder`` is the way from where the page will lie to the results folder, as a relative path;
     empty when it lies in it.
     """
-    style, script = sheet(), _resource("sort.js")
+    style, script = sheet(), resource("sort.js")
     environment = templates()
     environment.globals.update(_WORDS)
     when = None if view.started is None else datetime.fromtimestamp(view.started, UTC)
@@ -81,33 +76,6 @@ def html(view: View, *, folder: str = "") -> str:
         script=script,
         script_hash=hashed(script),
     )
-
-
-def templates() -> Environment:
-    """The pages' templates: what they are given is escaped, and what they miss is an error."""
-    return Environment(
-        loader=PackageLoader("iotrial.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _resource(name: str) -> Markup:
-    text = resources.files("iotrial.report").joinpath("templates", name).read_text("utf-8")
-    return Markup(text)  # noqa: S704 -- the package's own
-
-
-def sheet() -> Markup:
-    """The style sheet, and for the dark the exchange of every colour the charts draw with."""
-    dark = palette.dark("svg.chart")
-    return _resource("report.css") + Markup(dark)  # noqa: S704 -- the palette is ours
-
-
-def hashed(text: str) -> str:
-    """A content security policy's name for an inline style or script."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 # -- words the template uses -----------------------------------------------------------------

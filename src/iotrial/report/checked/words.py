@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from iotrial.model.checked import Checked, Command, Result, State
 from iotrial.report.visible import visible
 from iotrial.units import format_wait
 
 SIGNS: dict[State, str] = {"pass": "ok", "fail": "FAIL", "known failure": "known", "not run": "—"}
+
+
+STYLES: Mapping[State, str] = {
+    "pass": "pass",
+    "fail": "fail",
+    "known failure": "known",
+    "not run": "unrun",
+}
+"""How each result looks, by its name in the style sheet."""
 
 
 def summary(checked: Checked) -> str:

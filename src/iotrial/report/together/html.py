@@ -5,24 +5,15 @@ Its evidence lies beside it: links lead to the pages of the single folders and t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import iotrial
-from iotrial.model.checked import State
 from iotrial.model.finding import Finding
 from iotrial.report import words
-from iotrial.report.html import STRIP, hashed, number, sheet, templates, verdict_strip
+from iotrial.report.checked.words import STYLES
+from iotrial.report.html import STRIP, number, verdict_strip
+from iotrial.report.page import hashed, sheet, templates
 from iotrial.report.strip import scale
 from iotrial.report.together.view import Measured, Together
 from iotrial.units import format_change
-
-STYLES: Mapping[State, str] = {
-    "pass": "pass",
-    "fail": "fail",
-    "known failure": "known",
-    "not run": "unrun",
-}
-"""How each result looks, by its name in the style sheet."""
 
 
 def html(all_: Together) -> str:
