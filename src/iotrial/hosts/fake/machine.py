@@ -182,13 +182,13 @@ class Machine:
     def found(self, path: str) -> bytes | int:
         """What a file reads, or the errno that reading it answers: most of what a study asks for
         is not there."""
+        known = self.tree.fixed.get(path)
+        if known is not None:
+            return known
         spot = self.tree.spot(path)
         file = self.files.get(spot.real)
         if file is not None:
             return file.data
-        known = self.tree.fixed.get(spot.real)
-        if known is not None:
-            return known
         if spot.block in self.blocks and spot.rest.startswith(KNOBS):
             value = self.blocks[spot.block].read(spot.rest)
             return errno.ENOENT if value is None else f"{value}\n".encode()
@@ -199,7 +199,7 @@ class Machine:
         else:
             found = text.encode()
         if not spot.near and spot.block in self.blocks and self.blocks[spot.block].fixed(spot.rest):
-            self.tree.fixed[spot.real] = found
+            self.tree.fixed[path] = found
         return found
 
     def _kernel_file(self, spot: Spot) -> str | None:
@@ -254,6 +254,8 @@ class Machine:
         real = self.real(path)
         if self.kind(real) == "directory":
             raise refuse(errno.EISDIR)
+        if real.startswith(f"{BLOCKS}/"):
+            raise refuse(errno.EACCES)  # as sysfs says; and what is known of disks stays true
         self.make_folder(str(PurePosixPath(real).parent), 0o700)
         self._inodes += 1
         self.files[real] = File(self._inodes, data, size, mode)
