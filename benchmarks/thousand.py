@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SECONDS, MEMORY, LINES = 30.0, 1e9, 100
-QUIET = 1.0
+QUIET = 0.5
 """CPU seconds of :data:`FIXED` in the quiet minutes of a Xeon at 2.8 GHz, where the limit is
 :data:`SECONDS`."""
 FIXED = """

@@ -232,6 +232,20 @@ def same_on_members(scene: Scene, sum_: str, node: str, *, devices: int = 2) -> 
         expect(now == sum_, f"{device} does not hold what {node} holds")
 
 
+def alike(node: str) -> Doing[None]:
+    """Have the first host compare the members, all of them; see that they do not differ."""
+    yield from write(sysfs(node, "sync_action"), "check")
+    yield from until(
+        lambda: read(sysfs(node, "sync_action")),
+        lambda action: action == "idle",
+        f"the check of {node} does not end",
+        within=SYNCED,
+        every=1.0,
+    )
+    count = yield from read(sysfs(node, "mismatch_cnt"))
+    expect(count == "0", f"members differ in {count} sectors")
+
+
 def nothing() -> Doing[None]:
     """Not a step."""
     yield from ()

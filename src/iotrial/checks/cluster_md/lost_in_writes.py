@@ -1,10 +1,10 @@
 """A host dies while it writes: the other makes its half-written places alike, and goes on."""
 
-from iotrial.checks.arrays import scribble, sysfs
+from iotrial.checks.arrays import scribble
 from iotrial.checks.clustered import (
     CRASH,
     LOSING,
-    SYNCED,
+    alike,
     comes_back,
     given_up,
     made_everywhere,
@@ -12,7 +12,7 @@ from iotrial.checks.clustered import (
     same_on_members,
     whole,
 )
-from iotrial.checks.vocabulary import expect, lose, pause, read, start, until, write
+from iotrial.checks.vocabulary import lose, pause, start
 from iotrial.model.check import Case, Scene, Script
 
 ORDER = 111
@@ -33,16 +33,7 @@ def steps(scene: Scene) -> Script:
     yield from given_up(before)
     yield from whole(node, 2, on=0)
     # All places that it had been writing to are alike on both members now.
-    yield from write(sysfs(node, "sync_action"), "check")
-    yield from until(
-        lambda: read(sysfs(node, "sync_action")),
-        lambda action: action == "idle",
-        f"the check of {node} does not end",
-        within=SYNCED,
-        every=1.0,
-    )
-    count = yield from read(sysfs(node, "mismatch_cnt"))
-    expect(count == "0", f"members differ in {count} sectors")
+    yield from alike(node)
     yield from same_on_members(scene, written, node)
     yield from comes_back(scene, node, written)
 

@@ -163,11 +163,11 @@ class Machine:
 
     def names(self, path: str) -> list[str]:
         """Sorted names in a folder.  Raises OSError."""
-        kind = self.kind(path)
-        if kind != "directory":
-            raise refuse(errno.ENOTDIR if kind else errno.ENOENT)
         spot = self.tree.spot(path)
-        below, inside = f"{spot.real.rstrip('/')}/", set[str]().union(*self._shown(spot))
+        inside = set[str]().union(*self._shown(spot))
+        if not inside and (kind := self.kind(path)) != "directory":
+            raise refuse(errno.ENOTDIR if kind else errno.ENOENT)
+        below = f"{spot.real.rstrip('/')}/"
         paths = (*self.files, *self.folders)
         inside |= {p.removeprefix(below).split("/")[0] for p in paths if p.startswith(below)}
         return sorted(inside - {""})
