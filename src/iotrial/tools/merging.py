@@ -34,7 +34,6 @@ def merged(driver: Tool, told: Told) -> tuple[Measurement, ...]:
     """The numbers of all loads together (job ``all``), then each load's own with its name as job.
     Of one load without a name all it said; one with a name is the whole.  Nothing where one of
     them said nothing.
-
     """
     if len(told) == 1 and not told[0][0]:
         return told[0][1].measurements

@@ -11,6 +11,7 @@ import shlex
 import iotrial
 from iotrial.model.checked import Checked, Command
 from iotrial.model.step import spoken
+from iotrial.report import words
 from iotrial.report.checked.words import (
     STYLES,
     changed,
@@ -37,6 +38,7 @@ def html(checked: Checked) -> str:
         checked=checked,
         names=", ".join(name for name, _ in checked.suites),
         changed=changed,
+        count=words.count,
         ended=ended,
         last_time=last_time,
         lines=lines,
