@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -136,6 +137,31 @@ def test_a_folder_that_may_not_be_written_is_said(swap: Path, name: str) -> None
     assert done.returncode == 3, (done.stdout, done.stderr)
     assert f"/etc/sysctl.d/99-iotrial-{name}.conf is not written" in done.stderr
     assert "Read-only file system" in done.stderr
+
+
+def test_what_waits_for_the_end_of_a_trial_may_begin_late(
+    swap: Path, name: str, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later than the trial was undone: there is nothing to wait for, and nothing waits."""
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    late = tmp_path / "bin" / "setsid"
+    late.parent.mkdir()
+    real = shutil.which("setsid")
+    late.write_text(
+        f'#!/bin/sh\necho $$ >"{begun}"\nwhile [ ! -e "{go}" ]; do sleep 0.1; done\n'
+        f'exec "{real}" "$@"\n'
+    )
+    late.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{late.parent}:{os.environ['PATH']}")
+    try:
+        assert iotrial(swap, "try", "--for", "9m").returncode == 0
+        assert iotrial(name, "undo").returncode == 0
+        assert until(begun.exists, 60)
+    finally:
+        go.touch()
+    who = Path("/proc", begun.read_text().strip())
+    assert until(lambda: not who.exists(), 20), "what waits ends at once"
+    assert until(lambda: not guards_of(state), 20)
 
 
 @pytest.mark.parametrize("action", ["apply", "verify", "undo"])

@@ -318,12 +318,16 @@ def _watch_on(host: Host, path: str, seconds: float) -> None:
     each second whether the journal is still this one: what was confirmed or undone, and may be
     tried again by the same name, is no business of this guard's any more."""
     argv = guard_argv(path, lock_path(host), 0.0)
-    waits = 'now=; read -r now <"$3"; [ "$now" = "$first" ] && [ "$left" -gt 0 ]'
+    waits = 'now=; read -r now <"$3"; [ "$now" = "$5" ] && [ "$left" -gt 0 ]'
     waiting = (
-        f'read -r first <"$3"; {{ left=$1; while {waits}; do sleep 1; left=$((left - 1)); done; '
-        '[ "$now" = "$first" ] || echo done; } | sh -c "$2" iotrial-guard "$3" "$4" 0'
+        f"{{ left=$1; while {waits}; do sleep 1; left=$((left - 1)); done; "
+        '[ "$now" = "$5" ] || echo done; } | sh -c "$2" iotrial-guard "$3" "$4" 0'
     )
-    quiet = f"setsid sh -c '{waiting}' iotrial-try \"$@\" </dev/null >/dev/null 2>&1 &"
+    # The journal is read before we go on: what waits may begin late, and find another or none.
+    quiet = (
+        f'read -r first <"$3" || exit; '
+        f'setsid sh -c \'{waiting}\' iotrial-try "$@" "$first" </dev/null >/dev/null 2>&1 &'
+    )
     words = (f"{seconds:.0f}", argv[2], path, argv[5])
     done = host.run([*UNMARKED, "sh", "-c", quiet, "iotrial-try", *words])
     if done.exit != 0:
