@@ -6,12 +6,13 @@ Two studies: all hosts loaded together, and their blocks spread over them.  Each
 of its own, as a person starts it, with the real code behind a pretended kernel for each host; the
 results lie in memory where there is /dev/shm, so that the disk here is not measured.  Printed for
 each: wall seconds, CPU seconds, peak memory, and how many lines a person gets.  Exits with 1 where
-the three verbs of a study take more than 30 s of CPU together, one of them more than 1 GB, or where
-plan or report have a line for each host.
+the three verbs take more than 30 s of CPU together (36 s where blocks are spread: 2,000 trials in
+place of 2, with as many loads), one of them more than 1 GB, or where plan or report have a line for
+each host.
 
-The 30 s are those of a quiet machine.  On one that others use, the same instructions take up to
+These are seconds of a quiet machine.  On one that others use, the same instructions take up to
 half as long again, from one minute to the next; so a fixed piece of Python is timed before each
-verb, and the limit grows as that takes longer than in a quiet minute.  Both are printed.
+verb, and the limits grow as that takes longer than in a quiet minute.  Both are printed.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-SECONDS, MEMORY, LINES = 30.0, 1e9, 100
+SECONDS = {"together": 30.0, "spread": 36.0}
+MEMORY, LINES = 1e9, 100
 QUIET = 0.5
-"""CPU seconds of :data:`FIXED` in the quiet minutes of a Xeon at 2.8 GHz, where the limit is
+"""CPU seconds of :data:`FIXED` in the quiet minutes of a Xeon at 2.8 GHz, where the limits are
 :data:`SECONDS`."""
 FIXED = """
 import json
@@ -130,11 +132,11 @@ def measured(folder: Path, hosts: int, name: str, design: str) -> bool:
     )
     print(
         f"CPU of plan, dry run and report {cpu:.1f} s "
-        f"(limit {SECONDS:.0f} s; here and now {SECONDS * slower:.1f} s)"
+        f"(limit {SECONDS[name]:.0f} s; here and now {SECONDS[name] * slower:.1f} s)"
     )
     print(f"peak memory {memory / 1e6:.0f} MB (limit {MEMORY / 1e6:.0f} MB)")
     print(f"lines of plan and compare {lines} at most (limit {LINES})")
-    return cpu <= SECONDS * slower and memory <= MEMORY and lines <= LINES
+    return cpu <= SECONDS[name] * slower and memory <= MEMORY and lines <= LINES
 
 
 def main() -> int:

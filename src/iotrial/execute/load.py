@@ -47,7 +47,8 @@ class Watch:
     """How a load is watched: ended after ``limit`` seconds, ``tick(elapsed)`` once a second,
     ended at once when ``interruption`` notes a signal, and within a second of ``over()``.  With
     ``begins``, on the host's clock, its seconds count from there, and the first tick is
-    :data:`EARLY`; ``begun()`` is said as soon as it was started."""
+    :data:`EARLY`; ``nap`` is how long until then is waited without looking whether to stop.
+    ``begun()`` is said as soon as it was started."""
 
     limit: float
     tick: Callable[[float], None]
@@ -55,6 +56,7 @@ class Watch:
     over: Callable[[], bool] = lambda: False
     begins: float = 0.0
     begun: Callable[[], None] = lambda: None
+    nap: float = 1.0
 
 
 def execute_load(
@@ -70,7 +72,7 @@ def execute_load(
     try:
         watch.begun()
         if watch.begins:
-            _rest(host, process, watch.begins - EARLY, watch.interruption)
+            _rest(host, process, watch)
             began = max(watch.begins, began)
             watch.tick(0.0)
         status, timed_out = _await(host, process, began, watch)
@@ -82,10 +84,11 @@ def execute_load(
     return Ended(status, max(0.0, host.clock() - began), timed_out)
 
 
-def _rest(host: Host, process: Process, until: float, interruption: Interruption) -> None:
-    """Wait until then on the host's clock, or until told to stop, whoever else heard that."""
-    while (left := until - host.clock()) > 0 and not interruption.signal:
-        if process.wait(min(left, 1.0)) is not None:
+def _rest(host: Host, process: Process, watch: Watch) -> None:
+    """Wait until shortly before it begins, or until told to stop, whoever else heard that."""
+    until = watch.begins - EARLY
+    while (left := until - host.clock()) > 0 and not watch.interruption.signal:
+        if process.wait(min(left, watch.nap)) is not None:
             return
 
 

@@ -67,6 +67,8 @@ class Together:
     _ended: list[float] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     telling: threading.Lock = field(default_factory=threading.Lock)
+    nap: float = 1.0
+    """Seconds that a host waits for the moment before it looks again whether to stop."""
 
     def ended(self, name: str, status: int) -> None:
         with self._lock:
@@ -94,6 +96,8 @@ def load(crew: Crew, posts: Sequence[Post], limits: Limits, folder: Path) -> Tog
     ends = isinstance(first.driver, Ends)
     patience = 2 * first.seconds() + SLACK if ends else PATIENCE + first.seconds() / 2
     shared = Together(len(mine), patience, first.member.name)
+    if crew.in_turn:
+        shared.nap = math.inf  # nobody else is heard meanwhile, and waiting takes no time
     if len(mine) > 1 or (len(posts) > 1 and first.served):
         shared.offsets = crew.each(lambda member: moment.offset(member.bench.host), list(mine))
         first_lead = (FIRST + EACH * len(mine)) * (SERVED if first.served else 1)
@@ -227,7 +231,9 @@ def _watch(
                 limits.watcher.ticked(first.trial, elapsed)
 
     longest = max(post.seconds() for post in posts)
-    return Watch(2 * longest + SLACK, tick, limits.interruption, shared.over, begins)
+    return Watch(
+        2 * longest + SLACK, tick, limits.interruption, shared.over, begins, nap=shared.nap
+    )
 
 
 def _own(post: Post, ended: Ended) -> Ended:
