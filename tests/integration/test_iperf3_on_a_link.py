@@ -117,10 +117,13 @@ def test_what_iperf3_says_is_what_the_interface_counted(
 
 
 @pytest.mark.usefixtures("state")
-def test_a_study_of_a_link(link: tuple[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("way", "metric"), [("", "write.bw"), (", reverse = true", "read.bw")])
+def test_a_study_of_a_link(link: tuple[str, str], tmp_path: Path, way: str, metric: str) -> None:
+    """Whatever disk the folder is on, nothing is said of it: no load touches it."""
     folder = tmp_path / "mount"
     folder.mkdir()
-    (tmp_path / "study.toml").write_text(STUDY.format(folder=folder, server=link[1]))
+    text = STUDY.format(folder=folder, server=link[1]).replace("time = 1", f"time = 1{way}")
+    (tmp_path / "study.toml").write_text(text.replace('"write.bw"', f'"{metric}"'))
     done = subprocess.run(
         [sys.executable, "-m", "iotrial.cli.main", "run", "study.toml", "--out", "r", "--json"],
         capture_output=True, text=True, check=False, timeout=200, cwd=tmp_path,
@@ -129,7 +132,9 @@ def test_a_study_of_a_link(link: tuple[str, str], tmp_path: Path) -> None:
     rows = (tmp_path / "r" / "measurements.jsonl").read_text().splitlines()
     assert len(rows) == 4
     for row in rows:
-        assert 0.6 * RATE < json.loads(row)["values"]["write.bw"][0] < 1.3 * RATE
+        assert 0.6 * RATE < json.loads(row)["values"][metric][0] < 1.3 * RATE
+        doubts = {doubt[0] for doubt in json.loads(row)["doubts"]}
+        assert doubts.isdisjoint({"cached", "foreign-io", "standstill"}), row
 
 
 @pytest.mark.usefixtures("state")

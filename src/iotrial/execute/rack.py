@@ -57,17 +57,21 @@ def solo(crew: Crew, place: Place) -> Crew:
 @dataclass
 class Rack:
     """``crews`` are the hosts by name, also those that are lost; ``spent`` those whose budget is;
-    ``ended`` is set when something ends the study; ``in_turn`` as a crew's."""
+    ``ended`` is set when something ends the study."""
 
     crews: dict[str, Crew]
     store: Store
     limits: Limits
-    in_turn: bool = False
     spent: set[str] = field(default_factory=set)
     ended: threading.Event = field(default_factory=threading.Event)
     _working: int = 0
     _turn: threading.Condition = field(default_factory=threading.Condition)
     _next_told: float = 0.0
+
+    @property
+    def in_turn(self) -> bool:
+        """As a crew's, whose hosts these are."""
+        return any(crew.in_turn for crew in self.crews.values())
 
     @property
     def at_hand(self) -> list[str]:
@@ -200,7 +204,7 @@ class Rack:
 def execute_over(crew: Crew, store: Store, limits: Limits) -> str:
     """Execute all of a study whose blocks are spread over hosts; gives back why it ended early."""
     with _apart(crew) as crews:
-        rack = Rack(crews, store, limits, crew.in_turn)
+        rack = Rack(crews, store, limits)
         limits.watcher.known(store.results())
         return rack.execute()
 

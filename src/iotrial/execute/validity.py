@@ -31,9 +31,9 @@ def scene_of(bench: Bench, trial: Trial, facts: Mapping[str, float]) -> Scene:
     driver = tool(workload.tool)
     reach = driver.reach(workload)
     buffered = driver.buffered(workload) if isinstance(driver, Caching) else ""
-    topology = bench.topologies.get(trial.target)
+    topology = bench.topologies.get(trial.target) if reach.storage else None
     return Scene(
-        device=aim.device,
+        device=aim.device if reach.storage else "",
         disks=topology.names("disk") if topology else (),
         kind=aim.target.under_load,
         reads=reach.reads,

@@ -62,12 +62,14 @@ def inside(folder: str) -> str:
 class Reach:
     """What a load will touch.  ``reads`` and ``writes`` say whether it does so at all;
     ``paths`` are files or devices it names itself, beside the one it is aimed at; ``runs`` are
-    commands it would have a shell execute (``exec_prerun`` and the like)."""
+    commands it would have a shell execute (``exec_prerun`` and the like).  ``storage`` is False
+    where what is read and written comes over a network, and the target is only where it starts."""
 
     reads: bool
     writes: bool
     paths: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
+    storage: bool = True
 
 
 @dataclass(frozen=True, slots=True)

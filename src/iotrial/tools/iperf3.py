@@ -66,7 +66,7 @@ class Iperf3:
     def reach(self, workload: Workload) -> Reach:
         """``reads`` is receiving, ``writes`` is sending; no file is touched."""
         both, back = workload.option("bidir") is True, workload.option("reverse") is True
-        return Reach(reads=both or back, writes=both or not back)
+        return Reach(reads=both or back, writes=both or not back, storage=False)
 
     def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem, and for a target that is a device or file."""
