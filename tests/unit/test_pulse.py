@@ -14,10 +14,12 @@ from iotrial.validity import written
 
 _FEEL = """
 import sys
+import time
 from pathlib import Path
 from iotrial.execute.pulse import Pulse
 from iotrial.hosts.local import LocalHost
 with Pulse(LocalHost(), sys.argv[2], Path(sys.argv[1])):
+    time.sleep(0.5)  # it has looked for the first time: where all is busy that may take a while
     print("ready", flush=True)
     sys.stdin.read()
 """
