@@ -67,6 +67,13 @@ def test_a_study_is_run_compared_and_reported(
         code, written = run(capsys, "report", "r", "--as", kind)
         assert code == 0
         assert Path(written["report"]).stat().st_size > 500
+        as_it_ends = Path(f"here.{kind}")
+        assert run(capsys, "report", "r", "--out", str(as_it_ends))[0] == 0
+        assert as_it_ends.read_bytes() == Path(written["report"]).read_bytes()
+    run(capsys, "report", "r", "--out", "here.txt")
+    assert Path("here.txt").read_text().startswith("<!doctype html>")
+    run(capsys, "report", "r", "--out", "here.txt", "--as", "md")
+    assert not Path("here.txt").read_text().startswith("<!doctype html>")
     code, seen = run(capsys, "status", "r")
     assert (code, seen["planned"], seen["valid"], seen["missing"]) == (0, 9, 9, 0)
 

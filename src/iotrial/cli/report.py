@@ -31,6 +31,7 @@ _ENDS = {
     "junit": "xml",
 }
 """What a report can be written as, and how its file's name ends."""
+_KINDS = {f".{end}": kind for kind, end in _ENDS.items()}
 
 
 @click.command()
@@ -39,9 +40,7 @@ _ENDS = {
     "--as",
     "kind",
     type=click.Choice(list(_ENDS)),
-    default="html",
-    show_default=True,
-    help="What to write.",
+    help="What to write.  [default: as --out ends, or html]",
 )
 @click.option(
     "--out",
@@ -50,7 +49,7 @@ _ENDS = {
     " together.KIND in the first]",
 )
 @common
-def command(output: Output, folder: tuple[Path, ...], kind: str, out: Path | None) -> None:
+def command(output: Output, folder: tuple[Path, ...], kind: str | None, out: Path | None) -> None:
     """Write the report of FOLDER: one page that works offline and from an e-mail.
 
     csv and parquet are the table of all trials; xlsx is a workbook with grids and charts; junit
@@ -60,11 +59,12 @@ def command(output: Output, folder: tuple[Path, ...], kind: str, out: Path | Non
     \b
     Example:
       iotrial report results/2026-11-20-scheduler
-      iotrial report results/2026-11-20-scheduler --as md --out report.md
+      iotrial report results/2026-11-20-scheduler --out report.md
       iotrial report results/2026-11-20-scheduler --as json --out - | jq .findings
-      iotrial report results/2026-11-20-scheduler --as xlsx --out scheduler.xlsx
+      iotrial report results/2026-11-20-scheduler --as xlsx
       iotrial report results/arrays results/check-md --out arrays.html
     """
+    kind = kind or _KINDS.get(out.suffix if out else "", "html")
     if len(folder) > 1 or (folder[0] / HEADER).is_file():
         from iotrial.cli.reporting import report_together
 
