@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,19 @@ def answered(names: dict[str, str], writes: list[tuple[str, str]], number: int) 
     finally:
         subprocess.run(["losetup", "--detach", f"/dev/{device}"], check=True, timeout=60)
         backing.unlink()
-        with Path("/dev/loop-control").open("wb") as control:
-            fcntl.ioctl(control, REMOVE, number)
+        removed(number)
+
+
+def removed(number: int) -> None:
+    """The device goes too, when udev has let go of it."""
+    with Path("/dev/loop-control").open("wb") as control:
+        for _ in range(100):
+            try:
+                fcntl.ioctl(control, REMOVE, number)
+            except OSError:
+                time.sleep(0.1)
+            else:
+                return
 
 
 if __name__ == "__main__":

@@ -7,27 +7,19 @@ file shows.
 from __future__ import annotations
 
 import os
-import random
 
 import pytest
 
 from iotrial.errors import FileRefused
 from iotrial.execute.moves import measure_moves
 from iotrial.hosts.fake import FakeHost
+from iotrial.hosts.fake.queues import QUEUES
 from iotrial.hosts.local import LocalHost
 from iotrial.model.host import Host
-from iotrial.tunables import all_tunables, tunable
+from iotrial.tunables import tunable
+from writes import QUEUE, SCHEDULERS, any_writes
 
 pytestmark = pytest.mark.root
-
-SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
-IMITATED = "6.18."
-QUEUE = [row for row in all_tunables() if row.name.startswith("queue.")]
-NUMBERS = ("0", "1", "2", "3", "4", "7", "8", "9", "16", "17", "64", "100", "128", "129", "250")
-NUMBERS += ("256", "500", "1000", "1280", "2000", "2048", "2049", "4294", "4295", "100000")
-ODD = ("", "-1", "-2", "abc", " 7", "+7", "007", "0x10", "1 2", "5\n", "5\n\n", "1.5")
-ODD += ("2147483646", "4294967295", "4294967296", "9223372036854775808", "99999999999999999999")
-WORDS = ("none", "mq-deadline", "kyber", "bfq", "deadline", "noop", "cfq", " bfq", "bfq\n", "BFQ")
 
 
 def offered(device: str) -> list[str]:
@@ -39,16 +31,14 @@ def read(host: Host, device: str, name: str) -> bytes:
 
 
 def fake_with(device: str) -> FakeHost:
-    """A fake host with a fresh loop device of this name."""
-    host = FakeHost()
+    """A fake host of this kernel, with a fresh loop device of this name."""
+    kernel = ".".join(os.uname().release.split(".")[:2])
+    if kernel not in QUEUES:
+        pytest.skip(f"the fake imitates {', '.join(QUEUES)}; this kernel is {os.uname().release}")
+    host = FakeHost(kernel=kernel)
     host.run(["truncate", "-s", "64M", "/var/tmp/backing"])
     assert host.run(["losetup", f"/dev/{device}", "/var/tmp/backing"]).exit == 0
     return host
-
-
-def only_on_the_imitated_kernel() -> None:
-    if not os.uname().release.startswith(IMITATED):
-        pytest.skip(f"the fake imitates {IMITATED}x; this kernel is {os.uname().release}")
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -87,7 +77,6 @@ def test_measuring_puts_back_what_can_be_read(loop_device: str) -> None:
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_the_fake_moves_what_the_kernel_moves(loop_device: str, scheduler: str) -> None:
-    only_on_the_imitated_kernel()
     names = [row.name for row in QUEUE]
     found = []
     for host in (LocalHost(), fake_with(loop_device)):
@@ -116,23 +105,12 @@ def written(host: Host, path: str, text: str) -> int:
     return 0
 
 
-def any_write(luck: random.Random) -> tuple[str, str]:
-    """A tunable and what to write to it: mostly sensible, sometimes not."""
-    if luck.random() < 0.12:
-        return "queue.scheduler", luck.choice(WORDS)
-    row = luck.choice(QUEUE)
-    return row.name, luck.choice(NUMBERS if luck.random() < 0.8 else ODD)
-
-
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_fake_answers_random_writes_as_the_kernel_does(loop_device: str, seed: int) -> None:
-    only_on_the_imitated_kernel()
     real, fake = LocalHost(), fake_with(loop_device)
-    luck = random.Random(seed)
     assert snapshot(fake, loop_device) == snapshot(real, loop_device), "when new"
     history = []
-    for _ in range(400):
-        name, text = any_write(luck)
+    for name, text in any_writes(seed, 400):
         path = tunable(name).file(loop_device)
         said = written(real, path, text)
         history.append((name, text, said))

@@ -41,8 +41,8 @@ def _id(_machine: Machine, _arguments: Sequence[str], _stdin: bytes) -> Said:
     return Said(0, "0\n")
 
 
-def _uname(_machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
-    said = {"-r": fake_proc.RELEASE, "-n": "fake", "-m": "x86_64", "-s": "Linux"}
+def _uname(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    said = {"-r": fake_proc.release(machine.kernel), "-n": "fake", "-m": "x86_64", "-s": "Linux"}
     return Said(0, said.get(arguments[0] if arguments else "-s", "Linux") + "\n")
 
 
@@ -138,7 +138,7 @@ def _losetup(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
     if "-d" in arguments or "--detach" in arguments:
         return _detach(machine, name)
     if name not in machine.blocks:  # the node is made by opening it, even if the rest fails
-        machine.blocks[name] = loop(int(found[1]))
+        machine.blocks[name] = loop(int(found[1]), machine.kernel)
         machine.relink()
     file = machine.files.get(machine.real(words[1]))
     block = machine.blocks[name]

@@ -8,7 +8,8 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from iotrial.hosts.fake.names import index
-from iotrial.hosts.fake.queue import FakeQueue, loop_queue
+from iotrial.hosts.fake.queue import FakeQueue
+from iotrial.hosts.fake.queues import NEWEST, QUEUES
 
 SECTOR = 512
 KNOBS = "queue/iosched/"
@@ -179,8 +180,8 @@ def _own(devno: tuple[int, int], size: int, backing: str | None, disk: Disk | No
     return MappingProxyType(found), index((*found, *folders))
 
 
-def block(disk: Disk) -> Block:
-    queue = FakeQueue(rotational=int(disk.name == "fakeswap"))
+def block(disk: Disk, kernel: str = NEWEST) -> Block:
+    queue = QUEUES[kernel](rotational=int(disk.name == "fakeswap"))
     return Block(disk.name, disk.devno, disk.size, queue, disk)
 
 
@@ -190,6 +191,6 @@ def holder(disk: Disk) -> Block:
     return Block(disk.holder, (253, number), disk.size, FakeQueue(schedulers=("none",)))
 
 
-def loop(number: int) -> Block:
+def loop(number: int, kernel: str = NEWEST) -> Block:
     """A loop device that nothing is attached to."""
-    return Block(f"loop{number}", (LOOP_MAJOR, number), 0, loop_queue())
+    return Block(f"loop{number}", (LOOP_MAJOR, number), 0, QUEUES[kernel].of_loop())

@@ -1,8 +1,8 @@
 """A kernel in a dictionary, as a host: what ``--pretend`` runs on, and the crash tests.
 
-Its block queues behave as a 6.18 kernel's (``queue``), its loads are a pretended fio
-(``fio``), its clock is its own: a whole study takes milliseconds.  It refuses and crashes
-on demand.
+Its block queues behave as a 6.18 kernel's (``queue``), or another's (``queues``), its loads are a
+pretended fio (``fio``), its clock is its own: a whole study takes milliseconds.  It refuses and
+crashes on demand.
 
 Every act that changes the machine is an *operation* and is counted: write, save, append, remove,
 start, a signal to a load, and each run of a command that changes something.  ``crash_after=k``
@@ -28,6 +28,7 @@ from iotrial.hosts.fake.commands import changes, meant, program_of, send
 from iotrial.hosts.fake.disk import DISKS, Disk, block
 from iotrial.hosts.fake.machine import Machine
 from iotrial.hosts.fake.part import Said
+from iotrial.hosts.fake.queues import NEWEST
 from iotrial.hosts.steps import look, perform
 from iotrial.model.host import Completed
 from iotrial.model.step import Answer, Probe, Step
@@ -80,6 +81,7 @@ class FakeHost:
     ``seed`` makes its noise and its boot ids repeatable.  ``refuse`` maps a path, a pattern
     (fnmatch) or ``read PATTERN`` to the errno that changing (or reading and listing) it answers:
     ``{"/sys/*": errno.EROFS}`` is a container.  ``crash_after`` and ``crash_how``: see above.
+    ``kernel`` is whose queues it has: one of :data:`~iotrial.hosts.fake.queues.QUEUES`.
     ``refuse`` and ``crash_after`` may be set later too; ``log`` names each operation done.
     """
 
@@ -87,7 +89,7 @@ class FakeHost:
     remote = False
     unprivileged = ""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each has its name)
         self,
         *,
         seed: int = 1,
@@ -95,8 +97,9 @@ class FakeHost:
         refuse: Mapping[str, int] | None = None,
         crash_after: int | None = None,
         crash_how: CrashHow = "before",
+        kernel: str = NEWEST,
     ) -> None:
-        self.machine = Machine(disks, seed)
+        self.machine = Machine(disks, seed, kernel)
         self.refuse = dict(refuse or {})
         self.crash_after = crash_after
         self.crash_how: CrashHow = crash_how
@@ -136,7 +139,7 @@ class FakeHost:
         machine = self.machine
         machine.disks = tuple(disk if d.name == name else d for d in machine.disks)
         machine.blocks.pop(name, None)
-        machine.blocks[disk.name] = block(disk)
+        machine.blocks[disk.name] = block(disk, machine.kernel)
         machine.relink()
 
     def meddle(self, path: str, data: bytes) -> None:

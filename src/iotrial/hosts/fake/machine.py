@@ -14,6 +14,7 @@ from iotrial.hosts.fake.disk import BLOCKS, KNOBS, Disk, block, holder
 from iotrial.hosts.fake.names import index
 from iotrial.hosts.fake.part import Control, Part, Program, all_parts, folders, mounting
 from iotrial.hosts.fake.queue import refuse
+from iotrial.hosts.fake.queues import NEWEST
 from iotrial.hosts.fake.sysctl import Sysctls
 from iotrial.hosts.fake.tree import CHARACTERS, CONTROLLER, Spot, tree
 
@@ -60,10 +61,13 @@ class Task:
 
 
 class Machine:
-    """``disks`` are there from the start; ``seed`` makes boot ids repeatable."""
+    """``disks`` are there from the start; ``seed`` makes boot ids repeatable; ``kernel`` is one
+    whose queues are known (:data:`~iotrial.hosts.fake.queues.QUEUES`)."""
 
-    def __init__(self, disks: tuple[Disk, ...], seed: int) -> None:
+    def __init__(self, disks: tuple[Disk, ...], seed: int, kernel: str = NEWEST) -> None:
         self.disks = disks
+        self.kernel = kernel
+        self._fixed = fake_proc.fixed(kernel)
         self.files: dict[str, File] = {}
         self.folders: dict[str, int] = dict.fromkeys(FOLDERS, 0o755)
         self.clock = 1000.0
@@ -85,7 +89,7 @@ class Machine:
         self.ended: dict[int, int] = {}
         self.next_pid = 4000
         self.work = 0.0
-        self.blocks = {disk.name: block(disk) for disk in self.disks}
+        self.blocks = {disk.name: block(disk, self.kernel) for disk in self.disks}
         self.blocks |= {disk.holder: holder(disk) for disk in self.disks if disk.holder}
         for path in [path for path in self.files if path.startswith(VOLATILE)]:
             del self.files[path]
@@ -158,7 +162,7 @@ class Machine:
         if name in pids:
             return frozenset(_OF_PROCESS)
         settings = (f"sys/{setting}" for setting in self.sysctls.values)
-        found = index((*fake_proc.FIXED, *_COUNTED, *settings)).get(name)
+        found = index((*self._fixed, *_COUNTED, *settings)).get(name)
         return found if found is None or name else found | pids
 
     def names(self, path: str) -> list[str]:
@@ -305,8 +309,8 @@ class Machine:
         first, _, rest = name.partition("/")
         if first.isdigit():
             return self._read_process(int(first), rest)
-        if name in fake_proc.FIXED:
-            return fake_proc.FIXED[name]
+        if name in self._fixed:
+            return self._fixed[name]
         if name in _COUNTED:
             return _COUNTED[name](self)
         value = self.sysctls.values.get(rest) if first == "sys" else None

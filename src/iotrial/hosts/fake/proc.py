@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 CPUS = 4
 MEMORY = 8 * 2**30
-RELEASE = "6.18.0-fake"
 _TICKS = 100  # per second, USER_HZ
 
-FIXED = {
-    "version": f"Linux version {RELEASE} (fake@fake) (gcc) #1 SMP PREEMPT_DYNAMIC\n",
+_FIXED = {
     "meminfo": (
         f"MemTotal:       {MEMORY // 1024} kB\n"
         f"MemFree:        {MEMORY // 2048} kB\n"
@@ -21,11 +20,25 @@ FIXED = {
         f"processor\t: {cpu}\nmodel name\t: Pretended CPU\ncpu MHz\t\t: 3000.000\n\n"
         for cpu in range(CPUS)
     ),
-    "sys/kernel/osrelease": f"{RELEASE}\n",
     "sys/kernel/hostname": "fake\n",
     "cmdline": "root=/dev/fakesys1 ro\n",
     "loadavg": "0.10 0.05 0.01 1/100 4000\n",
 }
+
+
+def release(kernel: str) -> str:
+    """What uname(2) calls it."""
+    return f"{kernel}.0-fake"
+
+
+@cache
+def fixed(kernel: str) -> dict[str, str]:
+    """What reads the same for as long as a machine with that kernel lives."""
+    name = release(kernel)
+    return _FIXED | {
+        "version": f"Linux version {name} (fake@fake) (gcc) #1 SMP PREEMPT_DYNAMIC\n",
+        "sys/kernel/osrelease": f"{name}\n",
+    }
 
 
 def cpu_stat(seconds: float, busy: float) -> str:

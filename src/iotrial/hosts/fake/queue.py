@@ -3,7 +3,8 @@
 What each file takes, what it answers and what it moves was measured on loop devices of a 6.18
 kernel at 250 Hz (November 2026); ``tests/integration/test_moves_on_this_kernel.py`` writes the
 same random sequence to a real device and to this one and compares every file after each step.
-Not imitated: time, I/O, and limits that no file shows.
+What other kernels do otherwise is in :mod:`iotrial.hosts.fake.queues`.  Not imitated: time, I/O,
+and limits that no file shows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import errno
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Self
 
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 TICK = 4
@@ -19,8 +21,8 @@ TICK = 4
 
 _INT = 2**31 - 1
 _UINT = 2**32 - 1
-_PAGE_KB = 4
-_DEFAULT_READ_AHEAD = 128  # KiB, VM_READAHEAD_PAGES
+PAGE_KB = 4
+DEFAULT_READ_AHEAD = 128  # KiB, VM_READAHEAD_PAGES
 _LEAST_REQUESTS = 4  # BLKDEV_MIN_RQ
 _MOST_REQUESTS = 2048  # MAX_SCHED_RQ
 _THREE = (0, 1, 2)
@@ -147,7 +149,7 @@ class FakeQueue:
     tags: int = 128
     largest: int = 1280
     rotational: int = 0
-    read_ahead: int = _DEFAULT_READ_AHEAD
+    read_ahead: int = DEFAULT_READ_AHEAD
     sectors: int = field(init=False)
     requests: int = field(init=False)
     nomerges: int = 0
@@ -168,6 +170,11 @@ class FakeQueue:
             "stable_writes": 0,
         }
         self._use(self.scheduler)
+
+    @classmethod
+    def of_loop(cls) -> Self:
+        """That of a fresh loop device over a file, direct I/O."""
+        return cls(rotational=1, read_ahead=2560)
 
     def files(self) -> dict[str, str]:
         """Every file by its name below ``queue/``, and what it reads (without the newline)."""
@@ -204,7 +211,7 @@ class FakeQueue:
             self.features[name] = int(variable(text) != 0)
             self._commit()
         else:
-            _WRITERS[name](self, text)
+            getattr(self, _WRITERS[name])(text)
 
     def write_scheduler(self, text: str) -> None:
         asked = {"deadline": "mq-deadline"}.get(text.strip(), text.strip())
@@ -221,7 +228,11 @@ class FakeQueue:
         self.iosched = {name: default for name, (default, _) in IOSCHED[scheduler].items()}
         self._depth_updated()
         if self.throttling.endswith("by default"):
-            self.throttling = "off by default" if scheduler == "bfq" else "on by default"
+            self.throttling = "off by default" if self._throttles(scheduler) else "on by default"
+
+    def _throttles(self, scheduler: str) -> bool:
+        """Whether the scheduler does what wbt would."""
+        return scheduler == "bfq"
 
     def _depth_updated(self) -> None:
         if "async_depth" in self.iosched:
@@ -237,11 +248,11 @@ class FakeQueue:
         self._depth_updated()
 
     def write_read_ahead(self, text: str) -> None:
-        self.read_ahead = variable(text) // _PAGE_KB * _PAGE_KB
+        self.read_ahead = variable(text) // PAGE_KB * PAGE_KB
 
     def write_sectors(self, text: str) -> None:
         asked = variable(text) * 2 & _UINT
-        if 0 < asked < _PAGE_KB * 2:
+        if 0 < asked < PAGE_KB * 2:
             raise refuse(errno.EINVAL)
         self.sectors = min(asked, self.largest * 2) if asked else self.largest * 2
         self._commit()
@@ -279,8 +290,8 @@ class FakeQueue:
     def _commit(self) -> None:
         """queue_limits_commit_update(): read-ahead is raised to twice the largest request of a
         rotational device, or the default, and never lowered (blk_apply_bdi_limits)."""
-        wanted = self.sectors // 4 * _PAGE_KB if self.features["rotational"] else 0
-        self.read_ahead = max(self.read_ahead, wanted, _DEFAULT_READ_AHEAD)
+        wanted = self.sectors // 4 * PAGE_KB if self.features["rotational"] else 0
+        self.read_ahead = max(self.read_ahead, wanted, DEFAULT_READ_AHEAD)
 
     def _write_iosched(self, name: str, text: str) -> None:
         own = IOSCHED[self.scheduler]
@@ -301,7 +312,7 @@ class FakeQueue:
 
 _READERS: dict[str, Callable[[FakeQueue], str]] = {
     "max_hw_sectors_kb": lambda queue: str(queue.largest),
-    "scheduler": FakeQueue.read_scheduler,
+    "scheduler": lambda queue: queue.read_scheduler(),
     "nr_requests": lambda queue: str(queue.requests),
     "read_ahead_kb": lambda queue: str(queue.read_ahead),
     "max_sectors_kb": lambda queue: str(queue.sectors // 2),
@@ -311,18 +322,14 @@ _READERS: dict[str, Callable[[FakeQueue], str]] = {
     "write_cache": lambda queue: queue.cache,
 }
 
-_WRITERS: dict[str, Callable[[FakeQueue, str], None]] = {
-    "scheduler": FakeQueue.write_scheduler,
-    "nr_requests": FakeQueue.write_requests,
-    "read_ahead_kb": FakeQueue.write_read_ahead,
-    "max_sectors_kb": FakeQueue.write_sectors,
-    "nomerges": FakeQueue.write_nomerges,
-    "rq_affinity": FakeQueue.write_affinity,
-    "wbt_lat_usec": FakeQueue.write_latency,
-    "write_cache": FakeQueue.write_cache,
+_WRITERS = {
+    "scheduler": "write_scheduler",
+    "nr_requests": "write_requests",
+    "read_ahead_kb": "write_read_ahead",
+    "max_sectors_kb": "write_sectors",
+    "nomerges": "write_nomerges",
+    "rq_affinity": "write_affinity",
+    "wbt_lat_usec": "write_latency",
+    "write_cache": "write_cache",
 }
-
-
-def loop_queue() -> FakeQueue:
-    """The queue of a fresh loop device over a file, direct I/O."""
-    return FakeQueue(rotational=1, read_ahead=2560)
+"""File → the method that takes what is written to it."""
