@@ -489,6 +489,12 @@ def test_what_is_resumed_is_not_asked_for_anew(tmp_path: Path) -> None:
     assert "--repeat" in str(refused.value.advice)
 
 
+def test_a_folder_of_something_else_is_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"is no folder of checks: it has no checks\.json") as told:
+        resumed(tmp_path, anew=False)
+    assert "iotrial check" in str(told.value.advice)
+
+
 def test_an_order_is_the_same_for_the_same_seed() -> None:
     cases = [(f"test/{n}", case(passes)) for n in range(12)]
     names = [[turn[0] for turn in in_order(cases, 2, seed)] for seed in (7, 7, 8, None)]

@@ -71,7 +71,12 @@ def begin(folder: Path, header: Header) -> None:
 
 
 def header_of(folder: Path) -> Header:
-    """Raises FormatError where there is no such session."""
+    """Raises UsageError where there is no such session, FormatError where it cannot be read."""
+    if not (folder / HEADER).is_file():
+        raise UsageError(
+            f"{folder} is no folder of checks: it has no {HEADER}",
+            advice="Name the folder that `iotrial check` printed, or that --out named.",
+        )
     row: Any = read_json(folder / HEADER)
     if not isinstance(row, dict) or row.get("format") != FORMAT:
         raise FormatError(f"{folder / HEADER}: not a session of checks of this format")
