@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,9 +22,9 @@ from iotrial.cli.checking import armed, named, resumed
 from iotrial.errors import Interrupted, OwedError, UsageError
 from iotrial.execute.checking.case import Played, Venue, play
 from iotrial.execute.checking.evidence import CLEANS, LEAST, commands
-from iotrial.execute.checking.folder import Header, add, begin, results
+from iotrial.execute.checking.folder import Header, add, begin, checked, results
 from iotrial.execute.checking.kernel_log import records, since, trouble
-from iotrial.execute.checking.needs import Party
+from iotrial.execute.checking.needs import Party, version_of
 from iotrial.execute.checking.stage import CLEANS_WITHIN
 from iotrial.execute.checking.suite import Session, Turn, execute_checks, in_order
 from iotrial.execute.interruption import Interruption
@@ -487,6 +488,24 @@ def test_what_is_resumed_is_not_asked_for_anew(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="what is to be done stands in") as refused:
         resumed(tmp_path, anew=True)
     assert "--repeat" in str(refused.value.advice)
+
+
+def test_cases_without_a_result_are_known_from_the_folder(tmp_path: Path) -> None:
+    begin(tmp_path, Header((("md", "x"),), ("md/one", "md/two"), (MACHINE,), 0.0, 2))
+    add(tmp_path, Result("md/one", "It is so", 1, "pass"))
+    add(tmp_path, Result("md/two", "It is so", 2, "fail"))
+    found = checked(tmp_path)
+    assert found.undone == (("md/two", 1), ("md/one", 2))
+    assert found.as_dict()["undone"] == [
+        {"case": "md/two", "round": 1},
+        {"case": "md/one", "round": 2},
+    ]
+
+
+@pytest.mark.skipif(not shutil.which("mkfs.ext4", path="/sbin:/usr/sbin"), reason="no e2fsprogs")
+def test_mkfs_tells_its_version_and_no_complaint() -> None:
+    assert version_of(LocalHost(), "mkfs.ext4").startswith("mke2fs 1.")
+    assert version_of(LocalHost(), "mkfs.of-nothing") == ""
 
 
 def test_a_folder_of_something_else_is_not_resumed(tmp_path: Path) -> None:

@@ -109,6 +109,22 @@ def test_what_was_not_done_is_said_and_not_left_out(form: Form) -> None:
     assert "No stress suite was run" in form(together([checks(CREATE)], [study()]))
 
 
+@pytest.mark.parametrize("form", [html, markdown])
+def test_cases_without_a_result_are_said_each_where_it_belongs(form: Form) -> None:
+    """Nobody says that it was stopped: the folder is read later."""
+    session = checks(CREATE)
+    undone = (("cluster-md/mdstat", 1), ("cluster-md/mdstat", 2), ("stress/xfs", 1))
+    whole = together([replace(session, checked=replace(session.checked, undone=undone))], [study()])
+    assert whole.functional[0].summary.startswith("1 passed, 2 without a result, in ")
+    assert whole.stress[0].summary == "1 without a result, in 0 s"
+    gaps = [gap for gap in whole.gaps if "no result" in gap]
+    assert [("cluster-md/mdstat" in gap, "stress/xfs" in gap) for gap in gaps] == [
+        (True, False),
+        (False, True),
+    ]
+    assert "has no result of stress/xfs" in form(whole)
+
+
 def test_machines_are_told_with_their_packages_by_each_folder_that_knows_them() -> None:
     hosts = {each.host: each for each in ALL.hosts}
     assert hosts["n1"].about == ("Linux 6.1.0", "Debian 12")

@@ -96,7 +96,7 @@ class Checked:
 
     ``suites`` are names and titles; ``last`` maps a case's id to its newest result in an earlier
     folder, ``last_from`` is that folder's name.  ``seed`` is that of the order (None: as listed).
-    ``stopped`` says why it ended early.
+    ``stopped`` says why it ended early; ``undone`` are the cases and rounds without a result.
     """
 
     suites: tuple[tuple[str, str], ...]
@@ -109,6 +109,7 @@ class Checked:
     stopped: str = ""
     commands: Mapping[tuple[str, int], tuple[Command, ...]] = field(default_factory=dict)
     logs: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    undone: tuple[tuple[str, int], ...] = ()
 
     @property
     def counts(self) -> dict[State, int]:
@@ -145,6 +146,7 @@ class Checked:
             "seed": self.seed,
             "stopped": self.stopped,
             "counts": {state.replace(" ", "_"): n for state, n in self.counts.items()},
+            "undone": [{"case": case, "round": turn} for case, turn in self.undone],
             "results": [self._row(each) for each in self.results],
         }
 

@@ -147,6 +147,8 @@ def checked(folder: Path, *, stopped: str = "", evidence: bool = True) -> Checke
     """All of a session, for a report; with ``evidence`` the commands and kernels' logs too."""
     header, rows = header_of(folder), results(folder)
     last_from, last = last_before(folder.absolute(), header)
+    done = {each.key for each in rows}
+    asked = ((case, turn) for turn in range(1, header.rounds + 1) for case in header.cases)
     kept = [(each, folder / each.folder) for each in rows if each.folder and evidence]
     return Checked(
         header.suites,
@@ -159,6 +161,7 @@ def checked(folder: Path, *, stopped: str = "", evidence: bool = True) -> Checke
         stopped,
         {each.key: tuple(commands(place)) for each, place in kept},
         {each.key: log for each, place in kept for log in _log(place)},
+        tuple(key for key in asked if key not in done),
     )
 
 

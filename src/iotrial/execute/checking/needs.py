@@ -29,6 +29,9 @@ done
 """
 """Arguments: c:COMMAND, p:PATH, m:MODULE.  Prints those that are missing."""
 
+_OWN_WAY = {"lvm": "version", "multipath": "-h"}
+"""What is asked for a version, in place of ``--version``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Party:
@@ -58,14 +61,14 @@ def machine_of(host: Host, tools: Sequence[str]) -> Machine:
 
 
 def version_of(host: Host, tool: str) -> str:
-    """What a tool calls itself; LVM's have their own way of saying it."""
-    if tool in ("lvm", "multipath"):
+    """What a tool calls itself; some have their own way of saying it."""
+    words = "-V" if tool.startswith("mkfs.") else _OWN_WAY.get(tool)
+    if words:
         try:
-            said = host.run([tool, "version"] if tool == "lvm" else [tool, "-h"], timeout=10.0)
+            said = host.run([tool, words], timeout=10.0)
         except HostError:
             return ""
-        words = said.stdout + said.stderr
-        lines = words.decode("utf-8", "replace").strip().splitlines()
+        lines = (said.stdout + said.stderr).decode("utf-8", "replace").strip().splitlines()
         return lines[0].strip() if lines and said.exit != 127 else ""  # noqa: PLR2004
     return version(host, tool)
 

@@ -29,6 +29,7 @@ def summary(checked: Checked) -> str:
         "not run": "not run",
     }
     parts = [f"{checked.counts[state]} {word}" for state, word in names.items()]
+    parts.append(f"{len(checked.undone)} without a result")
     kept = [part for part in parts if not part.startswith("0 ")] or ["nothing was run"]
     return f"{', '.join(kept)}, in {format_wait(checked.seconds)}"
 

@@ -64,7 +64,8 @@ def _session(each: Session) -> Iterator[str]:
         )
         for case in each.cases
     ]
-    yield from _table(("case", "passes where", "result", "time", "evidence"), rows)
+    if rows:
+        yield from _table(("case", "passes where", "result", "time", "evidence"), rows)
 
 
 def _study(study: Measured) -> Iterator[str]:

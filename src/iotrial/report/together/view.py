@@ -90,6 +90,7 @@ class Session:
     href: str
     cases: tuple[CaseRow, ...]
     stopped: str = ""
+    undone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +139,12 @@ def together(sessions: Sequence[Checks], studies: Sequence[Study]) -> Together:
 
 
 def _session(each: Checks, *, stress: bool) -> Session | None:
-    mine = [one for one in each.checked.results if _stress(one) is stress]
+    mine = [one for one in each.checked.results if _stress(one.case) is stress]
     names = [name for name, _ in each.checked.suites if (name == STRESS) is stress]
-    if not mine and not names:
+    undone = tuple(key for key in each.checked.undone if _stress(key[0]) is stress)
+    if not (mine or names or undone):
         return None
-    kept = Checked(each.checked.suites, each.checked.machines, tuple(mine))
+    kept = Checked(each.checked.suites, each.checked.machines, tuple(mine), undone=undone)
     return Session(
         name=visible(each.name),
         title=visible(", ".join(names)),
@@ -152,11 +154,12 @@ def _session(each: Checks, *, stress: bool) -> Session | None:
         href=f"{each.at}report.html",
         cases=tuple(_case(each.at, one) for one in mine),
         stopped=visible(each.checked.stopped),
+        undone=tuple(visible(case) for case in dict.fromkeys(case for case, _ in undone)),
     )
 
 
-def _stress(result: Result) -> bool:
-    return result.case.partition("/")[0] == STRESS
+def _stress(case: str) -> bool:
+    return case.partition("/")[0] == STRESS
 
 
 def _case(at: str, result: Result) -> CaseRow:
@@ -254,6 +257,11 @@ def _gaps(
     for each in (*functional, *stress):
         if each.stopped:
             yield f"{each.title} ended early: {each.stopped}."
+        if each.undone:
+            yield (
+                f"{each.title} has no result of {words.some(each.undone, _NAMED)}:"
+                " it was ended before, and `iotrial check --resume` goes on."
+            )
         for state, how in (("not run", "was not run"), ("known failure", "is known to fail")):
             for case in (one for one in each.cases if one.state == state):
                 yield f"{case.case} {how}: {'; '.join(case.why) or 'nobody says why'}."
