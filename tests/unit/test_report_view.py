@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 import factories
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison, Finding
+from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.report import evidence, words
+from iotrial.report.means import of_counterparts
 from iotrial.report.series import DRAWN, Point, thinned
 from iotrial.report.view import View, view
 from iotrial.report.visible import visible, visible_lines
@@ -89,6 +91,35 @@ def test_guardrails_are_apart_from_what_decides_and_know_what_is_tolerated() -> 
     assert {row.finding.metric for row in part.findings} == {"read.iops"}
     assert {row.tolerated for row in part.guardrails} == {0.1}
     assert [f.primary for f in VIEW.findings] == [True] * 9 + [False] * 6
+
+
+def test_means_are_of_treatments_that_have_a_counterpart() -> None:
+    """One node alone has the local array: what two of them do is no mean of an array's."""
+    cells = {("local", "1"): 100.0, ("clustered", "1"): 110.0, ("clustered", "2"): 220.0}
+    first = RESULTS.valid[0]
+    records = tuple(
+        dataclasses.replace(
+            first,
+            trial=dataclasses.replace(
+                first.trial, treatment=(("storage", storage), ("nodes", nodes))
+            ),
+            measurements=(Measurement("read.bw", value, "bytes/s"),),
+        )
+        for (storage, nodes), value in cells.items()
+    )
+    whole = dataclasses.replace(RESULTS, records=records)
+    some = dataclasses.replace(
+        COMPARISON.findings[0], workload=first.trial.workload, metric="read.bw"
+    )
+    storage = dataclasses.replace(some, factor="storage", level="clustered", baseline="local")
+    nodes = dataclasses.replace(some, factor="nodes", level="2", baseline="1")
+    told = of_counterparts(whole, storage)
+    assert told["storage", "clustered"] == pytest.approx(110)
+    assert told["storage", "local"] == pytest.approx(100)
+    told = of_counterparts(whole, nodes)
+    assert (told["nodes", "2"], told["nodes", "1"]) == (pytest.approx(220), pytest.approx(110))
+    alone = dataclasses.replace(whole, records=(records[0], records[2]))
+    assert of_counterparts(alone, storage)["storage", "clustered"] == pytest.approx(220)
 
 
 def test_the_baseline_is_the_first_group_whatever_its_name() -> None:

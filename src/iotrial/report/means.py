@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
+from iotrial.model.trial import Treatment
 
 
 def of_cells(results: Results, finding: Finding) -> dict[tuple[str, str], float]:
@@ -15,6 +16,29 @@ def of_cells(results: Results, finding: Finding) -> dict[tuple[str, str], float]
     folders = set(finding.trials)
     mine = tuple(r for r in results.records if r.trial.folder in folders)
     return means_of(replace(results, records=mine), finding.workload, finding.metric)
+
+
+def of_counterparts(results: Results, finding: Finding) -> dict[tuple[str, str], float]:
+    """Of the treatments that differ in nothing but this factor.  Where a design leaves some out,
+    the others would show by how much those are faster, and not the level."""
+    factor = finding.factor
+    level, base = (
+        {
+            _rest(r.trial.treatment, factor)
+            for r in results.records
+            if (factor, each) in r.trial.treatment
+        }
+        for each in (finding.level, finding.baseline)
+    )
+    both = level & base
+    mine = tuple(r for r in results.records if _rest(r.trial.treatment, factor) in both)
+    return means_of(
+        replace(results, records=mine or results.records), finding.workload, finding.metric
+    )
+
+
+def _rest(treatment: Treatment, factor: str) -> Treatment:
+    return tuple(cell for cell in treatment if cell[0] != factor)
 
 
 def means_of(results: Results, workload: str, name: str) -> dict[tuple[str, str], float]:

@@ -31,7 +31,7 @@ from iotrial.plan.spread import waiting
 from iotrial.report import evidence, hosts, scaling, staged, strains, words
 from iotrial.report.keepsake import Keepsake, keepsake
 from iotrial.report.links import original, raw, source
-from iotrial.report.means import means_of, of_cells
+from iotrial.report.means import means_of, of_cells, of_counterparts
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
 from iotrial.stats.host_effects import HostEffect, host_effects
@@ -321,7 +321,12 @@ def _rows(results: Results, findings: list[Finding]) -> tuple[VerdictRow, ...]:
     tolerated = dict(results.study.decide.guardrails)
     rows = []
     for finding in findings:
-        known = of_cells(results, finding) if recorded else means[finding.metric]
+        if recorded:
+            known = of_cells(results, finding)
+        elif results.study.exclude:
+            known = of_counterparts(results, finding)
+        else:
+            known = means[finding.metric]
         rows.append(
             VerdictRow(
                 _shown(finding),
