@@ -1,6 +1,6 @@
 """`iotrial saturate` beside an exhaustive grid and a hand-made job, on a loop device over memory.
 
-    ./dev bench saturate [--quick] [--size 512] [--blocks 16] [--runtime 1s] [--p99 0] [--json FILE]
+    ./dev bench saturate [--quick] [--size 512] [--blocks 32] [--runtime 1s] [--p99 0] [--json FILE]
 
 Needs root, fio and room in /dev/shm.  The search is run once, as a user would.  The grid is every
 load that the search could have chosen, each measured once by bare fio, for as long as a deciding
@@ -19,7 +19,7 @@ limit is not kept.  Where the interval holds the limit, *nobody can tell* stands
 same is said of the grid's best against the hand-made job: where that has no room for the limit,
 this machine has none to give.  Other work takes CPU from all of them: how much, at least, is
 printed (what all processes spent in user mode, less what fio did).  ``--quick`` measures 8 blocks
-side by side in place of 16; ``--json`` writes every number.
+side by side in place of 32; ``--json`` writes every number.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--size", type=int, default=512, help="of the device, in MiB")
-    parser.add_argument("--blocks", type=int, default=16)
+    parser.add_argument("--blocks", type=int, default=32)
     parser.add_argument("--runtime", default="1s")
     parser.add_argument("--p99", default="0")
     parser.add_argument("--json", type=Path, help="where to write every number")
