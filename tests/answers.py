@@ -47,8 +47,8 @@ def written(path: str, text: str) -> int:
 
 
 def answered(names: dict[str, str], writes: list[tuple[str, str]], number: int) -> dict[str, Any]:
-    """``new``: how all files read at first; ``steps``: of each write its name, text, errno, and
-    the files that read otherwise after it."""
+    """``files``: the names below ``queue``; ``new``: how all files read at first; ``steps``: of
+    each write its name, text, errno, and the files that read otherwise after it."""
     device = f"loop{number}"
     backing = Path("/var/tmp", device)
     backing.touch()
@@ -64,7 +64,8 @@ def answered(names: dict[str, str], writes: list[tuple[str, str]], number: int) 
             changed = {each: after[each] for each in names if after[each] != now[each]}
             steps.append((name, text, said, changed))
             now = after
-        return {"new": new, "steps": steps}
+        files = sorted(each.name for each in Path(f"/sys/block/{device}/queue").iterdir())
+        return {"files": files, "new": new, "steps": steps}
     finally:
         subprocess.run(["losetup", "--detach", f"/dev/{device}"], check=True, timeout=60)
         backing.unlink()

@@ -20,6 +20,9 @@ def differences(run: dict[str, Any], kernel: str) -> list[str]:
     assert host.run(["losetup", f"/dev/{DEVICE}", "/var/tmp/backing"]).exit == 0
     real = dict(run["new"])
     queue = host.machine.blocks[DEVICE].queue
+    own = {name for name in queue.names() if "/" not in name}
+    if missing := sorted(own - set(run["files"])):
+        return [f"the kernel has no {', '.join(missing)}"]
     queue.schedulers = tuple(real["queue.scheduler"].replace("[", "").replace("]", "").split())
     if found := _unlike(state(host), real):
         return ["when new", *found]

@@ -28,10 +28,20 @@ def test_every_answer_of_a_kernel_is_the_fakes(kernel: str) -> None:
         assert differences(run, kernel) == []
 
 
-def test_one_kernel_is_not_another() -> None:
+@pytest.mark.parametrize(
+    ("kernel", "other"),
+    [(kernel, other) for kernel in ("6.1", "6.12") for other in QUEUES if other != kernel],
+)
+def test_one_kernel_is_not_another(kernel: str, other: str) -> None:
     """Else the recordings would show nothing."""
-    recorded = json.loads((RECORDED / "6.1.json").read_text())
-    assert differences(recorded["runs"][0], NEWEST)
+    recorded = json.loads((RECORDED / f"{kernel}.json").read_text())
+    assert differences(recorded["runs"][0], other)
+
+
+def test_a_file_that_the_kernel_does_not_have_is_a_difference() -> None:
+    recorded = json.loads((RECORDED / "6.12.json").read_text())["runs"][0]
+    there = [name for name in recorded["files"] if name != "nomerges"]
+    assert differences(recorded | {"files": there}, "6.12") == ["the kernel has no nomerges"]
 
 
 def test_a_fake_says_which_kernel_it_is() -> None:

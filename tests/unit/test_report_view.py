@@ -120,6 +120,12 @@ def test_means_are_of_treatments_that_have_a_counterpart() -> None:
     assert (told["nodes", "2"], told["nodes", "1"]) == (pytest.approx(220), pytest.approx(110))
     alone = dataclasses.replace(whole, records=(records[0], records[2]))
     assert of_counterparts(alone, storage)["storage", "clustered"] == pytest.approx(220)
+    failed = dataclasses.replace(records[0], state="failed")
+    other = dataclasses.replace(failed.trial, workload="other")
+    elsewhere = dataclasses.replace(failed, trial=other, state="valid")
+    none = dataclasses.replace(whole, records=(failed, elsewhere, records[1], records[2]))
+    clustered = of_counterparts(none, storage)["storage", "clustered"]
+    assert clustered == pytest.approx((110 * 220) ** 0.5)
 
 
 def test_the_baseline_is_the_first_group_whatever_its_name() -> None:

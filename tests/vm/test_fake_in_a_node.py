@@ -51,7 +51,8 @@ def record(told: dict[str, Any]) -> None:
     texts = []
     for run in told["runs"][:RECORDED]:
         steps = ",\n".join(map(json.dumps, run["steps"]))
-        texts.append(f'{{"new": {json.dumps(run["new"])},\n"steps": [\n{steps}\n]}}')
+        first = f'"files": {json.dumps(run["files"])},\n"new": {json.dumps(run["new"])}'
+        texts.append(f'{{{first},\n"steps": [\n{steps}\n]}}')
     whole = f'{{"release": {json.dumps(told["release"])},\n"runs": [\n' + ",\n".join(texts)
     folder = Path(__file__).parents[1] / "data" / "kernels"
     (folder / f"{kernel_of(told)}.json").write_text(f"{whole}\n]}}\n")
@@ -63,7 +64,7 @@ def test_the_fake_answers_as_the_stable_kernel(node: Node) -> None:
 
 
 @pytest.mark.vm
-@pytest.mark.parametrize("kernel", ["node"])
+@pytest.mark.parametrize("kernel", ["node", "newer_node"])
 def test_the_fake_answers_as_the_kernels_of_debian(
     request: pytest.FixtureRequest, kernel: str
 ) -> None:

@@ -31,7 +31,7 @@ def report_together(output: Output, folders: Sequence[Path], kind: str, out: Pat
     """Write one report of all folders, and the page of each that it leads to."""
     if kind not in SHAPES:
         raise UsageError(
-            f"--as {kind} is of one study, and these are several folders, or checks",
+            f"{kind} is of one study, and these are several folders, or checks",
             advice=f"Together they are written as {', '.join(SHAPES)}.",
         )
     place = out or folders[0] / f"together.{SHAPES[kind]}"

@@ -22,19 +22,14 @@ def of_counterparts(results: Results, finding: Finding) -> dict[tuple[str, str],
     """Of the treatments that differ in nothing but this factor.  Where a design leaves some out,
     the others would show by how much those are faster, and not the level."""
     factor = finding.factor
+    told = tuple(r for r in results.valid if r.trial.workload == finding.workload)
     level, base = (
-        {
-            _rest(r.trial.treatment, factor)
-            for r in results.records
-            if (factor, each) in r.trial.treatment
-        }
+        {_rest(r.trial.treatment, factor) for r in told if (factor, each) in r.trial.treatment}
         for each in (finding.level, finding.baseline)
     )
     both = level & base
-    mine = tuple(r for r in results.records if _rest(r.trial.treatment, factor) in both)
-    return means_of(
-        replace(results, records=mine or results.records), finding.workload, finding.metric
-    )
+    mine = tuple(r for r in told if _rest(r.trial.treatment, factor) in both)
+    return means_of(replace(results, records=mine or told), finding.workload, finding.metric)
 
 
 def _rest(treatment: Treatment, factor: str) -> Treatment:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from iotrial.hosts.fake.names import index
 from iotrial.hosts.fake.queue import FakeQueue
-from iotrial.hosts.fake.queues import NEWEST, QUEUES
+from iotrial.hosts.fake.queues import QUEUES
 
 SECTOR = 512
 KNOBS = "queue/iosched/"
@@ -180,17 +180,17 @@ def _own(devno: tuple[int, int], size: int, backing: str | None, disk: Disk | No
     return MappingProxyType(found), index((*found, *folders))
 
 
-def block(disk: Disk, kernel: str = NEWEST) -> Block:
+def block(disk: Disk, kernel: str) -> Block:
     queue = QUEUES[kernel](rotational=int(disk.name == "fakeswap"))
     return Block(disk.name, disk.devno, disk.size, queue, disk)
 
 
-def holder(disk: Disk) -> Block:
+def holder(disk: Disk, kernel: str) -> Block:
     """The dm device that ``disk.holder`` names."""
     number = int(disk.holder.removeprefix("dm-"))
-    return Block(disk.holder, (253, number), disk.size, FakeQueue(schedulers=("none",)))
+    return Block(disk.holder, (253, number), disk.size, QUEUES[kernel](schedulers=("none",)))
 
 
-def loop(number: int, kernel: str = NEWEST) -> Block:
+def loop(number: int, kernel: str) -> Block:
     """A loop device that nothing is attached to."""
     return Block(f"loop{number}", (LOOP_MAJOR, number), 0, QUEUES[kernel].of_loop())

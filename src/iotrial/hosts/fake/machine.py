@@ -90,7 +90,8 @@ class Machine:
         self.next_pid = 4000
         self.work = 0.0
         self.blocks = {disk.name: block(disk, self.kernel) for disk in self.disks}
-        self.blocks |= {disk.holder: holder(disk) for disk in self.disks if disk.holder}
+        held = (disk for disk in self.disks if disk.holder)
+        self.blocks |= {disk.holder: holder(disk, self.kernel) for disk in held}
         for path in [path for path in self.files if path.startswith(VOLATILE)]:
             del self.files[path]
         for path in [path for path in self.folders if path.startswith(VOLATILE)]:

@@ -26,7 +26,6 @@ DEFAULT_READ_AHEAD = 128  # KiB, VM_READAHEAD_PAGES
 _LEAST_REQUESTS = 4  # BLKDEV_MIN_RQ
 _MOST_REQUESTS = 2048  # MAX_SCHED_RQ
 _THREE = (0, 1, 2)
-_FEATURES = ("add_random", "iostats", "iostats_passthrough", "rotational", "stable_writes")
 
 READ_ONLY = {
     "chunk_sectors": "0",
@@ -207,7 +206,7 @@ class FakeQueue:
             raise refuse(errno.EINVAL if name == "io_poll" else errno.EACCES)
         if name.startswith("iosched/"):
             self._write_iosched(name.removeprefix("iosched/"), text)
-        elif name in _FEATURES:
+        elif name in self.features:
             self.features[name] = int(variable(text) != 0)
             self._commit()
         else:
