@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +60,33 @@ def line(row: Mapping[str, Any]) -> str:
 
 def write_json(path: Path, value: Any) -> None:  # noqa: ANN401
     """A JSON file for people to read as well; not yet durable: see :func:`sync`."""
-    with path.open("w", encoding="utf-8") as file:
+    with _named(path), path.open("w", encoding="utf-8") as file:
         file.write(json.dumps(value, ensure_ascii=False, indent=1) + "\n")
 
 
 def append(path: Path, text: str) -> None:
     """Add to a file's end, durably."""
-    with path.open("a", encoding="utf-8") as file:
+    with _named(path), path.open("a", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def write_text(path: Path, text: str) -> None:
+    """A file of text, where what is no character stands as ``\\udcXX``; not yet durable."""
+    with _named(path), path.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(text)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """An error of write(2) does not say in which file."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def sync_all(folder: Path) -> None:

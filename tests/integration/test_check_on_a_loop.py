@@ -49,6 +49,12 @@ def test_a_scheduler_takes_and_gives_back_every_setting(state: Path, tmp_path: P
     assert again["results"][0]["last"]["state"] == "pass", "the last time stands beside it"
 
 
+def loops_attached() -> set[str]:
+    """Those that have a file of our state folder."""
+    files = {name: Path("/sys/block", name, "loop", "backing_file") for name in loops()}
+    return {name for name, file in files.items() if file.exists()} - loops_of_others()
+
+
 def loops_of_others() -> set[str]:
     """Those that have a file which is not of our state folder."""
     here = os.environ["IOTRIAL_STATE"]
@@ -105,3 +111,51 @@ def test_a_stop_undoes_what_was_made_and_the_rest_is_done_later(
     code, said = check("--resume", str(out), cwd=tmp_path)
     assert code == 0, said
     assert [row["state"] for row in said["results"]] == ["pass", "pass"]
+
+
+def test_a_full_disk_says_where_owes_nothing_and_the_rest_is_done_later(
+    state: Path, tmp_path: Path
+) -> None:
+    small, before = tmp_path / "small", loops()
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(small)]
+    subprocess.run(mount, check=True, timeout=60)
+    try:
+        out = small / "out"
+        code, said = check("scheduler/none", "--out", str(out), cwd=tmp_path)
+        assert code == 5, said
+        assert "No space left" in said["error"]["message"]
+        assert f"{out}/cases/scheduler.none-1/" in said["error"]["message"]
+        assert "--resume" in said["error"]["advice"]
+        assert not list((state / "journal.d").iterdir()), "it is undone although nothing is kept"
+        assert loops() <= before | loops_of_others()
+        subprocess.run(["mount", "-o", "remount,size=4m", str(small)], check=True, timeout=60)
+        code, said = check("--resume", str(out), cwd=tmp_path)
+        assert code == 0, said
+        assert [row["state"] for row in said["results"]] == ["pass"]
+    finally:
+        subprocess.run(["umount", str(small)], check=True, timeout=60)
+
+
+def test_a_kill_is_undone_by_the_host_itself(state: Path, tmp_path: Path) -> None:
+    before, out = loops_attached(), tmp_path / "out"
+    words = [*ENTRY, "check", "scheduler/switch-under-load", "--out", str(out)]
+    with subprocess.Popen(words, cwd=tmp_path) as process:
+        deadline = time.monotonic() + 120
+        rows = out / "cases" / "scheduler.switch-under-load-1" / "commands.jsonl"
+        while not rows.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert loops_attached() - before
+        process.kill()
+    while loops_attached() - before:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    told = subprocess.run(
+        [*ENTRY, "restore"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "the guard restored" in told.stdout, told
+    assert "Nothing is owed" in told.stdout
+    code, said = check("--resume", str(out), cwd=tmp_path)
+    assert code == 0, said
+    assert [path.name for path in (out / "cases").glob("*.killed-1")]

@@ -134,12 +134,14 @@ def _complain(  # noqa: PLR0913, PLR0917 (the parts of one message)
     return code
 
 
-_ACTING = ("run", "saturate", "restore")
+_ACTING = ("run", "saturate", "restore", "check")
 """Verbs that change settings; the others leave a machine as it is."""
 
 
 def _remedy(error: OSError, arguments: list[str]) -> str:
     acting = arguments[:1] in ([verb] for verb in _ACTING)
+    if error.errno == errno.ENOSPC and arguments[:1] == ["check"]:
+        return "Make room, then go on by --resume with its results folder: results are kept."
     if error.errno == errno.ENOSPC:
         kept = ": committed trials are kept" if acting else ""
         return f"Make room, then run the same command again{kept}."

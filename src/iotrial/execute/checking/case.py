@@ -79,7 +79,8 @@ class Venue:
 def play(name: str, case: Case, venue: Venue, folder: Path) -> Played:
     """Play a case and keep its evidence in ``folder``.
 
-    Raises Interrupted, after what it left was undone.
+    Raises Interrupted, and OSError where the evidence cannot be written, after what it left was
+    undone; OwedError where that could not all be.
     """
     if reasons := missing(case, venue.party):
         return Played("not run", reasons, (), 0)
@@ -98,10 +99,13 @@ def play(name: str, case: Case, venue: Venue, folder: Path) -> Played:
             owed=owed,
         ) as stages:
             play_of.through(stages)
-    except Interrupted as stopped:
+        if evidence.unwritten:
+            raise evidence.unwritten
+    except (Interrupted, OSError) as stopped:
         if owed:
+            why = stopped.message if isinstance(stopped, Interrupted) else str(stopped)
             raise OwedError(
-                f"{stopped.message}, and what case {name} left could not all be undone:",
+                f"{why}, and what case {name} left could not all be undone:",
                 owed=owed,
                 advice="Mend what is named above, then run: iotrial restore",
             ) from stopped

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from iotrial.execute.checking.sentry import Sentry, Task
 from iotrial.execute.interruption import Interruption
-from iotrial.files import append, line, parse_line
+from iotrial.files import append, line, parse_line, write_text
 from iotrial.model.check import Said
 from iotrial.model.checked import Command
 from iotrial.model.host import Completed, Host
@@ -26,17 +27,24 @@ INLINE = 8192
 CLEANS, LEAST = 4, 5.0
 """How often a clean-up may take as long as one of its commands may, until the rest of them get so
 many seconds each: where a host waits for another that is gone, each may hang."""
+CLEAN_UP = "clean-up"
+"""The phase in which what a case made is undone."""
 LOOKS = frozenset({"id", "printenv", "readlink", "stat", "uname"})
 """What others look with, and what cannot hang where they look: neither bounded nor evidence."""
 
 
 @dataclass
 class Evidence:
-    """The evidence of one case in ``folder``; ``phase`` is what the case is at."""
+    """The evidence of one case in ``folder``; ``phase`` is what the case is at.
+
+    Raises OSError where it cannot be written, but for a clean-up, which has to go on: of that,
+    ``unwritten`` is the first one.
+    """
 
     folder: Path
     phase: str = "prepare"
     count: int = 0
+    unwritten: OSError | None = None
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +57,8 @@ class Evidence:
         for stream, text in texts.items():
             if len(text) > INLINE:
                 names[stream] = f"{self.count:04}.{stream}"
-                (self.folder / names[stream]).write_text(text, "utf-8")
+                with self._going_on():
+                    write_text(self.folder / names[stream], text)
                 texts[stream] = text[:INLINE]
         command = Command(
             self.count,
@@ -71,16 +80,29 @@ class Evidence:
             for name, value in asdict(command).items()
             if value != "" and value is not False
         }
-        append(self.folder / "commands.jsonl", line(row))
+        self._append("commands.jsonl", line(row))
 
     def note(self, text: str) -> None:
         """Write down a sentence."""
-        append(self.folder / "notes", text + "\n")
+        self._append("notes", text + "\n")
 
     def log(self, text: str) -> None:
         """Write down what a kernel said."""
         if text:
-            append(self.folder / "kernel.log", text)
+            self._append("kernel.log", text)
+
+    def _append(self, name: str, text: str) -> None:
+        with self._going_on():
+            append(self.folder / name, text)
+
+    @contextmanager
+    def _going_on(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if self.phase != CLEAN_UP:
+                raise
+            self.unwritten = self.unwritten or error
 
 
 def commands(folder: Path) -> Iterator[Command]:

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from iotrial.errors import FileRefused, HostError, HostUnreachable, IotrialError, OwedError
-from iotrial.execute.checking.evidence import Evidence, Witness
+from iotrial.execute.checking.evidence import CLEAN_UP, Evidence, Witness
 from iotrial.execute.checking.sentry import Sentry, Task
 from iotrial.execute.debris import unmake
 from iotrial.execute.guard import guarded, lease_of
@@ -284,7 +284,7 @@ def _stage(
 
 def struck(stage: Stage, evidence: Evidence) -> list[str]:
     """End what was started, undo what was made, the last first; gives back what could not be."""
-    evidence.phase = "clean-up"
+    evidence.phase = CLEAN_UP
     stage.witness.calm(CLEANS_WITHIN)
     owed: list[str] = []
     try:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from iotrial.errors import HostError, HostUnreachable, Interrupted, OwedError
 from iotrial.execute.checking.case import Played, Venue, play
-from iotrial.execute.checking.evidence import Evidence, Witness
+from iotrial.execute.checking.evidence import CLEAN_UP, Evidence, Witness
 from iotrial.execute.checking.folder import add, results
 from iotrial.execute.checking.sentry import Sentry
 from iotrial.execute.checking.stage import CLEANS_WITHIN
@@ -162,7 +162,7 @@ def _settled(session: Session, result: Result) -> str:
     """Try once more to undo what a case left; '' when nothing is left, else what to say of all
     cases after it."""
     session.watcher.said(f"{result.name}: its clean-up failed; it is tried again")
-    evidence = Evidence(session.folder / "settling", phase="clean-up")
+    evidence = Evidence(session.folder / "settling", phase=CLEAN_UP)
     left = []
     for host in session.venue.party.hosts:
         try:

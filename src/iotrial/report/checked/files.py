@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from iotrial.files import write_text
 from iotrial.model.checked import Checked
 from iotrial.report.checked.html import html
 from iotrial.report.checked.junit import junit
@@ -24,6 +25,6 @@ def written(checked: Checked, folder: Path) -> tuple[Path, ...]:
     paths = []
     for name, form in FORMS.items():
         path = folder / name
-        path.write_text(form(checked), "utf-8", errors="backslashreplace")
+        write_text(path, form(checked))
         paths.append(path)
     return tuple(paths)
