@@ -1,4 +1,5 @@
-"""Checks of what breaks: a disk that cannot read, a node that hangs.  No pass, and no hang."""
+"""Checks of what breaks: an mdadm that lies or hangs, a disk that cannot read, a node that hangs.
+No pass, and no hang."""
 
 from __future__ import annotations
 
@@ -74,6 +75,30 @@ def test_a_disk_that_cannot_read_a_sector_is_a_failure_with_the_kernels_words(
     assert why in reasons
     assert re.search(r"kernel log: .*(Medium Error|critical medium error)", reasons)
     assert "Unrecovered read error" in (out / row["evidence"] / "kernel.log").read_text()
+    assert "md1" not in node.do("cat", "/proc/mdstat")
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ('/sbin/mdadm "$@" | sed s/raid1/raid0/', "mdadm says Raid Level raid0, the kernel raid1"),
+        ('case $1 in --create) sleep 100000 ;; esac; exec /sbin/mdadm "$@"', "did not end within"),
+    ],
+    ids=["lies about the level", "hangs"],
+)
+def test_an_mdadm_that_is_broken_is_a_failure_with_evidence(
+    node: Node, tmp_path: Path, script: str, why: str
+) -> None:
+    out = tmp_path / "out"
+    with node.instead("mdadm", script):
+        said = node.lab.said(
+            *("check", "md/create", "--on", node.way, "--out", str(out), "--json"), within=3000.0
+        )
+    assert said.returncode == 1, said.stdout + said.stderr
+    (row,) = json.loads(said.stdout)["results"]
+    assert row["state"] == "fail"
+    assert why in "; ".join(row["reasons"])
+    assert (out / row["evidence"] / "commands.jsonl").read_text()
     assert "md1" not in node.do("cat", "/proc/mdstat")
 
 
