@@ -12,7 +12,20 @@ from iotrial.errors import HostUnreachable
 from iotrial.execute.checking.kernel_log import READ
 from iotrial.execute.checking.sentry import NAME
 from iotrial.hosts.fake import FakeHost
-from iotrial.model.check import Case, Failed, Join, Node, Run, Said, Scene, Start, Started, Step
+from iotrial.model.check import (
+    Case,
+    Failed,
+    Join,
+    Lose,
+    Node,
+    Return,
+    Run,
+    Said,
+    Scene,
+    Start,
+    Started,
+    Step,
+)
 from iotrial.model.host import Completed
 
 FIO = (
@@ -20,6 +33,9 @@ FIO = (
     '{"total_ios": 9, "clat_ns": {"max": 7e9}}}]}'
 )
 """What fio says of a load that went well, and was told to end."""
+
+RETURNS = "iotrial-returns"
+"""What a host that was lost is told in a rehearsal when it is to come back."""
 
 
 class Says(NamedTuple):
@@ -106,6 +122,9 @@ def rehearse(
                 said = answers[step.started.on](step.started.argv, "") or Says()
                 step = script.send(Said(step.started.argv, said.exit, said.stdout, said.stderr))
             else:
+                if isinstance(step, Lose | Return):
+                    argv = step.argv if isinstance(step, Lose) else (RETURNS,)
+                    answers[step.on](argv, "")
                 step = script.send("/mnt" if hasattr(step, "device") else Said((), 0))
     except StopIteration:
         return done
