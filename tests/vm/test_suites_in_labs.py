@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -99,31 +99,56 @@ CASES = sorted(
 )
 
 
-@pytest.fixture(scope="module")
-def up(request: pytest.FixtureRequest, virtual_lab: VirtualLab) -> Iterator[Up]:
-    """The lab, and afterwards nothing of it."""
-    kind: str = request.param
-    if lacking := why_not(KERNEL):
-        pytest.skip(lacking)
-    count, told = LABS[kind]
-    name = f"suites-{kind}"
-    words = ("--name", name, "--nodes", str(count), "--kernel", KERNEL)
-    try:
-        document = virtual_lab.vmlab("up", kind, *words)
+class Labs:
+    """One lab at a time."""
+
+    def __init__(self, lab: VirtualLab) -> None:
+        self._lab = lab
+        self._kind = ""
+        self._up: Up | None = None
+
+    def at(self, kind: str) -> Up:
+        """The lab of this kind; what was up before is taken down."""
+        if self._kind != kind:
+            self.down()
+            self._kind = kind
+            self._up = self._begun(kind)
+        assert self._up is not None, f"the lab {kind} did not come up"
+        return self._up
+
+    def _begun(self, kind: str) -> Up:
+        count, told = LABS[kind]
+        name = f"suites-{kind}"
+        words = ("--name", name, "--nodes", str(count), "--kernel", KERNEL)
+        document = self._lab.vmlab("up", kind, *words)
         nodes = tuple(f"{name}-{number}" for number in range(1, count + 1))
         ways = [each["ssh"] for each in document["nodes"]]
         if kind == "san":
             nodes, ways = nodes[::-1], ways[::-1]
-        made = Up(virtual_lab, nodes, tuple(word for way in ways for word in ("--on", way)))
-        yield Up(virtual_lab, nodes, (*made.words, *told(made)))
+        made = Up(self._lab, nodes, tuple(word for way in ways for word in ("--on", way)))
+        return replace(made, words=(*made.words, *told(made)))
+
+    def down(self) -> None:
+        """Nothing of it is left."""
+        if self._kind:
+            self._lab.said("vmlab", "down", f"suites-{self._kind}")
+            self._kind, self._up = "", None
+
+
+@pytest.fixture(scope="module")
+def labs(virtual_lab: VirtualLab) -> Iterator[Labs]:
+    if lacking := why_not(KERNEL):
+        pytest.skip(lacking)
+    made = Labs(virtual_lab)
+    try:
+        yield made
     finally:
-        virtual_lab.vmlab("down", name)
+        made.down()
 
 
-@pytest.mark.parametrize(
-    ("up", "case"), [(lab_of(case), case) for case in CASES], indirect=["up"], ids=CASES
-)
-def test_a_case_passes_or_fails_as_it_is_known_to(up: Up, case: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_a_case_passes_or_fails_as_it_is_known_to(labs: Labs, case: str, tmp_path: Path) -> None:
+    up = labs.at(lab_of(case))
     before = up.left()
     out = str(tmp_path / "out")
     done = up.lab.said("check", case, *up.words, "--out", out, "--json", within=3000.0)
