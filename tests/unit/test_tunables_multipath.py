@@ -51,7 +51,10 @@ def look(folder: Path, key: str, *, there: bool, script: str) -> str:
 
 
 def test_every_row_says_what_was_not_measured() -> None:
-    assert all("not measured" in row.source and row.risk for row in TUNABLES)
+    for row in TUNABLES:
+        told = "held and given back" if row.scope == "map" else "not measured"
+        assert told in row.source
+        assert row.risk
 
 
 @pytest.mark.parametrize(

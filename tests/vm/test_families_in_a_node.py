@@ -94,8 +94,8 @@ def test_a_knob_of_multipath_is_held_and_given_back(
 
 @pytest.fixture(scope="module")
 def volume(node: Node) -> Iterator[str]:
-    """A RAID1 volume on the disks a and b."""
-    members = [f"/dev/{node.disk(each)}" for each in ("a", "b")]
+    """A RAID1 volume on disks that the array does not have."""
+    members = [f"/dev/{node.disk(each)}" for each in ("virtio", "nvme")]
     node.do("vgcreate", "-q", "families", *members)
     node.do("lvcreate", "-q", "--type", "raid1", "-m", "1", "-L", "32M", "-n", "one", "families")
     yield "families/one"

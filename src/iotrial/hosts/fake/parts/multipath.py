@@ -2,7 +2,8 @@
 
 As multipath-tools 0.9.4 answers: the daemon reads /etc/multipath/conf.d when it reconfigures, and
 only then; it shows what it has merged; it writes the timeouts it has to the ports behind it;
-``disablequeueing`` holds until ``restorequeueing`` or the next reconfigure.
+``disablequeueing`` holds until ``restorequeueing`` or the next reconfigure.  ``restorequeueing``
+does nothing as long as the daemon believes that the map queues: it looks when maps are shown.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Multipath:
         self.merged: Sections = {name: dict(keys) for name, keys in self.administrator.items()}
         self.queueing = False
         self.disabled = False
+        self._believed = False
 
     def configure(self, overrides: Mapping[str, str], *, disabled: str = "") -> None:
         """As an administrator has it: these overrides, and ``disablequeueing`` for a map."""
@@ -41,6 +43,7 @@ class Multipath:
         self.merged["overrides"] |= overrides
         self.disabled = disabled == MAP
         self.queueing = self._configured and not self.disabled
+        self._believed = self.queueing
 
     def controls(self) -> Mapping[str, Control]:
         return {}
@@ -54,6 +57,7 @@ class Multipath:
             "iotrial-reconfigure": Program(self._reconfigure, changes=True),
             "iotrial-multipath": Program(self._look, changes=False),
             "iotrial-queueing": Program(self._table, changes=False),
+            "iotrial-queues": Program(self._restore, changes=True),
             "dmsetup": Program(self._dmsetup, changes=False),
         }
 
@@ -78,11 +82,15 @@ class Multipath:
                 return Said(0, "pid 700 idle\n")
             case ["reconfigure"]:
                 return self._reconfigure(machine, (), b"")
+            case ["show", "maps", *_]:
+                self._believed = self.queueing
+                return Said(0, f"{MAP}\n")
             case ["disablequeueing", "map", name] if name == MAP:
                 self.disabled, self.queueing = True, False
             case ["restorequeueing", "map", name] if name == MAP:
-                if self.disabled:
-                    self.disabled, self.queueing = False, self._configured
+                if self.disabled and not self._believed:
+                    self.queueing = self._believed = self._configured
+                self.disabled = False
             case _:
                 return Said(1, "fail\n", "")
         return Said(0, "ok\n")
@@ -96,12 +104,17 @@ class Multipath:
                 merged[section] |= dict(_ENTRY.findall(body))
         self.merged = merged
         self.disabled, self.queueing = False, self._configured
+        self._believed = self.queueing
         scsi = machine.parts["scsi"]
         for name in _TIMEOUTS:
             wanted = merged["overrides"].get(name)
             if wanted is not None and isinstance(scsi, Scsi):
                 scsi.set_port(name, wanted.replace("infinity", "4294967295"))
         return Said(0, "ok\n")
+
+    def _restore(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        self._multipathd(machine, ("show", "maps"), b"")
+        return self._multipathd(machine, ("restorequeueing", "map", words[-1]), b"")
 
     def _config(self) -> str:
         sections = (
