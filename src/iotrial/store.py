@@ -205,10 +205,8 @@ def _reopen(folder: Path) -> Store:
 def open_results(folder: Path) -> Results:
     """Everything a results folder holds.  Raises FormatError, or UsageError for no such folder."""
     if not (folder / "plan.jsonl").is_file():
-        raise UsageError(
-            f"{folder} is no results folder: it has no plan.jsonl",
-            advice="Name the folder that `iotrial run` printed.",
-        )
+        said = "is no results folder: it has no plan.jsonl" if folder.exists() else "does not exist"
+        raise UsageError(f"{folder} {said}", advice="Name the folder that `iotrial run` printed.")
     head, trials = _plan(folder)
     if head.get("recorded"):
         return _recorded(folder, head, trials)

@@ -159,3 +159,17 @@ def test_a_kill_is_undone_by_the_host_itself(state: Path, tmp_path: Path) -> Non
     code, said = check("--resume", str(out), cwd=tmp_path)
     assert code == 0, said
     assert [path.name for path in (out / "cases").glob("*.killed-1")]
+
+
+def test_where_nothing_can_be_run_there_is_no_success(state: Path, tmp_path: Path) -> None:
+    code, said = check("cluster-md/assemble", "--out", str(tmp_path / "out"), cwd=tmp_path)
+    assert [row["state"] for row in said["results"]] == ["not run"]
+    assert code == 5
+    code, said = check("--resume", str(tmp_path / "out"), "--out", "other", cwd=tmp_path)
+    assert code == 2
+    assert "without SUITE, --on, --out" in said["error"]["advice"]
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    code, said = check("scheduler/none", "--out", str(tmp_path / "full"), cwd=tmp_path)
+    assert code == 2
+    assert said["error"]["advice"] == "Name another --out."

@@ -18,6 +18,7 @@ from iotrial.model.checked import Checked, Command, Machine, Result
 from iotrial.report.checked.files import FORMS, written
 from iotrial.report.checked.html import html
 from iotrial.report.checked.junit import junit
+from iotrial.report.checked.markdown import markdown
 from iotrial.report.checked.tap import tap
 from iotrial.report.checked.words import summary
 
@@ -125,3 +126,15 @@ def test_a_summary_counts_what_there_is() -> None:
     assert summary(replace(CHECKED, results=())).startswith("nothing was run")
     assert CHECKED.as_dict()["counts"] == {"pass": 2, "fail": 1, "known_failure": 1, "not_run": 1}
     assert [each.case for each in CHECKED.mended] == ["md/replace"]
+
+
+def test_what_a_session_did_not_come_to_is_in_every_report() -> None:
+    early = replace(CHECKED, undone=(("md/late", 1), ("md/late", 2)), stopped="SIGINT")
+    root = ET.fromstring(junit(early))  # noqa: S314 (our own document)
+    assert int(root.get("tests", "")) == len(root.findall(".//testcase")) == 7
+    assert int(root.get("skipped", "")) == len(root.findall(".//skipped")) == 4
+    lines = tap(early).splitlines()
+    assert lines[1] == "1..7"
+    assert lines[-1] == "Bail out! SIGINT"
+    for text in (tap(early), markdown(early), html(early), junit(early)):
+        assert "late (round 2)" in text

@@ -25,6 +25,7 @@ from iotrial.execute.checking.evidence import CLEANS, LEAST, commands
 from iotrial.execute.checking.folder import Header, add, begin, checked, results
 from iotrial.execute.checking.kernel_log import records, since, trouble
 from iotrial.execute.checking.needs import Party, version_of
+from iotrial.execute.checking.sentry import base_of, swept
 from iotrial.execute.checking.stage import CLEANS_WITHIN
 from iotrial.execute.checking.suite import Session, Turn, execute_checks, in_order
 from iotrial.execute.interruption import Interruption
@@ -209,10 +210,13 @@ def test_a_host_is_crashed_only_where_its_owner_allows_that(tmp_path: Path) -> N
         assert ("--lose box2" in "".join(done.reasons)) == (state == "not run")
 
 
-@pytest.mark.parametrize(
-    ("hosts", "lost"),
-    [(["root@box1", "local"], "local"), (["root@box1"], "box2"), ([], "box2"), ([], "local")],
-)
+def test_the_machine_that_iotrial_runs_on_cannot_be_lost() -> None:
+    for hosts in ([], ["root@box1", "local"]):
+        with pytest.raises(UsageError, match="the machine that iotrial runs on cannot be lost"):
+            named(["local"], hosts)
+
+
+@pytest.mark.parametrize(("hosts", "lost"), [(["root@box1"], "box2"), ([], "box2")])
 def test_only_another_host_of_the_check_can_be_lost(hosts: list[str], lost: str) -> None:
     assert named(["root@box1"], ["box[1-2]"]) == {"box1"}
     with pytest.raises(UsageError, match=f"--lose {lost}: not one of the hosts"):
@@ -555,6 +559,17 @@ def test_a_stop_ends_the_command_and_undoes_what_was_made(
         with pytest.raises(Interrupted):
             play("test/one", case(steps), venue, tmp_path / "evidence")
     assert trace.read_text().split() == ["began", "undone"]
+    assert not list(Path(base_of(patient)).glob("check-*"))
+
+
+def test_what_a_killed_session_left_in_memory_is_removed(state: Path) -> None:
+    host = LocalHost()
+    left = Path(base_of(host)) / "check-0123"
+    left.mkdir(parents=True)
+    (left / "1.out").write_text("a log")
+    swept(host)
+    assert not left.exists()
+    assert Path(base_of(host)).exists()
 
 
 KILLED = """

@@ -168,6 +168,8 @@ def test_addresses_mounts_and_counts_are_read_as_they_are_printed() -> None:
     )
     assert requests_of(stats, "/mnt") == {"READ": 1, "WRITE": 128}
     assert requests_of(stats, "/none") == {}
+    newer = stats.replace("READ: 1 1", "READ: 0 0\n\t   READ_PLUS: 128 128")
+    assert requests_of(newer, "/mnt") == {"READ": 128, "WRITE": 128}
 
 
 def test_what_is_no_result_of_fio_is_told_as_none() -> None:

@@ -241,7 +241,9 @@ def trips(number: int) -> int:
     host = Counting(**vars(machine()))
     for each in range(number):
         disk(host, f"sd{each}", f"8:{each}", {"device/wwid": f"naa.{each}"})
-    assert len(disks(host_of(host))) == number + 1
+    there = disks(host_of(host))
+    assert len(there) == number + 1
+    assert all(each.size > 0 for each in there.values())
     assert busy(host_of(host), identify(host_of(host), "/dev/sd0")) == ()
     return host.trips
 

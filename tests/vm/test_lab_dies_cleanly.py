@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,14 @@ pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 def cache(lab: VirtualLab) -> Path:
     return Path(lab.environment["IOTRIAL_CACHE"])
+
+
+def told(lab: VirtualLab) -> dict[str, Any]:
+    """What ``list`` says of the node ``disks-1``: there may be other labs."""
+    nodes = [node for each in lab.vmlab("list")["labs"] for node in each["nodes"]]
+    (mine,) = (node for node in nodes if node["name"] == "disks-1")
+    found: dict[str, Any] = mine
+    return found
 
 
 def test_a_killed_up_is_taken_down_and_the_other_lab_lives(node: Node) -> None:
@@ -48,15 +57,12 @@ def test_a_lab_that_is_there_is_not_made_another(node: Node) -> None:
 
 
 def test_a_paused_node_hangs_and_goes_on(node: Node) -> None:
-    def state() -> str:
-        (found,) = node.lab.vmlab("list")["labs"]
-        said: str = found["nodes"][0]["state"]
-        return said
-
     node.lab.vmlab("pause", "disks-1")
-    assert state() == "paused"
-    node.lab.vmlab("resume", "disks-1")
-    assert state() == "running"
+    try:
+        assert told(node.lab)["state"] == "paused"
+    finally:
+        node.lab.vmlab("resume", "disks-1")
+    assert told(node.lab)["state"] == "running"
     assert node.do("uname", "-n").strip() == "disks-1"
 
 
@@ -70,8 +76,7 @@ def test_a_link_is_taken_down_and_comes_back(node: Node) -> None:
 
 
 def test_a_node_takes_less_memory_than_600_mb(node: Node) -> None:
-    (lab,) = node.lab.vmlab("list")["labs"]
-    assert 100e6 < lab["nodes"][0]["memory"] < 600e6
+    assert 100e6 < told(node.lab)["memory"] < 600e6
 
 
 def test_a_command_there_has_its_words_and_its_exit_code(node: Node) -> None:

@@ -105,7 +105,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
             )
         wish = Wish(chosen(suite), repeat or 1, _seed(shuffle), hosts)
     else:
-        wish = resumed(resume, anew=bool(suite or hosts or repeat or shuffle))
+        wish = resumed(resume, anew=bool(suite or hosts or out or repeat or shuffle))
     given = Given(armed(devices, destroys, wish.hosts), named(losable, wish.hosts))
     return execute(output, wish, given, out=out, resume=resume)
 

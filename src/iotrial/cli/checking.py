@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, suppress
@@ -26,6 +27,7 @@ from iotrial.execute.checking.folder import (
     new_folder,
 )
 from iotrial.execute.checking.needs import Party, machine_of
+from iotrial.execute.checking.sentry import swept
 from iotrial.execute.checking.stage import armed as ready_to_write
 from iotrial.execute.checking.suite import Session, Turn, execute_checks, in_order
 from iotrial.execute.guard import locked
@@ -73,12 +75,18 @@ class Given:
 
 
 def resumed(folder: Path, *, anew: bool) -> Wish:
-    """What the session in a folder was asked for.  Raises UsageError where it is said ``anew``."""
+    """What the session in a folder was asked for.  Raises UsageError where it is said ``anew``, or
+    where its results cannot be written."""
     header = header_of(folder)
     if anew:
         raise UsageError(
             f"what is to be done stands in {folder}",
-            advice="Say --resume without SUITE, --on, --repeat and --shuffle.",
+            advice="Say --resume without SUITE, --on, --out, --repeat and --shuffle.",
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"{folder} cannot be written",
+            advice="Look at its owner and mode, or go on as who began it (sudo).",
         )
     return Wish(chosen(header.cases), header.rounds, header.seed, header.ways)
 
@@ -90,7 +98,8 @@ def armed(
     if len(devices) != len(destroys):
         raise UsageError(
             f"{len(devices)} of --devices, {len(destroys)} of --destroy",
-            advice="Each disk that is written to is armed by its serial or WWN, in their order.",
+            advice="Each disk that is written to is armed by its serial or WWN, in their order: "
+            "`lsblk -o NAME,SIZE,SERIAL,WWN` shows them.",
         )
     names = {place.name for place in _places(hosts)}
     return tuple(_target(*pair, names) for pair in zip(devices, destroys, strict=True))
@@ -108,11 +117,17 @@ def _target(word: str, destroy: str, names: Collection[str]) -> Target:
 def named(losable: Sequence[str], hosts: Sequence[str]) -> frozenset[str]:
     """The names of hosts that may be lost, each given as in ``hosts``.  Raises UsageError."""
     names = {place.name for place in _places(hosts) if place is not HERE}
-    found = frozenset(place.name for place in _places(losable)) if losable else frozenset()
+    lost = _places(losable) if losable else ()
+    if HERE in lost:
+        raise UsageError(
+            "--lose: the machine that iotrial runs on cannot be lost",
+            advice="Name a host of --on that ssh reaches.",
+        )
+    found = frozenset(place.name for place in lost)
     if strangers := sorted(found - names):
         raise UsageError(
             f"--lose {strangers[0]}: not one of the hosts",
-            advice="Name a host of --on; never the machine that iotrial runs on.",
+            advice=f"Name a host of --on: {', '.join(sorted(names)) or 'there is none'}.",
         )
     return found
 
@@ -236,6 +251,7 @@ class _Hands:
                 self.output.note(f"{host.name}: {line}")
             for line in restore(host, journal_folder(host)).done:
                 self.output.note(f"{host.name}: owed from before: {line}")
+            swept(host)
             self._let_go(number)
             self._held[number] = stack.pop_all()
             return host
@@ -292,12 +308,13 @@ def _say(output: Output, found: Checked, paths: Sequence[Path]) -> None:
         text = f"{each.name} was known to fail, and passes: take it off the list, or see why"
         output.answer(Text(text, "bold green"))
     if found.stopped:
-        output.answer(Text(f"stopped: {found.stopped}"))
+        output.answer(Text(f"ended early: {found.stopped}"))
     output.note(f"report: {paths[0]}")
 
 
 def _code(found: Checked, session: Session) -> int:
-    """The gravest wins, what is owed before all.  Raises OwedError, HostUnreachable."""
+    """The gravest wins, what is owed before all; where no case could be run it is no success.
+    Raises OwedError, HostUnreachable."""
     if found.stopped:
         raise OwedError(
             found.stopped,
@@ -309,4 +326,6 @@ def _code(found: Checked, session: Session) -> int:
             "; ".join(session.lost.values()),
             advice=f"When it is back: iotrial check --resume {session.folder}",
         )
-    return 1 if found.counts["fail"] else 0
+    if found.counts["fail"]:
+        return 1
+    return 5 if found.counts["not run"] == len(found.results) else 0

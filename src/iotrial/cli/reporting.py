@@ -32,7 +32,8 @@ def report_together(output: Output, folders: Sequence[Path], kind: str, out: Pat
     if kind not in SHAPES:
         raise UsageError(
             f"{kind} is of one study, and these are several folders, or checks",
-            advice=f"Together they are written as {', '.join(SHAPES)}.",
+            advice=f"Together they are written as {', '.join(SHAPES)}; a session of checks has"
+            " report.xml (JUnit) and report.tap in its folder.",
         )
     place = out or folders[0] / f"together.{SHAPES[kind]}"
     base = Path.cwd() if str(place) == "-" else place.absolute().parent

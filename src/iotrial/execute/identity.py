@@ -163,7 +163,8 @@ def disks(host: Host) -> dict[str, Identity]:
     for name, folder in folders.items():
         said = {each: look.clean(known[f"{folder}/{each}"]) for each in ("hidden", "size", "dev")}
         if said["hidden"] != "1" and said["size"] != "0":
-            device = BlockDevice(name, said["dev"], folder, folder, 0, read_only=False)
+            size = int(said["size"] or 0) * _SECTOR
+            device = BlockDevice(name, said["dev"], folder, folder, size, read_only=False)
             found[name] = _identity_from(host, device, known)
     return found
 

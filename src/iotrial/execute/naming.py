@@ -23,7 +23,9 @@ def node(host: Host, target: Target) -> str:
     known = [portrait(identity) for identity in there.values() if identity.ids]
     if not named:
         raise TargetRefused(
-            f"no disk here has the serial, WWN or UUID {target.path!r}", evidence=known
+            f"no disk here has the serial, WWN or UUID {target.path!r}",
+            evidence=known,
+            advice="Name one of these by its serial or WWN, as it stands here.",
         )
     raise TargetRefused(
         f"{target.path!r} does not name one disk: {', '.join(named)} have it",

@@ -91,28 +91,31 @@ def play(name: str, case: Case, venue: Venue, folder: Path) -> Played:
     header = {"token": token, "study": f"check {name}", "results": str(folder)}
     play_of = _Play(case, venue, evidence, header)
     try:
-        with open_stages(
-            hosts,
-            header=header,
-            evidence=evidence,
-            interruption=venue.interruption,
-            owed=owed,
-        ) as stages:
-            play_of.through(stages)
-        if evidence.unwritten:
-            raise evidence.unwritten
-    except (Interrupted, OSError) as stopped:
-        if owed:
-            why = stopped.message if isinstance(stopped, Interrupted) else str(stopped)
-            raise OwedError(
-                f"{why}, and what case {name} left could not all be undone:",
+        try:
+            with open_stages(
+                hosts,
+                header=header,
+                evidence=evidence,
+                interruption=venue.interruption,
                 owed=owed,
-                advice="Mend what is named above, then run: iotrial restore",
-            ) from stopped
-        raise
-    except IotrialError as error:  # a host could not be made ready, or was lost
-        play_of.found("fail", error.message)
-    play_of.finish()
+            ) as stages:
+                play_of.through(stages)
+            if evidence.unwritten:
+                raise evidence.unwritten
+        except (Interrupted, OSError) as stopped:
+            if owed:
+                why = stopped.message if isinstance(stopped, Interrupted) else str(stopped)
+                raise OwedError(
+                    f"{why}, and what case {name} left could not all be undone:",
+                    owed=owed,
+                    advice="Mend what is named above, then run: iotrial restore",
+                ) from stopped
+            raise
+        except IotrialError as error:  # a host could not be made ready, or was lost
+            play_of.found("fail", error.message)
+        play_of.look_at_logs()
+    finally:
+        play_of.leave()
     if owed:
         play_of.found("fail", *(f"clean-up: {line}" for line in owed))
     return Played(play_of.state, tuple(play_of.reasons), tuple(owed), evidence.count)
@@ -313,15 +316,14 @@ class _Play:
         """The log as it is now; '' where it cannot be read (a container, no root)."""
         return stage.witness.sentry.run(READ, within=_LOG_WITHIN).stdout
 
-    def finish(self) -> None:
-        """Look what the kernels said, and leave nothing on the hosts."""
-        self._look_at_logs()
+    def leave(self) -> None:
+        """Leave nothing on the hosts, however it ended."""
         for number, stage in enumerate(self._stages):
             if number not in self._lost:
                 with suppress(HostError):
                     stage.witness.sentry.close()
 
-    def _look_at_logs(self) -> None:
+    def look_at_logs(self) -> None:
         """What the kernels said since the beginning.  A host that was lost has no log to read."""
         for number, stage in enumerate(self._stages):
             if number not in self._marks or number in self._lost:

@@ -61,10 +61,9 @@ def new_folder(base: Path, suites: Sequence[str], started: float) -> Path:
 def begin(folder: Path, header: Header) -> None:
     """Make the folder.  Raises UsageError where there is something already."""
     if folder.exists() and any(folder.iterdir()):
-        raise UsageError(
-            f"{folder} is not empty",
-            advice=f"To go on with what is in it: --resume {folder}; else name another --out.",
-        )
+        ours = (folder / HEADER).is_file()
+        going = f"To go on with what is in it: --resume {folder}; else name" if ours else "Name"
+        raise UsageError(f"{folder} is not empty", advice=f"{going} another --out.")
     folder.mkdir(parents=True, exist_ok=True)
     row = {"format": FORMAT, **asdict(header)}
     write_json(folder / HEADER, row)

@@ -11,6 +11,7 @@ Sources: proc(5) (``wchan``, ``stack``, state D), flock(1), setsid(1).
 from __future__ import annotations
 
 import itertools
+import posixpath
 import secrets
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,6 +19,7 @@ from importlib.resources import files
 
 from iotrial.errors import HostError
 from iotrial.execute.interruption import Interruption
+from iotrial.hosts.places import lock_path
 from iotrial.model.check import Said
 from iotrial.model.host import Host
 
@@ -140,6 +142,20 @@ class Sentry:
                 f" answer: {done.complaint}",
                 advice=f"Is {self.folder} writable? It needs flock and setsid.",
             ) from error
+
+
+_SWEEP = 'for each in "$1"/check-*; do [ ! -e "$each" ] || rm -rf -- "$each"; done'
+
+
+def swept(host: Host) -> None:
+    """Remove what sessions that were killed left on a host.  To be called under its lock: nobody
+    else is at it."""
+    host.run(("sh", "-c", _SWEEP, "iotrial-sweep", base_of(host)))
+
+
+def base_of(host: Host) -> str:
+    """The folder in which sentries have theirs: in memory, gone with the boot."""
+    return posixpath.dirname(lock_path(host))
 
 
 def parsed(data: bytes, sign: str) -> Report:

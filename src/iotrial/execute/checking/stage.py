@@ -8,7 +8,6 @@ somebody else's.
 
 from __future__ import annotations
 
-import posixpath
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field
 
 from iotrial.errors import FileRefused, HostError, HostUnreachable, IotrialError, OwedError
 from iotrial.execute.checking.evidence import CLEAN_UP, Evidence, Witness
-from iotrial.execute.checking.sentry import Sentry, Task
+from iotrial.execute.checking.sentry import Sentry, Task, base_of
 from iotrial.execute.debris import unmake
 from iotrial.execute.guard import guarded, lease_of
 from iotrial.execute.identity import witness_probes
@@ -269,8 +268,7 @@ def _stage(
     owed: list[str],
 ) -> Iterator[Stage]:
     folder, token = journal_folder(host), str(header["token"])
-    base = posixpath.dirname(lock_path(host))
-    sentry = Sentry(host, f"{base}/check-{token}", interruption)
+    sentry = Sentry(host, f"{base_of(host)}/{token}", interruption)
     with guarded(host, journal_path(folder, token), lock_path(host), lease_of(host, LEASE)):
         boot = boot_id(host)
         journal = open_journal(host, folder, {**header, "boot_id": boot, "at": time.time()})

@@ -6,7 +6,6 @@ again with the same folder, it goes on.
 
 from __future__ import annotations
 
-import posixpath
 import random
 import re
 import time
@@ -19,11 +18,11 @@ from iotrial.errors import HostError, HostUnreachable, Interrupted, OwedError
 from iotrial.execute.checking.case import Played, Venue, play
 from iotrial.execute.checking.evidence import CLEAN_UP, Evidence, Witness
 from iotrial.execute.checking.folder import add, results
-from iotrial.execute.checking.sentry import Sentry
+from iotrial.execute.checking.sentry import Sentry, base_of
 from iotrial.execute.checking.stage import CLEANS_WITHIN
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.restore import restore
-from iotrial.hosts.places import journal_folder, lock_path
+from iotrial.hosts.places import journal_folder
 from iotrial.model.check import Case, Known
 from iotrial.model.checked import Result
 
@@ -166,7 +165,7 @@ def _settled(session: Session, result: Result) -> str:
     left = []
     for host in session.venue.party.hosts:
         try:
-            folder = f"{posixpath.dirname(lock_path(host))}/check-settling"
+            folder = f"{base_of(host)}/check-settling"
             witness = Witness(host, Sentry(host, folder, Interruption()), evidence)
             witness.calm(CLEANS_WITHIN)
             restore(witness.as_host(), journal_folder(host))

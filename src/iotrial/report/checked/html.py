@@ -21,6 +21,7 @@ from iotrial.report.checked.words import (
     machines,
     seconds,
     summary,
+    without_result,
 )
 from iotrial.report.page import hashed, sheet, templates
 from iotrial.report.visible import visible, visible_lines
@@ -48,6 +49,7 @@ def html(checked: Checked) -> str:
         styles=STYLES,
         summary=summary(checked),
         told=_told,
+        undone=without_result(checked),
         version=iotrial.__version__,
         style=style,
         style_hash=hashed(style),

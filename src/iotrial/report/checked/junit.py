@@ -1,7 +1,9 @@
 """JUnit XML of checks, for a CI server.
 
 A failure that is known is skipped, with why it is known; one that begins to pass, passes, and says
-so in its output.  Sources: as :mod:`iotrial.report.junit`.
+so in its output; what has no result, as the session ended early, is skipped too.
+
+Sources: as :mod:`iotrial.report.junit`.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from iotrial.model.checked import Checked, Result
-from iotrial.report.checked.words import last_time, lines, machines, summary
+from iotrial.report.checked.words import last_time, lines, machines, summary, without_result
 from iotrial.report.visible import visible
 
 
 def junit(checked: Checked) -> str:
     """The document, with its XML declaration: a suite of it for each suite."""
-    root = ET.Element("testsuites", {"name": "iotrial check", **_counts(checked.results)})
+    whole = _counts(checked.results, len(checked.undone))
+    root = ET.Element("testsuites", {"name": "iotrial check", **whole})
     root.set("time", f"{checked.seconds:.3f}")
     for name, _ in checked.suites:
         mine = [each for each in checked.results if each.case.partition("/")[0] == name]
@@ -26,11 +29,11 @@ def junit(checked: Checked) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _counts(results: Sequence[Result]) -> dict[str, str]:
+def _counts(results: Sequence[Result], undone: int) -> dict[str, str]:
     states = [each.state for each in results]
-    skipped = states.count("not run") + states.count("known failure")
+    skipped = states.count("not run") + states.count("known failure") + undone
     return {
-        "tests": str(len(states)),
+        "tests": str(len(states) + undone),
         "failures": str(states.count("fail")),
         "errors": "0",
         "skipped": str(skipped),
@@ -38,7 +41,8 @@ def _counts(results: Sequence[Result]) -> dict[str, str]:
 
 
 def _suite(checked: Checked, name: str, results: Sequence[Result]) -> ET.Element:
-    suite = ET.Element("testsuite", {"name": name, **_counts(results)})
+    undone = [each for each in without_result(checked) if each.partition("/")[0] == name]
+    suite = ET.Element("testsuite", {"name": name, **_counts(results, len(undone))})
     if checked.started:
         at = dt.datetime.fromtimestamp(checked.started, dt.UTC)
         suite.set("timestamp", at.strftime("%Y-%m-%dT%H:%M:%S"))
@@ -49,6 +53,9 @@ def _suite(checked: Checked, name: str, results: Sequence[Result]) -> ET.Element
     if checked.seed is not None:
         ET.SubElement(properties, "property", name="seed", value=str(checked.seed))
     suite.extend(_case(checked, each) for each in results)
+    for each in undone:
+        left = ET.SubElement(suite, "testcase", classname=name, name=each.partition("/")[2])
+        ET.SubElement(left, "skipped", message="it has no result")
     said = [summary(checked), *([checked.stopped] if checked.stopped else [])]
     ET.SubElement(suite, "system-out").text = visible("; ".join(said))
     return suite

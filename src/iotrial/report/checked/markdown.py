@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iotrial.model.checked import Checked, Result
-from iotrial.report.checked.words import changed, last_time, lines, machines, seconds, summary
+from iotrial.report.checked.words import (
+    changed,
+    last_time,
+    lines,
+    machines,
+    seconds,
+    summary,
+    without_result,
+)
 from iotrial.report.visible import visible
 
 _SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#~"})
@@ -25,7 +33,10 @@ def _lines(checked: Checked) -> Iterator[str]:
         yield f"**{_plain(each.name)} was known to fail, and passes.**"
     if checked.stopped:
         yield ""
-        yield f"Stopped: {_plain(checked.stopped)}"
+        yield f"Ended early: {_plain(checked.stopped)}."
+    if undone := without_result(checked):
+        yield ""
+        yield f"Without a result: {', '.join(map(_plain, undone))}."
     yield ""
     yield from (f"- {_plain(line)}" for line in machines(checked))
     if checked.seed is not None:

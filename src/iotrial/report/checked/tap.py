@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 
 from iotrial.model.checked import Checked, Result
-from iotrial.report.checked.words import lines, machines, summary
+from iotrial.report.checked.words import lines, machines, summary, without_result
 from iotrial.report.visible import visible
 
 _KNOWN = "TO" + "DO"
@@ -24,12 +24,14 @@ def tap(checked: Checked) -> str:
 
 
 def _lines(checked: Checked) -> Iterator[str]:
-    yield f"1..{len(checked.results)}"
+    yield f"1..{len(checked.results) + len(checked.undone)}"
     for line in machines(checked):
         yield f"# {line}"
     for number, result in enumerate(checked.results, start=1):
         yield from _result(number, result)
     yield f"# {summary(checked)}"
+    if undone := without_result(checked):
+        yield f"# without a result: {', '.join(undone)}"
     if checked.stopped:
         yield f"Bail out! {visible(checked.stopped)}"
 

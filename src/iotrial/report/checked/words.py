@@ -34,6 +34,13 @@ def summary(checked: Checked) -> str:
     return f"{', '.join(kept)}, in {format_wait(checked.seconds)}"
 
 
+def without_result(checked: Checked) -> tuple[str, ...]:
+    """The cases that were not come to, or not to the end of."""
+    return tuple(
+        visible(case if turn == 1 else f"{case} (round {turn})") for case, turn in checked.undone
+    )
+
+
 def last_time(checked: Checked, result: Result) -> str:
     """``last fail, 2.1 s``; '' without a last time."""
     last = checked.last.get(result.case)
