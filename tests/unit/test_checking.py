@@ -22,7 +22,7 @@ from iotrial.cli.checking import armed, named, resumed
 from iotrial.errors import Interrupted, OwedError, UsageError
 from iotrial.execute.checking.case import Played, Venue, play
 from iotrial.execute.checking.evidence import CLEANS, LEAST, commands
-from iotrial.execute.checking.folder import Header, add, begin, checked, results
+from iotrial.execute.checking.folder import Header, add, begin, checked, last_before, results
 from iotrial.execute.checking.kernel_log import records, since, trouble
 from iotrial.execute.checking.needs import Party, version_of
 from iotrial.execute.checking.sentry import base_of, swept
@@ -31,7 +31,7 @@ from iotrial.execute.checking.suite import Session, Turn, execute_checks, in_ord
 from iotrial.execute.interruption import Interruption
 from iotrial.hosts.local import LocalHost, wakeup_pipe
 from iotrial.model.check import Case, Known, Needs, NotHere, Scene, Script
-from iotrial.model.checked import Machine, Result, numbers
+from iotrial.model.checked import Machine, Result, State, numbers
 from iotrial.model.host import Host
 from iotrial.model.target import Target
 from scripted import Answer, Says, ScriptedHost
@@ -507,6 +507,23 @@ def test_cases_without_a_result_are_known_from_the_folder(tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(not shutil.which("mkfs.ext4", path="/sbin:/usr/sbin"), reason="no e2fsprogs")
+def test_the_last_time_of_a_case_is_that_of_the_newest_session_that_ran_it(tmp_path: Path) -> None:
+    def began(name: str, started: float, *results: tuple[str, State]) -> Header:
+        header = Header((("md", "x"),), ("md/one", "md/two"), (MACHINE,), started)
+        begin(tmp_path / name, header)
+        for case, state in results:
+            add(tmp_path / name, Result(case, "a case", 1, state))
+        return header
+
+    began("first", 1.0, ("md/one", "fail"), ("md/two", "pass"))
+    began("second", 2.0, ("md/one", "pass"))
+    began("third", 3.0, ("md/one", "not run"), ("md/two", "not run"))
+    now = began("now", 4.0)
+    newest, last = last_before(tmp_path / "now", now)
+    assert newest == "second"
+    assert {case: each.state for case, each in last.items()} == {"md/one": "pass", "md/two": "pass"}
+
+
 def test_mkfs_tells_its_version_and_no_complaint() -> None:
     assert version_of(LocalHost(), "mkfs.ext4").startswith("mke2fs 1.")
     assert version_of(LocalHost(), "mkfs.of-nothing") == ""

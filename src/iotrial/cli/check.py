@@ -151,5 +151,7 @@ def _list(output: Output, cases: tuple[tuple[Suite, Case], ...]) -> int:
                 row = Text(case.title)
                 row.append(f"\nneeds {needs}" if needs else "", style="dim")
                 table.add_row(Text(suite.id_of(case), "bold"), row)
-        output.answer(Text(f"{name}: {suite.title}", style="bold"), table)
+        named = suite.title.lower().startswith(f"{name}:")
+        title = suite.title if named else f"{name}: {suite.title}"
+        output.answer(Text(title, style="bold"), table)
     return 0

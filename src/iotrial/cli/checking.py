@@ -16,7 +16,7 @@ from iotrial.checks.known import known_here
 from iotrial.cli.machine import HERE, machines
 from iotrial.cli.output import Output
 from iotrial.cli.writing import writing
-from iotrial.errors import HostUnreachable, Interrupted, OwedError, UsageError
+from iotrial.errors import HostUnreachable, Interrupted, OwedError, TargetRefused, UsageError
 from iotrial.execute.checking.case import Venue
 from iotrial.execute.checking.folder import (
     Header,
@@ -39,7 +39,7 @@ from iotrial.model.check import Case, Suite
 from iotrial.model.checked import Checked, Result
 from iotrial.model.host import Host
 from iotrial.model.study import Place
-from iotrial.model.target import Target
+from iotrial.model.target import Aim, Target
 from iotrial.plan.hostlist import expanded
 from iotrial.report.checked import words
 from iotrial.report.checked.files import written
@@ -224,11 +224,23 @@ def _party(wish: Wish, hosts: list[Host], given: Given) -> Party:
     sizes: dict[tuple[str, str], int] = {}
     for host in hosts:
         for target in (each for each in given.targets if host.name in (each.hosts or (host.name,))):
-            aim = ready_to_write(host, target)
+            aim = _ready(host, target)
             held[host.name] = (*held.get(host.name, ()), target)
             sizes[host.name, target.path] = aim.identity.size if aim.identity else 0
     machines = [machine_of(host, tools) for host in hosts]
     return Party(hosts, machines, held, sizes, given.losable)
+
+
+def _ready(host: Host, target: Target) -> Aim:
+    """Raises TargetRefused, with advice for checks: they have no targets but disks."""
+    try:
+        return ready_to_write(host, target)
+    except TargetRefused as refused:
+        raise TargetRefused(
+            refused.message,
+            advice="Take another disk (`lsblk -o NAME,SIZE,SERIAL,WWN,MOUNTPOINTS`); where a case"
+            " needs no real one, leave out --devices: loop devices are made.",
+        ) from refused
 
 
 @dataclass

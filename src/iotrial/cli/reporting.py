@@ -47,6 +47,12 @@ def report_together(output: Output, folders: Sequence[Path], kind: str, out: Pat
             whole, page = _checks(folder)
             sessions.append(Checks(name, at, whole))
         else:
+            if folder.is_dir() and not (folder / "plan.jsonl").is_file():
+                raise UsageError(
+                    f"{folder} is neither a study's results nor a session of checks: it has no"
+                    f" plan.jsonl and no {HEADER}",
+                    advice="Name folders that `iotrial run` and `iotrial check` printed.",
+                )
             seen, page = _study(folder)
             studies.append(Study(name, at, seen))
         pages.append(page)

@@ -63,7 +63,9 @@ def named(places: Places, name: str) -> Lab:
         known = ", ".join(each.name for each in labs(places))
         raise UsageError(
             f"no lab {name!r} is up",
-            advice=f"Up are: {known}" if known else "None is up. Such as: iotrial vmlab up disks",
+            advice=f"Up are: {known}"
+            if known
+            else "None is up; `iotrial vmlab list` says which there can be.",
         )
     return load(folder)
 

@@ -122,8 +122,9 @@ def _result(path: Path, number: int, text: str) -> Result:
 
 
 def last_before(folder: Path, header: Header) -> tuple[str, Mapping[str, Result]]:
-    """The newest earlier session beside this folder of the same suites and hosts: its name, and
-    the last result of each case.  '' and nothing where there is none."""
+    """Of each case its newest result in earlier sessions beside this folder, of the same suites and
+    hosts; and the name of the newest session that has one.  That a case was not run says nothing
+    of it.  '' and nothing where there is none."""
     earlier: list[tuple[float, Path]] = []
     for path in folder.parent.glob(f"*/{HEADER}"):
         try:
@@ -132,14 +133,18 @@ def last_before(folder: Path, header: Header) -> tuple[str, Mapping[str, Result]
             continue
         if other.same_as == header.same_as and other.started < header.started:
             earlier.append((other.started, path.parent))
+    newest, last = "", dict[str, Result]()
     for _, place in sorted(earlier, reverse=True):
+        if all(case in last for case in header.cases):
+            break
         try:
-            found = results(place)
+            found = {each.case: each for each in results(place) if each.state != "not run"}
         except FormatError:
             continue
-        if found:
-            return place.name, {each.case: each for each in found}
-    return "", {}
+        if found and not newest:
+            newest = place.name
+        last = {**found, **last}
+    return newest, last
 
 
 def checked(folder: Path, *, stopped: str = "", evidence: bool = True) -> Checked:

@@ -13,7 +13,6 @@ from iotrial.model.check import MIB, Case, Needs
 from iotrial.model.checked import Machine, numbers
 from iotrial.model.host import Host
 from iotrial.model.target import Target
-from iotrial.units import format_bytes
 
 _LOOK = """\
 for word; do
@@ -78,7 +77,8 @@ def missing(case: Case, party: Party) -> tuple[str, ...]:
     needs = case.needs
     found: list[str] = []
     if len(party.hosts) < needs.hosts:
-        found.append(f"needs {needs.hosts} hosts, and there are {len(party.hosts)} (--on)")
+        there = "is one" if len(party.hosts) == 1 else f"are {len(party.hosts)}"
+        found.append(f"needs {needs.hosts} hosts, and there {there} (--on)")
     elif needs.loses and (name := party.hosts[1].name) not in party.lost:
         found.append(f"crashes {name}, or takes a link of it down: allow it by --lose {name}")
     several = len(party.hosts) > 1
@@ -119,10 +119,10 @@ def _devices(host: Host, needs: Needs, party: Party) -> list[str]:
     if len(there) >= needs.devices:
         return []
     if needs.disks or needs.shared:
-        kind = "shared disks" if needs.shared else "disks"
-        size = format_bytes(needs.size)
-        wanted = f"{needs.devices} {kind} of at least {size}"
-        return [f"needs {wanted}, and {len(there)} were given (--devices)"]
+        kind = f"{'shared ' if needs.shared else ''}disk{'s' if needs.devices > 1 else ''}"
+        wanted = f"{needs.devices} {kind} of at least {needs.size // MIB} MiB"
+        given = "1 was" if len(there) == 1 else f"{len(there) or 'none'} were"
+        return [f"needs {wanted}, and {given} given (--devices)"]
     if text(host, "/proc/devices") and " loop" not in text(host, "/proc/devices"):
         return ["this kernel has no loop devices (modprobe loop), and too few disks were given"]
     return []
