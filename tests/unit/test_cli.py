@@ -205,7 +205,7 @@ def test_every_help_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]
         (["rnu", "study.toml"], 2, "Did you mean 'run'"),
         (["run", "gone.toml"], 2, "gone.toml"),
         (["run"], 2, "STUDY"),
-        (["compare", "gone"], 2, "no results folder"),
+        (["compare", "gone"], 2, "does not exist"),
         (["report", "."], 2, "no results folder"),
         (["doctor", "iotrial.invalid"], 6, "iotrial.invalid"),
         (["plan", "study.toml", "--noise", "loud"], 2, "noise"),
