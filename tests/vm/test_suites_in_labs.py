@@ -131,8 +131,10 @@ class Labs:
     def down(self) -> None:
         """Nothing of it is left."""
         if self._kind:
-            self._lab.said("vmlab", "down", f"suites-{self._kind}")
-            self._kind, self._up = "", None
+            name, self._kind, self._up = f"suites-{self._kind}", "", None
+            done = self._lab.said("vmlab", "down", name)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert name not in self._lab.said("vmlab", "list").stdout
 
 
 @pytest.fixture(scope="module")
