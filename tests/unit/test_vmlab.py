@@ -220,7 +220,7 @@ def test_an_image_that_is_not_whole_is_not_used(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="not whole"):
         opened(folder)
     (folder / "base.ext4").write_bytes(b"12345")
-    (folder / "vmlinuz").write_bytes(b"1")
+    (folder / "kernel").write_bytes(b"1")
     (folder / "image.json").write_text(json.dumps({"release": "6.1", "size": 5}))
     assert opened(folder) == Image(folder, "6.1")
     (folder / "base.ext4").write_bytes(b"1234")

@@ -20,6 +20,7 @@ from pathlib import Path
 from iotrial.errors import HostError, RefusedError
 from iotrial.model.host import Host
 from iotrial.vmlab.archive import Entry, archive
+from iotrial.vmlab.kernel import unpacked
 from iotrial.vmlab.lab import load
 from iotrial.vmlab.modules import dependencies, in_order
 from iotrial.vmlab.places import Places
@@ -50,7 +51,7 @@ class Image:
 
     @property
     def kernel(self) -> Path:
-        return self.folder / "vmlinuz"
+        return self.folder / "kernel"
 
     @property
     def first(self) -> Path:
@@ -150,7 +151,8 @@ def _build(host: Host, folder: Path, wanted: Recipe, come_from: Sources, tell: T
     versions = (root / "var/lib/dpkg/status").read_text("utf-8", "replace")
     _dress(root, dict(wanted.texts))
     release = max(each.name for each in (root / "lib/modules").iterdir())
-    shutil.copyfile(root / f"boot/vmlinuz-{release}", folder / "vmlinuz")
+    packed = (root / f"boot/vmlinuz-{release}").read_bytes()
+    (folder / "kernel").write_bytes(unpacked(packed))
     (folder / "initrd").write_bytes(_first_stage(root, release, dict(wanted.texts)["first.sh"]))
     base = folder / "base.ext4"
     label = ["mke2fs", "-q", "-t", "ext4", "-L", "iotrial", "-d", str(root), str(base), SIZE]

@@ -55,10 +55,10 @@ def command(lab: Lab, node: Node, *, kind: Kind, image: Image, accelerator: str)
 def _words() -> str:
     """Of the kernel.  A panic ends in a reset, as a watchdog would have it.
 
-    Nothing is said of the processor's clock (``tsc=``): a kernel that stands still while it$
-    it takes it for much slower than it is (462 MHz instead of 2,596, on a busy machine), and the
-    node's time runs several times too fast.  It is watched, and found out.  Nor is it asked whether
-    the timer ticks: a kernel that stands still meanwhile panics for it does not.
+    Nothing is said of the processor's clock (``tsc=``): a kernel that stands still while it
+    measures it takes it for much slower than it is (462 MHz instead of 2,596, on a busy machine),
+    and the node's time runs several times too fast.  It is watched, and found out.  Nor is it asked
+    whether the timer ticks: a kernel that stands still meanwhile panics for it does not.
     """
     return (
         "console=ttyS0 quiet loglevel=4 net.ifnames=0 panic=10 mitigations=off"
