@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.mutants import mutants
 
 from iotrial.errors import FormatError
 from iotrial.formats import formats
@@ -15,6 +14,7 @@ from iotrial.formats.elbencho.output import FORMAT, parse
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.recording import Recording
 from iotrial.plan.sense import known_metric
+from mutants import mutants
 
 DATA = Path(__file__).parent.parent / "data" / "elbencho"
 RECORDED = sorted(DATA.glob("[0-9]*.*"))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.mutants import mutants
 
 from iotrial.errors import FormatError
 from iotrial.formats import formats
@@ -18,6 +17,7 @@ from iotrial.formats.ior.text import parse as parse_ior
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Format, Recording
 from iotrial.plan.sense import known_metric
+from mutants import mutants
 
 DATA = Path(__file__).parent.parent / "data"
 RECORDED = [path for kind in ("ior", "mdtest") for path in sorted((DATA / kind).glob("[0-9]*.*"))]

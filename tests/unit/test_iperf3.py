@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.mutants import mutants
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats import formats
@@ -19,6 +18,7 @@ from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.sense import known_metric
 from iotrial.tools import tool
 from iotrial.tools.iperf3 import TOOL
+from mutants import mutants
 
 DATA = Path(__file__).parent.parent / "data" / "iperf3"
 RECORDED = sorted(path for path in DATA.iterdir() if path.suffix in (".json", ".txt"))

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.mutants import mutants
 
 from iotrial.errors import FormatError
 from iotrial.formats.sysstat.iostat import FORMAT as IOSTAT
 from iotrial.formats.sysstat.sar import FORMAT as SAR
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Format, Recording
+from mutants import mutants
 
 DATA = Path(__file__).parent.parent / "data"
 RECORDED: list[tuple[Format, Path]] = [

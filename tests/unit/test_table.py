@@ -11,7 +11,6 @@ import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.mutants import mutants
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.table.columns import columns_from, guess, to_toml
@@ -21,6 +20,7 @@ from iotrial.formats.table.words import is_date
 from iotrial.formats.table.xlsx import FORMAT as XLSX
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
+from mutants import mutants
 
 DATA = Path(__file__).parent.parent / "data" / "table"
 RECORDED = sorted(path for path in DATA.iterdir() if path.name != "README.md")

@@ -91,29 +91,17 @@ def play(name: str, case: Case, venue: Venue, folder: Path) -> Played:
     header = {"token": token, "study": f"check {name}", "results": str(folder)}
     play_of = _Play(case, venue, evidence, header)
     try:
-        try:
-            with open_stages(
-                hosts,
-                header=header,
-                evidence=evidence,
-                interruption=venue.interruption,
-                owed=owed,
-            ) as stages:
-                play_of.through(stages)
-            if evidence.unwritten:
-                raise evidence.unwritten
-        except (Interrupted, OSError) as stopped:
-            if owed:
-                why = stopped.message if isinstance(stopped, Interrupted) else str(stopped)
-                raise OwedError(
-                    f"{why}, and what case {name} left could not all be undone:",
-                    owed=owed,
-                    advice="Mend what is named above, then run: iotrial restore",
-                ) from stopped
-            raise
-        except IotrialError as error:  # a host could not be made ready, or was lost
-            play_of.found("fail", error.message)
+        play_of.on(hosts, owed)
         play_of.look_at_logs()
+    except (Interrupted, OSError) as stopped:
+        if owed:
+            why = stopped.message if isinstance(stopped, Interrupted) else str(stopped)
+            raise OwedError(
+                f"{why}, and what case {name} left could not all be undone:",
+                owed=owed,
+                advice="Mend what is named above, then run: iotrial restore",
+            ) from stopped
+        raise
     finally:
         play_of.leave()
     if owed:
@@ -148,6 +136,27 @@ class _Play:
             self.state = state
 
     # -- from beginning to end ----------------------------------------------------------------
+
+    def on(self, hosts: Sequence[Host], owed: list[str]) -> None:
+        """All of it, undone whatever comes; what could not be is added to ``owed``.
+
+        Raises Interrupted, and OSError where the evidence cannot be written.
+        """
+        try:
+            with open_stages(
+                hosts,
+                header=self._header,
+                evidence=self._evidence,
+                interruption=self._interruption,
+                owed=owed,
+            ) as stages:
+                self.through(stages)
+        except Interrupted:
+            raise
+        except IotrialError as error:  # a host could not be made ready, or was lost
+            self.found("fail", error.message)
+        if self._evidence.unwritten:
+            raise self._evidence.unwritten
 
     def through(self, stages: Sequence[Stage]) -> None:
         """All steps, and what becomes of them."""
