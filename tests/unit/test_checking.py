@@ -24,7 +24,7 @@ from iotrial.execute.checking.case import Played, Venue, play
 from iotrial.execute.checking.evidence import CLEANS, LEAST, commands
 from iotrial.execute.checking.folder import Header, add, begin, checked, last_before, results
 from iotrial.execute.checking.kernel_log import records, since, trouble
-from iotrial.execute.checking.needs import Party, version_of
+from iotrial.execute.checking.needs import Party, missing, version_of
 from iotrial.execute.checking.sentry import base_of, swept
 from iotrial.execute.checking.stage import CLEANS_WITHIN
 from iotrial.execute.checking.suite import Session, Turn, execute_checks, in_order
@@ -228,6 +228,24 @@ def test_disks_that_are_wanted_are_not_replaced_by_files(state: Path, tmp_path: 
     done = played(case(passes, needs=needs), tmp_path)
     assert done.state == "not run"
     assert "--devices" in done.reasons[0]
+
+
+def test_without_loop_devices_no_scratch_devices_are_made(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that is a module is loaded by whoever opens the control node: that is enough."""
+    nowhere, there = tmp_path / "nowhere", tmp_path / "loop-control"
+    there.touch()
+    lacking = case(passes, needs=Needs(devices=1, root=False))
+    monkeypatch.setattr("iotrial.execute.checking.needs.LOOP_CONTROL", str(nowhere))
+    done = played(lacking, tmp_path)
+    assert done.state == "not run"
+    (reason,) = done.reasons
+    assert str(nowhere) in reason
+    assert "modprobe loop" in reason
+    party_of_one = party(LocalHost())
+    monkeypatch.setattr("iotrial.execute.checking.needs.LOOP_CONTROL", str(there))
+    assert missing(lacking, party_of_one) == ()
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from iotrial.errors import HostError
 from iotrial.execute.facts import version
-from iotrial.execute.look import text
+from iotrial.execute.look import status, text
 from iotrial.execute.machine import distribution
 from iotrial.model.check import MIB, Case, Needs
 from iotrial.model.checked import Machine, numbers
@@ -28,6 +28,7 @@ done
 """
 """Arguments: c:COMMAND, p:PATH, m:MODULE.  Prints those that are missing."""
 
+LOOP_CONTROL = "/dev/loop-control"
 _OWN_WAY = {"lvm": "version", "multipath": "-h"}
 """What is asked for a version, in place of ``--version``."""
 
@@ -123,8 +124,8 @@ def _devices(host: Host, needs: Needs, party: Party) -> list[str]:
         wanted = f"{needs.devices} {kind} of at least {needs.size // MIB} MiB"
         given = "1 was" if len(there) == 1 else f"{len(there) or 'none'} were"
         return [f"needs {wanted}, and {given} given (--devices)"]
-    if text(host, "/proc/devices") and " loop" not in text(host, "/proc/devices"):
-        return ["this kernel has no loop devices (modprobe loop), and too few disks were given"]
+    if status(host, LOOP_CONTROL) is None:  # where it is, opening it loads what is a module
+        return [f"there is no {LOOP_CONTROL} (modprobe loop), and too few disks were given"]
     return []
 
 
