@@ -74,10 +74,8 @@ esac
 
 _HEAD = "# for a trial; `iotrial restore` takes it away\n"
 _CONF = "multipath.conf(5)"
-_SEEN = (
-    "merging seen with multipath -t of 0.9.4; a running 0.9.4 held and gave back path_selector and"
-    " no_path_retry, others were not measured"
-)
+_HELD = frozenset({"path_selector", "no_path_retry"})
+"""Keys that a running daemon held and gave back, in tests/vm."""
 _LASTS = "until our file is removed: also over a reboot"
 _EVERY = (
     "Holds for every map of the machine, except where a section `multipaths` or a `protocol`"
@@ -135,6 +133,14 @@ def _number(low: int, *words: str) -> DomainOf:
     return lambda _raw: Domain(low=low, high=_UINT, words=(*words, UNSET))
 
 
+def _seen(key: str) -> str:
+    return (
+        "a running 0.9.4 held it and gave it back"
+        if key in _HELD
+        else "not tried on a running daemon"
+    )
+
+
 def _key(  # noqa: PLR0913 (a row of a table)
     key: str,
     summary: str,
@@ -156,7 +162,7 @@ def _key(  # noqa: PLR0913 (a row of a table)
         durable=True,
         risk=f"{risk} {_EVERY}".strip(),
         moot=moot,
-        source=f"{_CONF}; {_SEEN}",
+        source=f"{_CONF}; merging seen with multipath -t of 0.9.4; {_seen(key)}",
         rank=20,
         moves=("multipath.queue_if_no_path", *moves),
         scope="host",
