@@ -21,7 +21,7 @@ from iotrial.hosts.fake.disk import Disk
 from iotrial.keep.native import export
 from iotrial.keep.profile import Entry, Profile
 
-DISK = "fake0"
+DISK, OTHER = "fake0", "fake1"
 IDS = identify(FakeHost(), f"/dev/{DISK}").ids
 FORMER = b"vm.swappiness = 33\n"
 SYSCTL = "/etc/sysctl.d/99-iotrial-crash.conf"
@@ -131,6 +131,60 @@ def test_another_disk_of_that_name_is_refused_and_told_apart_later() -> None:
     assert verify(kept_host, "crash")[1] == ()
     kept_host.replace_disk(DISK, Disk(DISK, (240, 0), serial="ANOTHER"))
     assert [each.what for each in verify(kept_host, "crash")[1]] == [DISK]
+
+
+def swapped(host: FakeHost) -> FakeHost:
+    """Found in another order, the two disks have each other's names, and values as new."""
+    for name, devno, other in ((DISK, (240, 0), OTHER), (OTHER, (240, 16), DISK)):
+        number = other[-1]
+        wwid = f"naa.600fa4e00000000{number}"
+        host.replace_disk(name, Disk(name, devno, serial=f"FAKE000{number}", wwid=wwid))
+    return host
+
+
+def scheduler(host: FakeHost, name: str) -> bytes:
+    return host.read(f"/sys/block/{name}/queue/scheduler")
+
+
+def test_a_disk_that_has_another_name_is_found_by_its_ids() -> None:
+    host = lived(prepared, live)
+    former = scheduler(swapped(prepared()), OTHER)
+    there, differences = verify(swapped(host), "crash")
+    assert there.moved == {DISK: OTHER}
+    assert {each.what for each in differences} == {
+        f"queue.scheduler on {OTHER}",
+        f"queue.nr_requests on {OTHER}",
+    }
+    host.meddle(f"/sys/block/{OTHER}/queue/scheduler", b"bfq")  # as the rule of the boot does
+    host.meddle(f"/sys/block/{OTHER}/queue/nr_requests", b"64")
+    host.meddle(f"/sys/block/{DISK}/queue/scheduler", b"kyber")  # nobody's but its owner's
+    assert verify(host, "crash")[1] == ()
+    assert undo(host, "crash").owed == []
+    assert scheduler(host, OTHER) == former
+    assert b"[kyber]" in scheduler(host, DISK)
+    assert kept(host) == ()
+
+
+def test_it_is_kept_on_the_disk_that_was_measured() -> None:
+    host = swapped(prepared())
+    before = scheduler(host, DISK)
+    notes = apply(host, PROFILE, FILES)
+    assert f"{DISK} is {OTHER} now" in notes[0]
+    assert b"[bfq]" in scheduler(host, OTHER)
+    assert scheduler(host, DISK) == before
+    (there,) = kept(host)
+    assert {each.device for each in there.profile.entries} == {"", OTHER}
+
+
+def test_a_disk_that_is_there_twice_is_not_chosen() -> None:
+    host = lived(prepared, live)
+    for name, devno in ((OTHER, (240, 16)), ("fakesys", (240, 32))):  # two paths to one disk
+        both = Disk(name, devno, serial="FAKE0000", wwid="naa.600fa4e000000000")
+        host.replace_disk(name, both)
+    host.replace_disk(DISK, Disk(DISK, (240, 0), serial="ANOTHER"))
+    there, differences = verify(host, "crash")
+    assert there.moved == {}
+    assert [(each.what, each.since) for each in differences] == [(DISK, "another one now")]
 
 
 def test_only_a_whole_change_can_be_confirmed_and_no_run_begins_beside_one_that_waits() -> None:

@@ -138,6 +138,9 @@ def test_what_was_kept_is_in_force_after_a_power_cut(node: Node, tmp_path: Path)
     assert sorted(node.there(paths)) == sorted(paths)
     said = verify(node, "stays")
     assert said.returncode == 0, said.stdout + said.stderr
+    disk = node.disk("a")  # which may have had another name before the boot
+    assert "[bfq]" in node.do("cat", f"/sys/block/{disk}/queue/scheduler")
     undone = node.lab.said("keep", "stays", "undo", "--on", node.way)
     assert undone.returncode == 0, undone.stderr
     assert node.there(paths) == []
+    assert "[bfq]" not in node.do("cat", f"/sys/block/{disk}/queue/scheduler")

@@ -104,6 +104,7 @@ def settle(output: Output, host: Host, action: str, name: str) -> int:
 
 def _verify(output: Output, host: Host, name: str) -> int:
     from iotrial.execute.kept import verify
+    from iotrial.execute.moved import in_words
 
     there, differences = verify(host, name)
     others = of_kept(host, there)
@@ -114,8 +115,11 @@ def _verify(output: Output, host: Host, name: str) -> int:
             "host": host.name,
             "pending": there.pending,
             "differences": list(map(asdict, differences)),
+            "moved": dict(there.moved),
         }
     )
+    for note in in_words(there.moved):
+        output.note(note)
     for each in differences:
         output.answer(Text(difference(each)))
     say_conflicts(output, [each for each in others if each.wins != "ours"])

@@ -39,6 +39,7 @@ from iotrial.execute.kept import (
     NothingKept,
     differing,
     find,
+    find_now,
     folder,
     kept,
     live_settings,
@@ -46,6 +47,7 @@ from iotrial.execute.kept import (
     strangers,
 )
 from iotrial.execute.load import TOKEN
+from iotrial.execute.moved import followed, in_words, moved, owed_there
 from iotrial.execute.reboot import at_next_boot, tell
 from iotrial.execute.restore import Payment, boot_id, pay
 from iotrial.execute.tuning import apply as apply_settings
@@ -105,12 +107,14 @@ def begun(
 ) -> Iterator[tuple[str, ...]]:
     """As :func:`apply`, but within the context all of it is in force and can still be undone:
     without ``trial`` whoever opens it calls :func:`commit` in it.  An error in it undoes it."""
+    names = moved(host, profile)
+    profile = followed(profile, names)
     _check(host, profile, files, trial)
     place, name = folder(host), profile.name
     path = f"{place}/{name}{SUFFIX}"
     live = live_settings(profile)
     debts = (*_former_files(host, files), *_former_values(host, live))
-    notes = at_next_boot(host, place)
+    notes = (*in_words(names), *at_next_boot(host, place))
     # Whatever we have just begun ends with us, before the guard gives anything back: a rename that
     # comes late would make kept what was undone.  Over a link the guard knows the agent by its
     # fence (hosts/ssh.py); by the mark, hosts with common process numbers would end each other's.
@@ -174,7 +178,8 @@ def _check(host: Host, profile: Profile, files: Sequence[NativeFile], trial: flo
     for device, was, now in strangers(host, profile):
         raise RefusedError(
             f"{host.name}: {device} is another one now: it was {was}; it is {now}",
-            advice="Write in the profile the name that it has now (`on`): see iotrial doctor.",
+            advice="No disk here has its ids, or several have: write in the profile the name"
+            " that it has now (`on`): see iotrial doctor.",
         )
     others = {path: each.profile.name for each in kept(host) for path, _ in each.files}
     for each in files:
@@ -344,7 +349,7 @@ def confirmable(host: Host, name: str) -> None:
     """Raise RefusedError where nothing is tried by that name, and where not all of it is in force,
     as after a death in the middle."""
     refuse_unprivileged(host)
-    there = find(host, name)
+    there = find_now(host, name)
     if there is None or not there.pending:
         how = "is kept already" if there else "is not being tried: was it undone?"
         raise RefusedError(f"{host.name}: {name} {how}", advice=f"See: iotrial keep {name} verify")
@@ -362,12 +367,12 @@ def undo(host: Host, name: str) -> Payment:
     Raises RefusedError where nothing is kept by that name, OwedError naming what does not go back.
     """
     refuse_unprivileged(host)
-    there = find(host, name)
+    there = find_now(host, name)
     if there is None:
         known = ", ".join(each.profile.name for each in kept(host)) or "nothing"
         raise NothingKept(f"{host.name}: no {name} is kept", advice=f"Kept here: {known}")
     payment = Payment()
-    pay(host, _as_now(host, there.session), payment)
+    pay(host, owed_there(_as_now(host, there.session), there.moved), payment)
     if payment.owed:
         raise OwedError(
             f"{host.name}: {len(payment.owed)} of the former settings could not be given back:",

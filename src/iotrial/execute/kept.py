@@ -6,13 +6,14 @@ The folder is described in :mod:`iotrial.execute.keeping`.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from iotrial.errors import FileRefused, IotrialError, LockedError, RefusedError, TargetRefused
-from iotrial.execute.identity import BLOCK, SOURCES, identify
+from iotrial.execute.identity import BLOCK, identify
 from iotrial.execute.journal import REPORT, SUFFIX, Session, read_session
+from iotrial.execute.moved import followed, lasting, moved, same
 from iotrial.execute.restore import BOOT_ID, boot_id, in_words
 from iotrial.hosts.places import journal_folder
 from iotrial.hosts.steps import reads
@@ -24,7 +25,6 @@ from iotrial.tunables import tunable
 
 KEPT = ".kept"
 _FILES_ONLY = ("multipath.", "module.")
-_KINDS = {"address", *(kind for kind, _ in SOURCES)}
 
 
 def folder(host: Host) -> str:
@@ -37,12 +37,14 @@ class NothingKept(RefusedError):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One profile on a host.  ``pending``: begun, or being tried, and not confirmed."""
+    """One profile on a host.  ``pending``: begun, or being tried, and not confirmed; ``moved``: the
+    names that its disks had (they have those of the profile)."""
 
     profile: Profile
     files: tuple[tuple[str, str], ...]
     session: Session
     pending: bool
+    moved: Mapping[str, str] = field(default_factory=dict)
 
 
 def kept(host: Host) -> tuple[Kept, ...]:
@@ -92,6 +94,14 @@ def find(host: Host, name: str) -> Kept | None:
     return next((each for each in kept(host) if each.profile.name == name), None)
 
 
+def find_now(host: Host, name: str) -> Kept | None:
+    """The same, with each disk by the name that it has now."""
+    if (there := find(host, name)) is None:
+        return None
+    names = moved(host, there.profile)
+    return replace(there, profile=followed(there.profile, names), moved=names)
+
+
 def _read(host: Host, place: str, name: str, suffix: str) -> Kept:
     path = f"{place}/{name}{suffix}"
     try:
@@ -124,9 +134,8 @@ def strangers(host: Host, profile: Profile) -> Iterator[tuple[str, str, str]]:
     wanted = {(each.device, tunable(each.tunable).scope): each.ids for each in profile.entries}
     for (device, scope), ids in wanted.items():
         now = _ids(host, scope, device)
-        known = [(kind, value) for kind, value in ids if kind in _KINDS]
-        told = [(kind, value) for kind, value in known if kind in now]
-        if now and known and (not told or any(now[kind] != value for kind, value in told)):
+        known = lasting(ids)
+        if now and known and not same(known, now):
             yield device, _words(known), _words(now.items())
 
 
@@ -161,7 +170,7 @@ class Difference:
 def verify(host: Host, name: str) -> tuple[Kept, tuple[Difference, ...]]:
     """What is no longer as it was kept.  Raises RefusedError where nothing is kept by that name."""
     refuse_unprivileged(host)
-    there = find(host, name)
+    there = find_now(host, name)
     place = folder(host)
     if there is None:
         known = ", ".join(each.profile.name for each in kept(host)) or "nothing"

@@ -1,0 +1,138 @@
+"""How long the virtual labs take to come up, the memory of a node, and what they leave.
+
+    ./dev bench labs [--rounds 3]
+
+Beside each time stands how many times as long it is as the image's bare kernel takes to run, here
+and now: on a busy machine both grow.  The first `up` is timed where there is no image yet.  The
+array of the cluster is clustered md, made on the first node and assembled on the others.  Exits 1
+when a limit is not kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from iotrial.hosts.local import LocalHost
+from iotrial.vmlab.accelerator import accelerator, runs
+from iotrial.vmlab.image import find
+from iotrial.vmlab.places import places
+from iotrial.vmlab.processes import running
+from nodes import VirtualLab
+
+FIRST, DISKS, CLUSTER = 360.0, 30.0, 90.0
+"""Seconds: `up disks` with the image built, without; three nodes with their array."""
+MEMORY = 600e6
+"""Bytes of a node's QEMU."""
+BARE_WITHIN = 120.0
+_MOUNTS = Path("/proc/self/mounts")
+
+
+def timed(act: Callable[[], object]) -> float:
+    began = time.monotonic()
+    act()
+    return time.monotonic() - began
+
+
+def bare(lab: VirtualLab, cache: Path) -> float:
+    """Seconds until the image's kernel runs, with nothing around it."""
+    host, image = LocalHost(), find(places(os.geteuid(), lab.environment))
+    assert image
+    how = accelerator(host, image, cache)
+    return timed(lambda: runs(host, image, how, within=BARE_WITHIN))
+
+
+def do(lab: VirtualLab, node: str, *words: str) -> str:
+    done = lab.said("vmlab", "exec", node, *words)
+    assert done.returncode == 0, f"{node}: {words}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def clustered(lab: VirtualLab) -> None:
+    """Three nodes, and an array that is active on all of them."""
+    lab.vmlab("up", "cluster", "--nodes", "3")
+    listed = do(lab, "cluster-1", "find", "/dev/disk/by-id", "-name", "scsi-0QEMU*").split()
+    disks = sorted(listed)[:2]
+    array = "--create /dev/md0 --run --level=1 --raid-devices=2 --bitmap=clustered --assume-clean"
+    do(lab, "cluster-1", "mdadm", *array.split(), "--size=65536", *disks)
+    others = ("cluster-2", "cluster-3")
+    with ThreadPoolExecutor() as pool:
+        list(
+            pool.map(lambda each: do(lab, each, "mdadm", "--assemble", "/dev/md0", *disks), others)
+        )
+    for each in ("cluster-1", *others):
+        assert "[UU]" in do(lab, each, "cat", "/proc/mdstat"), each
+
+
+def memory(lab: VirtualLab) -> int:
+    """Of the largest node, in bytes."""
+    (there,) = lab.vmlab("list")["labs"]
+    return max(int(node["memory"]) for node in there["nodes"])
+
+
+def left(cache: Path) -> list[str]:
+    """Processes and files of labs."""
+    folder = cache / "vmlab/labs"
+    files = [str(each) for each in folder.iterdir() if each.is_dir()]
+    return [*map(str, running(folder)), *files]
+
+
+class Said:
+    """What is printed, and whether every limit was kept."""
+
+    def __init__(self) -> None:
+        self.kept = True
+
+    def row(self, what: str, value: float, limit: float, unit: str, kernel: float = 0.0) -> None:
+        self.kept &= value <= limit
+        verdict = "kept" if value <= limit else "MISSED"
+        beside = f"{value / kernel:>5.1f} × the bare kernel's {kernel:.1f} s" if kernel else ""
+        print(f"{what:<40} {value:>6.1f} {unit:<2}  limit {limit:>4.0f}  {verdict:<6} {beside}")
+        sys.stdout.flush()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=3)
+    asked = parser.parse_args()
+    said = Said()
+    with tempfile.TemporaryDirectory(prefix="iotrial-labs-") as folder:
+        cache, mounts = Path(folder), _MOUNTS.read_text()
+        lab = VirtualLab(cache)
+        image = find(places(os.geteuid(), lab.environment))
+        try:
+            if image:
+                print(f"The first `up` is not timed: there is an image, {image.folder}")
+            else:
+                said.row("first `up disks`", timed(lambda: lab.vmlab("up", "disks")), FIRST, "s")
+                lab.vmlab("down", "disks")
+            for _ in range(asked.rounds):
+                kernel = bare(lab, cache)
+                said.row("`up disks`", timed(lambda: lab.vmlab("up", "disks")), DISKS, "s", kernel)
+                said.row("  memory of its node", memory(lab) / 1e6, MEMORY / 1e6, "MB")
+                lab.vmlab("down", "disks")
+            kernel = bare(lab, cache)
+            took = timed(lambda: clustered(lab))
+            said.row("clustered array on 3 nodes", took, CLUSTER, "s", kernel)
+            said.row("  memory of the largest", memory(lab) / 1e6, MEMORY / 1e6, "MB")
+        finally:
+            lab.said("vmlab", "down", "disks")
+            lab.said("vmlab", "down", "cluster")
+        rest = [*left(cache), *set(_MOUNTS.read_text().splitlines()) - set(mounts.splitlines())]
+        said.row("processes, folders and mounts left", len(rest), 0, "")
+        print(*rest, sep="\n", end="")
+    return 0 if said.kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
