@@ -11,12 +11,17 @@ import pytest
 
 from iotrial.errors import OwedError
 from iotrial.execute.guard import guard_argv
+from iotrial.execute.identity import identify
 from iotrial.execute.journal import SettingsDebt, open_journal
 from iotrial.execute.restore import boot_id, read_reports, restore
+from iotrial.hosts.fake import FakeHost
+from iotrial.hosts.fake.disk import Disk
 from iotrial.hosts.local import LocalHost
 from iotrial.model.step import Act, Probe
 from iotrial.model.tunable import Owed, Setting
+from iotrial.tunables import tunable
 
+BOOKS = "/var/lib/iotrial/journals"
 Pay = Callable[[Path], str]
 
 
@@ -82,3 +87,45 @@ def test_what_is_gone_owes_nothing(card: Path, pay: Pay) -> None:
     said = pay(card / "books")
     assert left(card) == []
     assert "eth9 is gone, and its settings went with it" in said
+
+
+# --- after a reboot, what it does not forget -----------------------------------------------------
+
+
+def lasting_debt() -> FakeHost:
+    """A host that owes fake0 its scheduler, as a value that outlives a reboot, and has rebooted."""
+    host = FakeHost()
+    knob, former = tunable("queue.scheduler"), "kyber"
+    journal = open_journal(host, BOOKS, {"boot_id": boot_id(host), "token": "t"})
+    setting = Setting("fake0", knob.name, former)
+    owed = Owed(setting, knob.probe("fake0"), knob.undo("fake0", former), durable=True)
+    journal.owe_settings(SettingsDebt("fake0", identify(host, "/dev/fake0"), (owed,)))
+    host.reboot()
+    return host
+
+
+def scheduler(host: FakeHost, name: str) -> str:
+    return host.read(f"/sys/block/{name}/queue/scheduler").decode()
+
+
+def test_a_disk_with_another_name_after_a_reboot_gets_what_outlives_it() -> None:
+    host = lasting_debt()
+    for name, devno, number in (("fake0", (240, 0), 1), ("fake1", (240, 16), 0)):
+        wwid = f"naa.600fa4e00000000{number}"
+        host.replace_disk(name, Disk(name, devno, serial=f"FAKE000{number}", wwid=wwid))
+    others = scheduler(host, "fake0")
+    said = restore(host, BOOKS)
+    assert "[kyber]" in scheduler(host, "fake1")
+    assert scheduler(host, "fake0") == others
+    assert any("fake0 is fake1 now" in note for note in said.notes)
+    assert host.list(BOOKS) == []
+
+
+def test_what_outlives_a_reboot_is_owed_while_the_disk_is_not_there() -> None:
+    host = lasting_debt()
+    host.replace_disk("fake0", Disk("fake7", (240, 112), serial="ANOTHER"))
+    with pytest.raises(OwedError) as caught:
+        restore(host, BOOKS)
+    (line,) = caught.value.owed
+    assert "fake0 is not there, and this outlives a reboot" in line
+    assert host.list(BOOKS) == ["t.journal"]

@@ -104,7 +104,7 @@ def settle(output: Output, host: Host, action: str, name: str) -> int:
 
 def _verify(output: Output, host: Host, name: str) -> int:
     from iotrial.execute.kept import verify
-    from iotrial.execute.moved import in_words
+    from iotrial.execute.moved import renamings
 
     there, differences = verify(host, name)
     others = of_kept(host, there)
@@ -118,7 +118,7 @@ def _verify(output: Output, host: Host, name: str) -> int:
             "moved": dict(there.moved),
         }
     )
-    for note in in_words(there.moved):
+    for note in renamings(there.moved):
         output.note(note)
     for each in differences:
         output.answer(Text(difference(each)))

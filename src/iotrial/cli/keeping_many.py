@@ -152,7 +152,7 @@ def _say_confirmed(output: Output, came: Came, name: str) -> None:
 def _verify(output: Output, reach: Reach, places: Sequence[Place], name: str) -> int:
     from iotrial.execute.at_once import at_once
     from iotrial.execute.keeping_many import gravest, reached, verified
-    from iotrial.execute.moved import in_words
+    from iotrial.execute.moved import renamings
 
     with reached(places, reach, lock=False) as (hosts, lost):
         found, errors = verified(hosts, name)
@@ -179,7 +179,7 @@ def _verify(output: Output, reach: Reach, places: Sequence[Place], name: str) ->
                 "moved": dict(there.moved),
             }
         )
-        for note in in_words(there.moved):
+        for note in renamings(there.moved):
             output.note(f"{host}: {note}")
         bad |= state != "in-force"
         for each in differences:

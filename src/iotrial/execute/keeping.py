@@ -47,7 +47,7 @@ from iotrial.execute.kept import (
     strangers,
 )
 from iotrial.execute.load import TOKEN
-from iotrial.execute.moved import followed, in_words, moved, owed_there
+from iotrial.execute.moved import followed, moved, owed_there, renamings
 from iotrial.execute.reboot import at_next_boot, tell
 from iotrial.execute.restore import Payment, boot_id, pay
 from iotrial.execute.tuning import apply as apply_settings
@@ -114,7 +114,7 @@ def begun(
     path = f"{place}/{name}{SUFFIX}"
     live = live_settings(profile)
     debts = (*_former_files(host, files), *_former_values(host, live))
-    notes = (*in_words(names), *at_next_boot(host, place))
+    notes = (*renamings(names), *at_next_boot(host, place))
     # Whatever we have just begun ends with us, before the guard gives anything back: a rename that
     # comes late would make kept what was undone.  Over a link the guard knows the agent by its
     # fence (hosts/ssh.py); by the mark, hosts with common process numbers would end each other's.

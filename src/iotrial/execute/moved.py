@@ -58,20 +58,21 @@ def followed(profile: Profile, names: Mapping[str, str]) -> Profile:
     return profile.only(entries)
 
 
-def in_words(names: Mapping[str, str]) -> tuple[str, ...]:
+def renamings(names: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"{then} is {now} now: it was found by its ids" for then, now in names.items())
 
 
 def owed_there(session: Session, names: Mapping[str, str]) -> Session:
     """What is owed on disks that have other names now, owed by those."""
     debts = (
-        _owed_there(debt, names[debt.device]) if debt.device in names else debt
+        owed_by(debt, names[debt.device]) if debt.device in names else debt
         for debt in session.settings
     )
     return replace(session, settings=tuple(debts))
 
 
-def _owed_there(debt: SettingsDebt, name: str) -> SettingsDebt:
+def owed_by(debt: SettingsDebt, name: str) -> SettingsDebt:
+    """The debt of a disk that has this name now."""
     values = []
     for each in debt.values:
         former, knob = each.setting.value, tunable(each.setting.tunable)

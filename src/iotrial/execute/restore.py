@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iotrial.errors import FileRefused, IotrialError, OwedError, TargetRefused
 from iotrial.execute import look
 from iotrial.execute.debris import unmake
-from iotrial.execute.identity import identify
+from iotrial.execute.identity import disks, identify
 from iotrial.execute.journal import REPORT, Session, SettingsDebt, made_name, sessions
 from iotrial.execute.load import end_loads
+from iotrial.execute.moved import owed_by, renamings
 from iotrial.execute.tuning import put_back
 from iotrial.hosts.steps import beside, reads
 from iotrial.model.host import Host
@@ -85,13 +86,17 @@ def _pay_settings(
     """All devices together, in the order of the journal: what moves others goes back first, also
     across layers."""
     due: list[Owed] = []
-    for debt in debts:
-        values = tuple(each for each in debt.values if each.durable or not rebooted)
+    for debt in (_lasting(host, each, payment) if rebooted else each for each in debts):
+        values = debt.values
         stranger = _stranger(host, debt) if values else ""
         if stranger:
             payment.owed += [f"{each.setting} ({stranger})" for each in values]
         elif values and _gone(host, debt):
-            payment.notes.append(f"{debt.device} is gone, and its settings went with it")
+            if rebooted:
+                why = f"{debt.device} is not there, and this outlives a reboot"
+                payment.owed += [f"{each.setting} ({why})" for each in values]
+            else:
+                payment.notes.append(f"{debt.device} is gone, and its settings went with it")
         else:
             due += values
     seen = host.batch([Look(each.probe) for each in due])
@@ -105,6 +110,19 @@ def _pay_settings(
     payment.done += [f"restored {s}" for s in differing if not any(str(s) in o for o in owed)]
     for path in {act.path for each in due for act in each.acts if act.kind in ("save", "remove")}:
         payment.owed += _swept(host, beside(path))  # what a death in the middle of a save leaves
+
+
+def _lasting(host: Host, debt: SettingsDebt, payment: Payment) -> SettingsDebt:
+    """What is still owed after a reboot, by the name that the device has now: an array that was
+    ``md0`` may be ``md127``."""
+    lasting = replace(debt, values=tuple(each for each in debt.values if each.durable))
+    if not lasting.values or debt.identity is None:
+        return lasting
+    names = [name for name, who in disks(host).items() if who.stable == debt.identity.stable]
+    if len(names) != 1 or debt.device in names:
+        return lasting
+    payment.notes += renamings({debt.device: names[0]})
+    return owed_by(lasting, names[0])
 
 
 def _swept(host: Host, path: str) -> list[str]:
