@@ -33,7 +33,7 @@ def moved(host: Host, profile: Profile) -> dict[str, str]:
     for device, ids in wanted.items():
         if same(ids, there.get(device, {})):
             continue
-        names = [name for name, now in there.items() if same(ids, now)]
+        names = [name for name, now in there.items() if set(ids) <= set(now.items())]
         if len(names) == 1:
             found[device] = names[0]
     return found
