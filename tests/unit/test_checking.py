@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from iotrial.checks.known import false_alarms
 from iotrial.checks.vocabulary import expect, join, run, start, undo, until
 from iotrial.cli.checking import armed, named, resumed
 from iotrial.errors import Interrupted, OwedError, UsageError
@@ -329,6 +330,27 @@ def test_trouble_in_the_kernels_log_fails_a_case_that_did_not_announce_it(
 )
 def test_what_the_kernel_says_every_day_is_no_trouble(line: str, tmp_path: Path) -> None:
     assert played(case(one_command), tmp_path, scripted(line)).state == "pass"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "line", "state"),
+    [
+        ("6.1.0-56-amd64", "fs/dlm/requestqueue.c:47 dlm_add_requestqueue+0xe7/0xf0", "pass"),
+        ("6.1.0-56-amd64", "fs/dlm/requestqueue.c:47 dlm_wait_requestqueue+0x1/0x2", "fail"),
+        ("6.12.95-amd64", "fs/dlm/requestqueue.c:47 dlm_add_requestqueue+0xe7/0xf0", "fail"),
+    ],
+)
+def test_a_false_alarm_of_this_kernel_is_noted_and_fails_nothing(
+    kernel: str, line: str, state: str, tmp_path: Path
+) -> None:
+    host = scripted(f"WARNING: CPU: 0 PID: 180 at {line} [dlm]")
+    there = Party([host], [replace(MACHINE, kernel=kernel)])
+    venue = Venue(there, Interruption(), alarms=false_alarms())
+    done = play("test/one", case(one_command), venue, tmp_path / "e")
+    assert done.state == state, done.reasons
+    notes = tmp_path / "e" / "notes"
+    noted = notes.exists() and "FORTIFY_SOURCE" in notes.read_text()
+    assert noted == (state == "pass")
 
 
 def test_records_are_told_apart_by_their_numbers() -> None:

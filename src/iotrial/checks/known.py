@@ -18,13 +18,23 @@ from iotrial.model.checked import Machine, numbers
 @cache
 def known() -> tuple[Known, ...]:
     """All of them."""
+    return _table("known")
+
+
+@cache
+def false_alarms() -> tuple[Known, ...]:
+    """Lines of kernels' logs that look like trouble and are none."""
+    return _table("false_alarm")
+
+
+def _table(name: str) -> tuple[Known, ...]:
     text = files(__package__).joinpath("known.toml").read_text("utf-8")
-    return tuple(_known(row) for row in tomllib.loads(text).get("known", ()))
+    return tuple(_known(row) for row in tomllib.loads(text).get(name, ()))
 
 
 def _known(row: Mapping[str, Any]) -> Known:
     bounds = {name: _version(row[name]) for name in ("since", "until") if name in row}
-    return Known(**{**row, **bounds})
+    return Known(**{"case": "", **row, **bounds})
 
 
 def _version(text: str) -> tuple[int, ...]:

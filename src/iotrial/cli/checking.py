@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.text import Text
 
 from iotrial.checks import chosen
-from iotrial.checks.known import known_here
+from iotrial.checks.known import false_alarms, known_here
 from iotrial.cli.machine import HERE, machines
 from iotrial.cli.output import Output
 from iotrial.cli.writing import writing
@@ -168,7 +168,7 @@ def execute(
         interruption = stack.enter_context(Interruption())
         last_from, last = last_before(folder.absolute(), header_of(folder))
         session = Session(
-            Venue(party, interruption, hands.renewed),
+            Venue(party, interruption, hands.renewed, false_alarms()),
             folder,
             _Terminal(output, Checked((), (), (), last=last, last_from=last_from)),
             known_here(party.machines),

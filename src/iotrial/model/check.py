@@ -254,7 +254,8 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A failure that is known: of which ``case``, on which versions (``tool`` '': the kernel's;
+    """A failure that is known: of which ``case`` ('': a false alarm of the kernel's, a line of its
+    log that is no trouble whatever the case), on which versions (``tool`` '': the kernel's;
     from ``since`` to before ``until``, empty: no bound), ``says`` what its reason must hold, and
     why it is so."""
 

@@ -5,6 +5,7 @@ Read :func:`play` first.
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from iotrial.errors import (
     TargetRefused,
 )
 from iotrial.execute.checking.evidence import Evidence
-from iotrial.execute.checking.kernel_log import READ, newest, records, since, trouble
+from iotrial.execute.checking.kernel_log import READ, Record, newest, records, since, trouble
 from iotrial.execute.checking.needs import Party, missing, room
 from iotrial.execute.checking.stage import Stage, open_stages
 from iotrial.execute.interruption import Interruption
@@ -29,6 +30,7 @@ from iotrial.model.check import (
     Case,
     Failed,
     Join,
+    Known,
     Lose,
     Mount,
     Node,
@@ -69,11 +71,13 @@ Renew = Callable[[int], Host]
 
 @dataclass(frozen=True, slots=True)
 class Venue:
-    """Where cases are played, who may stop them, and how a host that was lost is reached anew."""
+    """Where cases are played, who may stop them, how a host that was lost is reached anew, and
+    which lines of a kernel's log are known for false alarms."""
 
     party: Party
     interruption: Interruption
     renew: Renew | None = None
+    alarms: Sequence[Known] = ()
 
 
 def play(name: str, case: Case, venue: Venue, folder: Path) -> Played:
@@ -122,6 +126,7 @@ class _Play:
         self._evidence = evidence
         self._interruption = venue.interruption
         self._renew = venue.renew
+        self._alarms = venue.alarms
         self._until = time.monotonic() + case.limit
         self._header = header
         self._stages: Sequence[Stage] = ()
@@ -332,6 +337,20 @@ class _Play:
                 with suppress(HostError):
                     stage.witness.sentry.close()
 
+    def _trouble(self, number: int, new: Sequence[Record]) -> list[str]:
+        """Lines that fail the case; a false alarm is noted."""
+        kernel = numbers(self._party.machines[number].kernel)
+        found = []
+        for line in trouble(new, self._case.announces):
+            text = line.partition("] ")[2]
+            known = [each for each in self._alarms if each.holds(kernel)]
+            false = next((each for each in known if re.search(each.says, text)), None)
+            if false is None:
+                found.append(line)
+            else:
+                self._evidence.note(f"a false alarm: {line}: {false.reason} ({false.source})")
+        return found
+
     def look_at_logs(self) -> None:
         """What the kernels said since the beginning.  A host that was lost has no log to read."""
         for number, stage in enumerate(self._stages):
@@ -346,7 +365,7 @@ class _Play:
             several = len(self._stages) > 1
             head = f"# {stage.host.name}\n" if several and new else ""
             self._evidence.log(head + "".join(f"{each}\n" for each in new))
-            bad = trouble(new, self._case.announces)
+            bad = self._trouble(number, new)
             where = f" of {stage.host.name}" if several else ""
             if bad:
                 self.found("fail", *(f"kernel log{where}: {line}" for line in bad[:_SHOWN]))
