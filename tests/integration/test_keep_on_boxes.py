@@ -196,7 +196,9 @@ def test_whoever_stops_it_gets_everything_back_on_every_host(fleet: Fleet) -> No
             assert fleet.lengths() == [LONG] * 2
             assert iotrial(profile, "undo").returncode == 0
         else:
-            assert process.returncode == 130, words
+            # `python -m` ends by the signal itself where it came while a class was being made (exec
+            # of a text notes it as unhandled, caught or not): to a shell that is 130 too.
+            assert process.returncode in {130, -signal.SIGINT}, words
             stopped += 1
         assert fleet.untouched()
     assert stopped
