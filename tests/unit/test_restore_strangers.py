@@ -119,13 +119,3 @@ def test_a_disk_with_another_name_after_a_reboot_gets_what_outlives_it() -> None
     assert scheduler(host, "fake0") == others
     assert any("fake0 is fake1 now" in note for note in said.notes)
     assert host.list(BOOKS) == []
-
-
-def test_what_outlives_a_reboot_is_owed_while_the_disk_is_not_there() -> None:
-    host = lasting_debt()
-    host.replace_disk("fake0", Disk("fake7", (240, 112), serial="ANOTHER"))
-    with pytest.raises(OwedError) as caught:
-        restore(host, BOOKS)
-    (line,) = caught.value.owed
-    assert "fake0 is not there, and this outlives a reboot" in line
-    assert host.list(BOOKS) == ["t.journal"]

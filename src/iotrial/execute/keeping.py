@@ -107,6 +107,7 @@ def begun(
 ) -> Iterator[tuple[str, ...]]:
     """As :func:`apply`, but within the context all of it is in force and can still be undone:
     without ``trial`` whoever opens it calls :func:`commit` in it.  An error in it undoes it."""
+    refuse_unprivileged(host)
     names = moved(host, profile)
     profile = followed(profile, names)
     _check(host, profile, files, trial)
@@ -163,7 +164,6 @@ def _change(
 
 
 def _check(host: Host, profile: Profile, files: Sequence[NativeFile], trial: float) -> None:
-    refuse_unprivileged(host)
     if not 0 <= trial <= _LONGEST:
         raise RefusedError(
             f"a trial of {trial:g} s: it may be tried for a day at most", advice="Try it shorter."

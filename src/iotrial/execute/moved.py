@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from iotrial.errors import UsageError
 from iotrial.execute.identity import BLOCK, SOURCES, disks
 from iotrial.execute.journal import Session, SettingsDebt
 from iotrial.keep.profile import Profile
@@ -72,12 +73,16 @@ def owed_there(session: Session, names: Mapping[str, str]) -> Session:
 
 
 def owed_by(debt: SettingsDebt, name: str) -> SettingsDebt:
-    """The debt of a disk that has this name now."""
+    """The debt of a disk that has this name now; as it was where a tunable of it is none of ours
+    any more, since only that knows the new paths."""
     values = []
-    for each in debt.values:
-        former, knob = each.setting.value, tunable(each.setting.tunable)
-        setting = Setting(name, knob.name, former)
-        values.append(Owed(setting, knob.probe(name), knob.undo(name, former), each.durable))
+    try:
+        for each in debt.values:
+            former, knob = each.setting.value, tunable(each.setting.tunable)
+            setting = Setting(name, knob.name, former)
+            values.append(Owed(setting, knob.probe(name), knob.undo(name, former), each.durable))
+    except UsageError:
+        return debt
     witnesses = (
         (path.replace(f"/{debt.device}/", f"/{name}/", 1), is_) for path, is_ in debt.witnesses
     )

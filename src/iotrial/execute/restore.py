@@ -92,11 +92,7 @@ def _pay_settings(
         if stranger:
             payment.owed += [f"{each.setting} ({stranger})" for each in values]
         elif values and _gone(host, debt):
-            if rebooted:
-                why = f"{debt.device} is not there, and this outlives a reboot"
-                payment.owed += [f"{each.setting} ({why})" for each in values]
-            else:
-                payment.notes.append(f"{debt.device} is gone, and its settings went with it")
+            payment.notes.append(f"{debt.device} is gone, and its settings went with it")
         else:
             due += values
     seen = host.batch([Look(each.probe) for each in due])

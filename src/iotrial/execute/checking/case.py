@@ -340,10 +340,10 @@ class _Play:
     def _trouble(self, number: int, new: Sequence[Record]) -> list[str]:
         """Lines that fail the case; a false alarm is noted."""
         kernel = numbers(self._party.machines[number].kernel)
+        known = [each for each in self._alarms if each.holds(kernel)]
         found = []
         for line in trouble(new, self._case.announces):
             text = line.partition("] ")[2]
-            known = [each for each in self._alarms if each.holds(kernel)]
             false = next((each for each in known if re.search(each.says, text)), None)
             if false is None:
                 found.append(line)
