@@ -104,6 +104,24 @@ def rack(boxes: tuple[Box, ...], tmp_path: Path) -> Iterator[Serving]:
         yield made
 
 
+def lost_by_fio(folder: Path) -> int:
+    """Logs that fio's client could not decompress: 3 of 2,880 were seen, with fio 3.33."""
+    return (folder / "stderr").read_text().count("failed converting IO log")
+
+
+def every_log_is_there_or_told(folder: Path, read: float | None) -> None:
+    """Of each job a line for each I/O of the ``read`` bytes; a log is missing only where fio said
+    so, and then it is a doubt."""
+    lost = lost_by_fio(folder)
+    kinds = [sorted(folder.glob(f"each_{kind}.*.log")) for kind in ("clat", "slat", "lat")]
+    assert sum(map(len, kinds)) == len(kinds) * JOBS - lost
+    if lost:
+        assert "fio-log-lost" in (folder.parents[1] / "trial.json").read_text()
+    for logs in kinds:
+        lines = sum(len(log.read_text().splitlines()) for log in logs)
+        assert lines * 4096 == read or len(logs) < JOBS
+
+
 @pytest.mark.timeout(300)
 def test_what_servers_measure_has_the_shape_of_what_plain_loads_do(rack: Serving) -> None:
     status, told = ended(rack.run(rack.study("plain", "server", blocks=1, runtime="1s")))
@@ -125,11 +143,10 @@ def test_what_servers_measure_has_the_shape_of_what_plain_loads_do(rack: Serving
     for part in served.parts:
         folder = rack.out / "trials" / served.trial.folder / part
         other = rack.out / "trials" / alone.trial.folder / part
-        names = {path.name for path in folder.iterdir()} - {"server.stdout", "server.stderr"}
-        assert names == {path.name for path in other.iterdir()} | {"job.fio"}
-        assert (folder / "stderr").read_text() == ""
-        logged = sum(len(log.read_text().splitlines()) for log in folder.glob("each_clat*.log"))
-        assert logged * 4096 == served.of_part(part, "read.bytes")
+        theirs = {path.name for path in folder.iterdir()} - {"server.stdout", "server.stderr"}
+        missing = ({path.name for path in other.iterdir()} | {"job.fio"}) ^ theirs
+        assert len(missing) == lost_by_fio(folder), missing
+        every_log_is_there_or_told(folder, served.of_part(part, "read.bytes"))
 
 
 @pytest.mark.timeout(250)
@@ -182,8 +199,7 @@ def test_a_server_listens_at_an_address_of_its_host_where_the_study_says_so(rack
     assert record.command[-2].startswith("--client=ip:10.")
     for part in record.parts:
         folder = rack.out / "trials" / record.trial.folder / part
-        logged = sum(len(log.read_text().splitlines()) for log in folder.glob("each_clat*.log"))
-        assert logged * 4096 == record.of_part(part, "read.bytes")
+        every_log_is_there_or_told(folder, record.of_part(part, "read.bytes"))
 
 
 @pytest.mark.timeout(250)

@@ -86,6 +86,15 @@ def test_a_report_is_doubted_exactly_when_something_spoilt_it() -> None:
     assert {case: doubts(parse(recorded(case), "fio.json")) for case in CASES} == EXPECTED
 
 
+def test_logs_that_the_client_could_not_read_are_counted_and_numbers_stay() -> None:
+    why = b"fio: inflate error -3\nfio: failed decompressing log\n"
+    lost = why + b"fio: failed converting IO log\n"
+    parsed = parse(lost + recorded("two-clients") + lost, "fio.json")
+    assert doubts(parsed) == {"fio-log-lost": False}
+    assert parsed.doubts[0].what.startswith("2 of its jobs' logs ")
+    assert parsed.measurements == parse(recorded("two-clients"), "fio.json").measurements
+
+
 @pytest.mark.parametrize("case", ["randread", "mix", "write", "trim", "short", "lat-percentiles"])
 def test_merged_bins_give_the_percentiles_fio_prints_for_one_job(case: str) -> None:
     found = values(parse(recorded(case), "fio.json"))

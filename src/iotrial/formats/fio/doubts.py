@@ -13,6 +13,10 @@ _BUSY = 0.95  # share of one core above which a job waits for itself, not for th
 _SHORT = 0.99  # a job asked for 1 s may report 0.999
 _APART = 0.02  # tolerated difference between iops and total_ios / runtime
 _UNEVEN = 0.10  # tolerated difference between the times jobs ran
+# What a client says of a log that its server sent in pieces that do not decompress: the last line
+# once for each log, the others only why (client.c, fio 3.33 and 3.42).
+_LOST = "fio: failed converting IO log"
+_WHY_LOST = ("fio: inflate error", "fio: failed decompressing log")
 
 
 def doubts_about(
@@ -30,7 +34,13 @@ def doubts_about(
 
 
 def _words(said: Sequence[str]) -> Iterator[Doubt]:
+    if lost := said.count(_LOST):
+        what = f"{lost} of its jobs' logs did not survive the way from fio's server to its client"
+        advice = "its numbers are whole; for every log take fio's plain start (no --client)"
+        yield Doubt("fio-log-lost", what, advice)
     for line in dict.fromkeys(said):
+        if line == _LOST or line.startswith(_WHY_LOST):
+            continue
         if "terminating on signal" in line or "not whole" in line:
             advice = "repeat the trial: fio was stopped before it was done"
             yield Doubt("fio-cut-short", line, advice, invalid=True)
