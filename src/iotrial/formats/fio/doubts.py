@@ -36,7 +36,7 @@ def doubts_about(
 def _words(said: Sequence[str]) -> Iterator[Doubt]:
     if lost := said.count(_LOST):
         what = f"{lost} of its jobs' logs did not survive the way from fio's server to its client"
-        advice = "its numbers are whole; for every log take fio's plain start (no --client)"
+        advice = 'its numbers are whole; without start = "server" (fio --client) logs are not sent'
         yield Doubt("fio-log-lost", what, advice)
     for line in dict.fromkeys(said):
         if line == _LOST or line.startswith(_WHY_LOST):
