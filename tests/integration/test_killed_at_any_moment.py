@@ -78,8 +78,8 @@ def iotrial(*arguments: str) -> list[str]:
 def loads_of(folder: Path) -> list[str]:
     """Command lines of loads whose files lie in ``folder``.
 
-    A probe (``fio --version``) of a run that was killed before it owed anything is no load: nobody
-    is told of it, and it ends by itself within milliseconds.
+    A probe (``fio --version``, 4 KiB by an engine) of a run that was killed before it owed anything
+    is no load: nobody is told of it, and it ends by itself within milliseconds.
     """
     found = []
     for process in Path("/proc").glob("[0-9]*"):
@@ -88,7 +88,7 @@ def loads_of(folder: Path) -> list[str]:
             where = (process / "cwd").readlink()
         except OSError:
             continue
-        probes = words[1:2] == [b"--version"]
+        probes = words[1:2] in ([b"--version"], [b"--name=probe"])
         if words[0].endswith(b"fio") and not probes and where.is_relative_to(folder):
             found.append(" ".join(word.decode() for word in words))
     return found
