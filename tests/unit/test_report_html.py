@@ -131,6 +131,26 @@ def test_each_number_of_the_trial_table_links_to_its_raw_file() -> None:
         assert f'href="trials/{record.trial.folder}/command"' in PAGE
 
 
+@pytest.mark.parametrize(
+    ("parts", "leads"),
+    [
+        (("box1/d%20isk",), ("box1/d%20isk/command", "box1/d%20isk/stdout")),
+        (("box1/disk", "box2/disk"), ("",)),
+    ],
+)
+def test_a_trial_of_parts_links_to_where_their_files_are(
+    parts: tuple[str, ...], leads: tuple[str, ...]
+) -> None:
+    first, *rest = VIEW.trials
+    shown = page(dataclasses.replace(VIEW, trials=(dataclasses.replace(first, parts=parts), *rest)))
+    links = [v for _, n, v in attributes(shown) if n == "href"]
+    folder = f"trials/{first.folder}/"
+    assert [link for link in links if link in {f"{folder}{each}" for each in leads}] == [
+        f"{folder}{each}" for each in leads
+    ]
+    assert f"{folder}command" not in links
+
+
 def test_links_follow_the_results_folder() -> None:
     moved = page(VIEW, folder="../a b/javascript:x")
     links = {v for _, n, v in attributes(moved) if n == "href" and not v.startswith("#")}

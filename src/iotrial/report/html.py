@@ -165,8 +165,10 @@ def _row(row: TrialRow, prefix: str, target: str) -> str:
     again = f" (attempt {row.attempt})" if row.attempt > 1 else ""
     doubts = _cell(", ".join(row.doubts))
     where = f" on {escape(row.host)}" if row.host else ""
-    base = f"{prefix}trials/{row.folder}/"
-    files = f'<a href="{base}command">command</a> <a href="{base}stdout">stdout</a>'
+    base = "/".join([f"{prefix}trials/{row.folder}", *row.parts[:1]])
+    files = f'<a href="{base}/command">command</a> <a href="{base}/stdout">stdout</a>'
+    if len(row.parts) > 1:
+        files = f'<a href="{prefix}trials/{row.folder}/">{len(row.parts)} loads</a>'
     if row.source:
         said = f"original, line {escape(row.line)}" if row.line else "original"
         files = f'<a href="{prefix}{row.source}">{said}</a>'

@@ -66,7 +66,8 @@ class Number:
 @dataclass(frozen=True, slots=True)
 class TrialRow:
     """One trial of the table.  Links are relative to the folder that holds ``trials/`` and
-    percent-encoded, as is ``folder``; ``name`` is the folder's name to look at.  ``source`` is the
+    percent-encoded, as are ``folder`` and, below it, ``parts``: the folders of the loads that were
+    one trial, none where it was one.  ``name`` is the folder's name to look at.  ``source`` is the
     link to the file an imported run came from, ``line`` where in it.  ``host`` is where its block
     ran, '' where blocks are not spread over hosts.  ``seconds``
     since the study's first trial; ``p99`` is the 99th percentile of completion latency of the
@@ -88,6 +89,7 @@ class TrialRow:
     source: str = ""
     line: str = ""
     host: str = ""
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,6 +385,7 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
         source=original(origin),
         line=visible(line),
         host=visible(trial.host),
+        parts=tuple(map(quote, record.parts)),
     )
 
 
