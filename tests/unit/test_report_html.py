@@ -134,21 +134,22 @@ def test_each_number_of_the_trial_table_links_to_its_raw_file() -> None:
 @pytest.mark.parametrize(
     ("parts", "leads"),
     [
-        (("box1/d%20isk",), ("box1/d%20isk/command", "box1/d%20isk/stdout")),
+        (("box1/d \udcff",), ("box1/d%20%FF/command", "box1/d%20%FF/stdout")),
         (("box1/disk", "box2/disk"), ("",)),
     ],
 )
 def test_a_trial_of_parts_links_to_where_their_files_are(
     parts: tuple[str, ...], leads: tuple[str, ...]
 ) -> None:
-    first, *rest = VIEW.trials
-    shown = page(dataclasses.replace(VIEW, trials=(dataclasses.replace(first, parts=parts), *rest)))
-    links = [v for _, n, v in attributes(shown) if n == "href"]
-    folder = f"trials/{first.folder}/"
-    assert [link for link in links if link in {f"{folder}{each}" for each in leads}] == [
-        f"{folder}{each}" for each in leads
+    first, *rest = RESULTS.records
+    records = (dataclasses.replace(first, parts=parts), *rest)
+    results = dataclasses.replace(RESULTS, records=records)
+    shown = page(view(results, factories.comparison(results)))
+    folder = f"trials/{first.trial.folder}/"
+    links = [v for _, n, v in attributes(shown) if n == "href" and v.startswith(folder)]
+    assert [link for link in links if not link.endswith(".json")] == [
+        f"{folder}{lead}" for lead in leads
     ]
-    assert f"{folder}command" not in links
 
 
 def test_links_follow_the_results_folder() -> None:

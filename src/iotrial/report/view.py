@@ -385,7 +385,7 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
         source=original(origin),
         line=visible(line),
         host=visible(trial.host),
-        parts=tuple(map(quote, record.parts)),
+        parts=tuple(quote(os.fsencode(part)) for part in record.parts),
     )
 
 
