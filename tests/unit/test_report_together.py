@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from stats_studies import noisy, results
 
 import factories
 from iotrial.cli.main import status
@@ -21,6 +22,7 @@ from iotrial.report.together.markdown import markdown
 from iotrial.report.together.view import Checks, Study, Together, together
 from iotrial.report.view import VerdictRow, View, view
 from iotrial.report.visible import visible
+from iotrial.stats.judge import judge
 
 Form = Callable[[Together], str]
 DATA = Path(__file__).parents[2] / "docs" / "five-studies" / "data"
@@ -138,6 +140,30 @@ def test_every_primary_finding_stands_with_its_verdict_and_leads_to_its_workload
         assert href in Links(page).links or not part.findings
     rows = [row for part, _ in ALL.measured[0].parts for row in part.findings]
     assert page.count('<span class="verdict ') == len(rows) > 0
+
+
+def test_it_asks_what_the_disks_are_asked_and_not_what_was_asked_of_the_link_before() -> None:
+    link, disks = with_rates("link", "iperf3", "write.bw", 100e6), study(name="disks")
+    link = replace(link, view=replace(link.view, question="What does the link carry?"))
+    assert together([], [link, disks]).title == disks.view.question
+    assert together([], [link]).title == "What does the link carry?"
+    assert together([checks(CREATE)], []).title == "Checks"
+
+
+@pytest.mark.parametrize(
+    ("effect", "told"), [(1.9, "Change nodes=1 to 2: "), (0.5, "Keep nodes=1: "), (1.0, "")]
+)
+def test_a_factor_of_which_something_was_shown_stands_first_though_it_is_not_the_first(
+    effect: float, told: str
+) -> None:
+    """The published comparison asks two things: what an array costs, and what a second node."""
+    levels = {"storage": ("local", "lvm"), "nodes": ("1", "2")}
+    judged = judge(results(levels, ["write"], 5, noisy(0.002, 1, {("write", "2"): effect})))
+    whole = together([], [study(replace(seen(), answer=judged.recommendation))])
+    lead = next(each for each in whole.leads if each.startswith("Performance"))
+    assert lead.startswith("Performance, study: Any storage will do.")
+    assert (f" {told}for write nodes=2 is " in lead) == bool(told)
+    assert "Same as" not in lead
 
 
 def test_comparisons_that_are_undecided_are_named_among_the_gaps() -> None:

@@ -20,6 +20,7 @@ from iotrial.report.evidence import DoubtGroup
 from iotrial.report.evidence import Machine as Facts
 from iotrial.report.view import Part, View
 from iotrial.report.visible import visible
+from iotrial.stats.recommend import TOLD
 from iotrial.units import format_value
 
 STRESS = "stress"
@@ -128,7 +129,7 @@ def together(sessions: Sequence[Checks], studies: Sequence[Study]) -> Together:
     stress = tuple(filter(None, (_session(each, stress=True) for each in sessions)))
     measured = tuple(map(_measured, studies))
     return Together(
-        title=next((each.question for each in measured if each.question), "Checks"),
+        title=_title(measured),
         leads=tuple(_leads(functional, stress, measured)),
         hosts=tuple(_hosts(sessions, studies)),
         functional=functional,
@@ -234,6 +235,12 @@ def _said(name: str, value: str) -> str:
 # -- what stands first, and what is missing -----------------------------------------------------
 
 
+def _title(measured: Sequence[Measured]) -> str:
+    """The question that the report answers: a study of the link alone only prepares for it."""
+    of_disks = [each for each in measured if any(part.tool != _LINK for part, _ in each.parts)]
+    return next((each.question for each in (*of_disks, *measured) if each.question), "Checks")
+
+
 def _leads(
     functional: Sequence[Session], stress: Sequence[Session], measured: Sequence[Measured]
 ) -> Iterator[str]:
@@ -241,8 +248,10 @@ def _leads(
         told = "; ".join(f"{each.title}: {each.summary}" for each in sessions)
         yield f"{what}: {told or 'none was run'}."
     for each in measured:
-        first = words.headline(each.answer)[0].rstrip(".")
-        yield f"Performance, {each.name}: {first}."
+        first, others = words.headline(each.answer)
+        shown = (sentence for sentence in others if sentence.startswith(TOLD))
+        said = " ".join((first.rstrip(".") + ".", *shown))
+        yield f"Performance, {each.name}: {said}"
     if not measured:
         yield "Performance: nothing was measured."
 
