@@ -19,8 +19,8 @@ from iotrial.units import ABSURD, format_change
 MOST = 4
 """Claims spelt out for a factor; the rest is in the table of findings."""
 THROUGHPUT = ("iops", "bw", "rate")
-TOLD = ("Change ", "Keep ", "Which ")
-"""How the sentence on a factor begins of which a level was shown to be better or worse."""
+TOLD = ("Change ", "Keep ", "Which ", "Guardrail ")
+"""How sentences begin that nobody may miss: a level is better or worse, or at what price."""
 
 
 @dataclass(frozen=True, slots=True)
