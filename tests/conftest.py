@@ -99,7 +99,7 @@ def browser() -> str:
     return next(path for path in map(shutil.which, BROWSERS) if path)
 
 
-def _remove_loop(number: int) -> None:
+def remove_loop(number: int) -> None:
     subprocess.run(["losetup", "--detach", f"/dev/loop{number}"], check=False, timeout=30)
     with LOOP_CONTROL.open("rb") as control, suppress(OSError):
         fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
@@ -124,7 +124,7 @@ def loop_device(tmp_path: Path) -> Iterator[str]:
         subprocess.run(attach, check=True, timeout=30, capture_output=True)
         yield f"loop{number}"
     finally:
-        _remove_loop(number)
+        remove_loop(number)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -28,6 +28,7 @@ class Written:
     links: dict[str, str] = field(default_factory=dict)
     nodes: dict[str, str] = field(default_factory=dict)
     answers: dict[tuple[str, ...], Completed] = field(default_factory=dict)
+    scripts: dict[str, str] = field(default_factory=dict)
     name: str = "written"
     remote: bool = False
 
@@ -75,6 +76,8 @@ class Written:
                 )
             case ("stat", "-L", "-c", _, path):
                 return self._stat(command, self.real(path))
+            case ("sh", "-c", _, name, *_) if name in self.scripts:
+                return answer(command, self.scripts[name])
             case ("blkid", *_):
                 return answer(command, exit_=2)
         return answer(command, exit_=127)

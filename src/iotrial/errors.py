@@ -26,8 +26,20 @@ never parses a message.  ``exit_code`` is the design's exit code for an error of
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from functools import lru_cache
+
+_ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""What others said, as it may be shown: a control character cannot act on a terminal.
+
+    >>> print(printable("\x1b[2J"))
+    \x1b[2J
+    """
+    return _ODD.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class IotrialError(Exception):
@@ -36,9 +48,9 @@ class IotrialError(Exception):
     exit_code = 2
 
     def __init__(self, message: str, *, advice: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.advice = advice
+        self.message = printable(message)
+        self.advice = printable(advice)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message}\n  {self.advice}" if self.advice else self.message

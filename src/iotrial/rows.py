@@ -1,20 +1,243 @@
 """Rows: how trials and their records are written down as JSON, and read back.  Pure.
 
 Used by the results folder (:mod:`iotrial.store`): plan.jsonl, trial.json, measurements.jsonl.
+What is read back is checked first: a key that is missing or not of its type is a FormatError that
+names it, and everything behind the reading may rely on the types of the model.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict  # as pydantic wants it before Python 3.12
+
+from iotrial.errors import FormatError
 from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency, Percentile
 from iotrial.model.measurement import Measurement, metric
-from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.strain import Kind
+from iotrial.model.trial import Trial, TrialRecord, TrialState
 
 Triples = tuple[tuple[str, str, str], ...]
+
+
+# -- what a row may hold ---------------------------------------------------------------------
+
+
+def _inside(path: str) -> str:
+    """A relative path that leads nowhere else."""
+    if {"", ".", ".."} & set(path.split("/")) or "\0" in path:
+        raise ValueError("leads out of its folder")
+    return path
+
+
+def _known(name: str) -> str:
+    """A metric's name whose percentile, where it is of one, is a number."""
+    _, dot, percentile = name.partition(".clat.p")
+    if dot and not re.fullmatch(r"[0-9]+(\.[0-9]+)?", percentile):
+        raise ValueError("is of no percentile")
+    return name
+
+
+MetricName = Annotated[str, AfterValidator(_known)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=2**63)]
+Index = Annotated[int, Field(ge=0, le=10**9)]
+Seconds = Annotated[float, Field(ge=-1e12, le=1e12)]
+Moment = Annotated[float, Field(ge=-2e9, le=2.5e11)]
+"""Seconds since the epoch that are a date."""
+Part = Annotated[str, AfterValidator(_inside)]
+Told = (
+    tuple[Number, str, Literal["", "high", "low"]]
+    | tuple[Number, str, Literal["", "high", "low"], str]
+)
+
+
+class DoubtRow(TypedDict):
+    """A doubt of hosts/NAME.json."""
+
+    check: str
+    what: str
+    advice: str
+    invalid: NotRequired[bool]
+    trial: NotRequired[str]
+
+
+class TrialRow(TypedDict):
+    """A planned trial."""
+
+    number: Index
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+    block: Index
+    workload: str
+    treatment: dict[str, str]
+    target: str
+    attempt: Index
+    stage: NotRequired[Index]
+    host: NotRequired[str]
+
+
+class RecordRow(TypedDict):
+    """A trial as executed."""
+
+    trial: TrialRow
+    state: TrialState
+    started: Moment
+    seconds: Seconds
+    load_seconds: Seconds
+    tool: str
+    command: tuple[str, ...]
+    before: str
+    after: str
+    doubts: tuple[tuple[str, str, str, bool], ...]
+    error: str
+    values: dict[MetricName, Told]
+    by_part: NotRequired[dict[str, dict[MetricName, Told]]]
+    writers: NotRequired[tuple[tuple[str, ...], tuple[str, ...]]]
+    source: NotRequired[str]
+    prepared: NotRequired[Seconds]
+    parts: NotRequired[tuple[Part, ...]]
+    starts: NotRequired[dict[str, Number]]
+    clocks: NotRequired[tuple[tuple[str, Number, Number], ...]]
+
+
+PercentileRow = tuple[Number, Number, bool]
+LatencyRow = tuple[str, tuple[tuple[str, str], ...], str, Count, Count, tuple[PercentileRow, ...]]
+
+
+class AARow(TypedDict):
+    """What of an A/A study is not in its file."""
+
+    arms: Annotated[int, Field(ge=2, le=10_000)]
+    blocks: Annotated[int, Field(ge=0, le=1_000_000)]
+    levels: dict[str, str]
+
+
+class PriorRow(TypedDict):
+    """What earlier results say of the order."""
+
+    folder: str
+    order: dict[str, tuple[dict[str, str], ...]]
+
+
+class HeadRow(TypedDict):
+    """The first line of plan.jsonl."""
+
+    format: int
+    study: NotRequired[str]
+    digest: NotRequired[str]
+    recorded: NotRequired[bool]
+    doubts: NotRequired[tuple[tuple[str, str, str], ...]]
+    latencies: NotRequired[tuple[LatencyRow, ...]]
+    aa: NotRequired[AARow]
+    prior: NotRequired[PriorRow]
+    choices: NotRequired[dict[str, tuple[str, ...]]]
+    values: NotRequired[tuple[tuple[str, str, str, str], ...]]
+    missing: NotRequired[tuple[tuple[str, str, str, str], ...]]
+
+
+class DeviceRow(TypedDict):
+    """A device of a machine."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    queue: NotRequired[dict[str, Any]]
+
+
+class SightingRow(TypedDict):
+    """What a target of the study was on a machine."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    path: NotRequired[str | None]
+    identity: NotRequired[dict[str, Any] | None]
+
+
+class FactsRow(TypedDict):
+    """hosts/NAME.json, as far as anything is decided by it; all else is only shown."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    memory: NotRequired[Count | None]
+    devices: NotRequired[dict[str, DeviceRow]]
+    targets: NotRequired[dict[str, SightingRow]]
+    baselines: NotRequired[dict[str, str]]
+    doubts: NotRequired[tuple[DoubtRow, ...]]
+
+
+class StrainRow(TypedDict):
+    """One of strain.json."""
+
+    host: str
+    kind: Kind
+    name: str
+    of: NotRequired[str]
+    busy: NotRequired[Number]
+    interrupts: NotRequired[Number]
+    stolen: NotRequired[Number]
+    ios: NotRequired[Number]
+    came: NotRequired[Number]
+    went: NotRequired[Number]
+    latency: NotRequired[Number]
+    depth: NotRequired[Number]
+    limit: NotRequired[Count]
+
+
+class SessionRow(TypedDict):
+    """A line of sessions.jsonl."""
+
+    started: NotRequired[Moment]
+
+
+_TRIPLES: TypeAdapter[Triples] = TypeAdapter(Triples)
+_TRIAL = TypeAdapter(TrialRow)
+_RECORD: TypeAdapter[Any] = TypeAdapter(RecordRow)
+_LATENCY: TypeAdapter[Any] = TypeAdapter(LatencyRow)
+_HEAD: TypeAdapter[Any] = TypeAdapter(HeadRow)
+_FACTS: TypeAdapter[Any] = TypeAdapter(FactsRow)
+_STRAINS = TypeAdapter(list[StrainRow])
+_INVENTORY: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
+_SESSION: TypeAdapter[Any] = TypeAdapter(SessionRow)
+
+
+T = TypeVar("T")
+
+
+def checked(adapter: TypeAdapter[T], row: Any) -> T:  # noqa: ANN401 (what it adapts)
+    """``row`` as it should be.  Raises FormatError, naming the first key that is not."""
+    try:
+        return adapter.validate_python(row)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        key = ".".join(str(each)[:60] for each in first["loc"])
+        raise FormatError(f"{key or 'row'}: {first['msg']}") from error
+
+
+def head_in(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The head of plan.jsonl.  Raises FormatError, as all of these do."""
+    return dict(checked(_HEAD, row))
+
+
+def facts_in(row: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(checked(_FACTS, row))
+
+
+def session_in(row: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(checked(_SESSION, row))
+
+
+def strains_in(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The strains of strain.json, each with the types of its fields."""
+    return [dict(each) for each in checked(_STRAINS, row.get("strains"))]
+
+
+def inventory_in(row: Mapping[str, Any]) -> dict[str, str]:
+    """inventory.json: how ssh(1) reaches each host."""
+    return checked(_INVENTORY, row)
+
+
+# -- rows ------------------------------------------------------------------------------------
 
 
 def line_out(record: TrialRecord) -> dict[str, Any]:
@@ -73,15 +296,16 @@ def latency_out(each: Latency) -> list[Any]:
     ]
 
 
-def latency_in(row: list[Any]) -> Latency:
-    workload, treatment, name, runs, ios, percentiles = row
+def latency_in(row: Any) -> Latency:  # noqa: ANN401
+    workload, treatment, name, runs, ios, percentiles = checked(_LATENCY, row)
     told = tuple(Percentile(*one) for one in percentiles)
     return Latency(workload, tuple((n, label) for n, label in treatment), name, runs, ios, told)
 
 
 def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
-    """The record of a row; ``memo`` is shared by the rows of one folder."""
-    trial = trial_in_row(row["trial"])
+    """The record of a row; ``memo`` is shared by the rows of one folder.  Raises FormatError."""
+    row = dict(checked(_RECORD, row))
+    trial = _trial(row["trial"])
     return TrialRecord(
         trial=trial,
         state=row["state"],
@@ -92,7 +316,7 @@ def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
         command=tuple(row["command"]),
         before=_triples(row["before"], memo),
         after=_triples(row["after"], memo),
-        writers=_writers(row.get("writers", ((), ()))),  # not in older folders
+        writers=row.get("writers", ((), ())),  # not in older folders
         doubts=tuple(
             Doubt(name, what, advice, invalid=invalid, trial=trial.folder)
             for name, what, advice, invalid in row["doubts"]
@@ -114,21 +338,22 @@ def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
     )
 
 
-def _measurement(name: str, told: Sequence[Any], job: str = "all") -> Measurement:
+def _measurement(name: str, told: Told, job: str = "all") -> Measurement:
     """``told`` are value, raw, censored and the unit, which is not in older folders."""
     value, raw, censored, *unit = told
-    return Measurement(name, value, unit[0] if unit else metric(name).unit, job, raw, censored)
-
-
-def _writers(row: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:  # noqa: ANN401
-    before, after = row
-    return tuple(map(str, before)), tuple(map(str, after))
+    try:
+        return Measurement(name, value, unit[0] if unit else metric(name).unit, job, raw, censored)
+    except KeyError:
+        raise FormatError(f"values.{name}: no such metric is known") from None
 
 
 def _triples(text: str, memo: dict[str, Triples]) -> Triples:
     """Settings read back; equal ones share one tuple."""
     if text not in memo:
-        memo[text] = tuple((device, tunable, value) for device, tunable, value in json.loads(text))
+        try:
+            memo[text] = _TRIPLES.validate_json(text)
+        except ValidationError as error:
+            raise FormatError("before, after: not a list of [device, tunable, value]") from error
     return memo[text]
 
 
@@ -146,7 +371,12 @@ def trial_out(trial: Trial) -> dict[str, Any]:
     }
 
 
-def trial_in_row(row: dict[str, Any]) -> Trial:
+def trial_in_row(row: Mapping[str, Any]) -> Trial:
+    """The trial of a row.  Raises FormatError."""
+    return _trial(checked(_TRIAL, row))
+
+
+def _trial(row: TrialRow) -> Trial:
     return Trial(
         number=row["number"],
         id=row["id"],

@@ -19,7 +19,7 @@ for content that is not what it should be.
 
 from __future__ import annotations
 
-import json
+import os
 import shutil
 import threading
 import tomllib
@@ -34,7 +34,6 @@ from iotrial.errors import FormatError, UsageError
 from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
 from iotrial.model.results import Results
-from iotrial.model.strain import Strain, strain_of
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan import prior, recorded
@@ -45,11 +44,8 @@ from iotrial.plan.inventory import recorded as recorded_hosts
 from iotrial.plan.load import parse_study
 from iotrial.plan.spread import waiting
 from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
-from iotrial.tools import tool
-from iotrial.tools.merging import merged
+from iotrial.trial_files import FORMAT, derived, known, placed, read_trial
 
-FORMAT = 1
-STRAIN, STRAIN_FORMAT = "strain.json", 1
 INVENTORY = "inventory.json"
 
 
@@ -71,15 +67,17 @@ class Store:
     def append_plan(self, trials: Iterable[Trial]) -> None:
         """Append to plan.jsonl durably, before any of them is executed."""
         added = list(trials)
-        files.append(self.plan_file, "".join(files.line(trial_out(trial)) for trial in added))
+        text = "".join(files.line(trial_out(trial)) for trial in added)
+        files.append(self.plan_file, text, self.folder)
         self.planned += added
 
     def begin(self, trial: Trial) -> Path:
         """An empty ``.partial`` folder for a trial; what an earlier crash left in it is gone."""
         folder = self.folder / "trials" / f"{trial.folder}.partial"
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir(parents=True)
+        with files.within(folder, self.folder, make=True) as trials:
+            if folder.exists() or folder.is_symlink():
+                shutil.rmtree(folder.name, dir_fd=trials)
+            os.mkdir(folder.name, dir_fd=trials)
         return folder
 
     def commit(self, partial: Path, record: TrialRecord) -> None:
@@ -88,10 +86,13 @@ class Store:
         files.write_json(partial / "before.json", [list(row) for row in record.before])
         files.write_json(partial / "after.json", [list(row) for row in record.after])
         files.sync_all(partial)
-        partial.rename(partial.with_suffix(""))
-        files.sync(partial.parent)
+        with files.within(partial, self.folder) as trials:
+            done = partial.with_suffix("").name
+            os.rename(partial.name, done, src_dir_fd=trials, dst_dir_fd=trials)
+            os.fsync(trials)
         with self._adding:
-            files.append(self.folder / "measurements.jsonl", files.line(line_out(record)))
+            path = self.folder / "measurements.jsonl"
+            files.append(path, files.line(line_out(record)), self.folder)
             self.records.append(record)
 
     def write_recorded(
@@ -99,8 +100,7 @@ class Store:
     ) -> None:
         """Somebody else's trials, all of them, as the study ``name``, and their latencies merged;
         plan.jsonl last, since it makes the folder one."""
-        study = self.folder / "study.toml"
-        study.write_text(self.study.text, encoding="utf-8")
+        files.write_text(self.folder / "study.toml", self.study.text, self.folder)
         files.append(
             self.folder / "measurements.jsonl", "".join(files.line(line_out(r)) for r in done)
         )
@@ -115,15 +115,13 @@ class Store:
         """hosts/NAME.json, once: facts of an earlier session are kept."""
         path = self.folder / "hosts" / f"{name}.json"
         if not path.exists():
-            path.parent.mkdir(exist_ok=True)
-            beside = path.with_suffix(".new")
-            files.write_json(beside, dict(facts))
-            files.sync(beside)
-            beside.rename(path)
+            files.make_folder(path.parent, self.folder)
+            files.write_json(path, dict(facts), self.folder)
+            files.sync(path)
 
     def begin_session(self, session: Mapping[str, Any]) -> None:
         """Note in sessions.jsonl that a run began, and on what."""
-        files.append(self.folder / "sessions.jsonl", files.line(session))
+        files.append(self.folder / "sessions.jsonl", files.line(session), self.folder)
 
     def results(self) -> Results:
         return load(self.folder, self.study, self.planned, self.records)
@@ -179,18 +177,19 @@ def create(folder: Path, study: Study, offer: Offer) -> Store:
     check(folder, study)
     if (folder / "plan.jsonl").exists():
         return _reopen(folder)
-    (folder / "trials").mkdir(parents=True, exist_ok=True)
-    (folder / "study.toml").write_text(study.text, encoding="utf-8")
+    folder.mkdir(parents=True, exist_ok=True)
+    files.make_folder(folder / "trials", folder)
+    files.write_text(folder / "study.toml", study.text, folder)
     for workload in study.workloads:
         if workload.jobfile:
             path = _jobfile(folder, workload.name)
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(workload.jobfile, encoding="utf-8")
+            files.make_folder(path.parent, folder)
+            files.write_text(path, workload.jobfile, folder)
     if study.inventory:
-        files.write_json(folder / INVENTORY, dict(study.inventory))
+        files.write_json(folder / INVENTORY, dict(study.inventory), folder)
     head: dict[str, Any] = {"format": FORMAT, "study": study.name, "digest": study.digest}
     head |= offer.as_dict() | noted(study) | prior.noted(study)
-    files.append(folder / "plan.jsonl", files.line(head))
+    files.append(folder / "plan.jsonl", files.line(head), folder)
     return Store(folder, restored(study, offer, head.get("aa")))
 
 
@@ -219,15 +218,17 @@ def open_results(folder: Path) -> Results:
 def _recorded(folder: Path, head: dict[str, Any], trials: list[Trial]) -> Results:
     """Imported results: measurements.jsonl is all there is of them, besides the originals."""
     path = folder / "study.toml"
-    study = replace(recorded.parse(files.read_text(path), str(path)), name=str(head.get("study")))
-    lines = _derived(folder)
+    study = replace(
+        recorded.parse(files.read_text(path, folder), str(path)), name=str(head.get("study"))
+    )
+    lines = derived(folder)
     if missing := [trial.folder for trial in trials if trial.folder not in lines]:
         raise FormatError(
             f"{folder}/measurements.jsonl: {len(missing)} runs are missing, {missing[0]} first",
             advice="Import the files in originals/ again, into another folder.",
         )
     memo: dict[str, Triples] = {}
-    done = [record_in(lines[trial.folder], memo) for trial in trials]
+    done = [_line_in(folder, lines[trial.folder], memo) for trial in trials]
     measured = ((each.trial.workload, each.measurements) for each in done)
     where = recorded.Key(str(path), "decide.primary")
     recorded.check_primary(study.decide.primary, measured, where)
@@ -237,20 +238,24 @@ def _recorded(folder: Path, head: dict[str, Any], trials: list[Trial]) -> Result
     return replace(results, doubts=(*results.doubts, *notes), latencies=merged)
 
 
+def _line_in(folder: Path, row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
+    with placed(f"{folder}/measurements.jsonl: {str(row['folder'])[:80]}"):
+        return record_in(row, memo)
+
+
 def _study(folder: Path) -> Study:
     """The study as it was, with the job files as they were, wherever they lay then."""
     path = folder / "study.toml"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"{path}: {error}") from error
+    text = files.read_text(path, folder)
 
     def read(name: str) -> str:
         tables = tomllib.loads(text)["workloads"]
         workload = next(key for key, table in tables.items() if table.get("jobfile") == name)
-        return _jobfile(folder, workload).read_text(encoding="utf-8")
+        return files.read_text(_jobfile(folder, workload), folder)
 
-    hosts = files.read_json(folder / INVENTORY) if (folder / INVENTORY).exists() else {}
+    hosts: dict[str, Any] = {}
+    if (folder / INVENTORY).exists():
+        hosts = rows.inventory_in(files.read_object(folder / INVENTORY, folder))
     return parse_study(text, str(path), read, recorded_hosts(hosts))
 
 
@@ -259,24 +264,42 @@ def _jobfile(folder: Path, workload: str) -> Path:
 
 
 def load(folder: Path, study: Study, planned: list[Trial], records: list[TrialRecord]) -> Results:
-    facts = {path.stem: files.read_json(path) for path in sorted((folder / "hosts").glob("*.json"))}
+    facts = {path.stem: _facts(path, folder) for path in sorted((folder / "hosts").glob("*.json"))}
     baselines: dict[str, str] = {}
     for each in facts.values():
         baselines |= each.get("baselines", {})
     notes = [Doubt(**doubt) for each in facts.values() for doubt in each.get("doubts", ())]
+    _belong(study, folder, (*planned, *(record.trial for record in records)))
     notes += _resumed(folder, records)
     ordered = tuple(sorted(records, key=lambda record: record.trial.number))
     study = with_baselines(study, baselines)
     return Results(folder, study, tuple(planned), ordered, facts, baselines, tuple(notes))
 
 
+def _facts(path: Path, folder: Path) -> dict[str, Any]:
+    with placed(str(path)):
+        return rows.facts_in(files.read_object(path, folder))
+
+
+def _belong(study: Study, folder: Path, trials: Iterable[Trial]) -> None:
+    """That the trials are of this study.  Raises FormatError."""
+    workloads = {each.name for each in study.workloads}
+    factors = {each.name for each in study.factors}
+    for trial in trials:
+        odd = [name for name, _ in trial.treatment if name not in factors]
+        if trial.workload not in workloads or odd:
+            what = f"factor {odd[0]!r}" if odd else f"workload {trial.workload!r}"
+            raise FormatError(
+                f"{folder}/plan.jsonl: trial {trial.folder} has a {what} that study.toml lacks",
+                advice="Files of one study were mixed with those of another.",
+            )
+
+
 def _resumed(folder: Path, records: list[TrialRecord]) -> list[Doubt]:
     """The doubt that trials of several sessions stand side by side, if they do."""
     path = folder / "sessions.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    starts = sorted(
-        files.parse_line(path, n, line).get("started", 0) for n, line in enumerate(lines, 1)
-    )
+    lines = files.read_text(path, folder).split("\n") if path.exists() else []
+    starts = sorted(_session(path, n, line) for n, line in enumerate(lines, 1) if line)
     used = {sum(start <= record.started for start in starts) for record in records}
     if len(used) < 2:  # noqa: PLR2004 (one session: nothing to tell apart)
         return []
@@ -285,88 +308,44 @@ def _resumed(folder: Path, records: list[TrialRecord]) -> list[Doubt]:
     return [Doubt("resumed", what, advice)]
 
 
+def _session(path: Path, number: int, line: str) -> float:
+    with placed(f"{path}:{number}"):
+        return float(rows.session_in(files.parse_line(path, number, line)).get("started", 0))
+
+
 def _plan(folder: Path) -> tuple[dict[str, Any], list[Trial]]:
     """The head of plan.jsonl and its trials.  A torn last line was never executed: dropped."""
     path = folder / "plan.jsonl"
-    text = path.read_text(encoding="utf-8", errors="replace")
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        files.truncate(path, len(whole.encode()))
-    rows = [files.parse_line(path, n, line) for n, line in enumerate(whole.splitlines(), start=1)]
-    head = rows[0] if rows else {}
+    data = files.read_bytes(path, folder)
+    whole = data[: data.rfind(b"\n") + 1]
+    if whole != data:
+        files.truncate(path, len(whole), folder)
+    lines = [files.parse_line(path, n, line) for n, line in enumerate(whole.splitlines(), start=1)]
+    head = lines[0] if lines else {}
     if head.get("format") != FORMAT:
         raise FormatError(
             f"{path}:1: results format {head.get('format')!r}; this version reads {FORMAT}",
             advice="Use the version of iotrial that wrote it.",
         )
-    return head, [_trial_in(path, n, row) for n, row in enumerate(rows[1:], start=2)]
+    with placed(f"{path}:1"):
+        head = rows.head_in(head)
+    return head, [_trial_in(path, n, row) for n, row in enumerate(lines[1:], start=2)]
 
 
 def _records(folder: Path) -> Iterator[TrialRecord]:
     """Committed trials: from measurements.jsonl where it has them, else from their folders."""
-    known = _derived(folder)
+    lines = derived(folder)
     trials = folder / "trials"
-    names = sorted(path.name for path in trials.iterdir()) if trials.is_dir() else []
+    names: list[str] = []
+    if trials.exists() or trials.is_symlink():
+        with files.within(trials / "x", folder) as handle:
+            names = files.names(handle)
     memo: dict[str, Triples] = {}
     for name in names:
-        if name.endswith(".partial"):
-            continue
-        row = known.get(name)
-        record = record_in(row, memo) if row else read_trial(trials / name)
-        yield record
-
-
-def _derived(folder: Path) -> dict[str, dict[str, Any]]:
-    path = folder / "measurements.jsonl"
-    rows: dict[str, dict[str, Any]] = {}
-    if not path.is_file():
-        return rows
-    with path.open("rb") as file:
-        for line in file:
-            try:
-                row = json.loads(line)
-                rows[row["folder"]] = row
-            except (ValueError, KeyError, TypeError):
-                continue  # derived and damaged: the trial's own folder is read instead
-    return rows
-
-
-def read_strains(folder: Path) -> tuple[Strain, ...]:
-    """What everything on the way bore in a trial; () where that was not kept (an older version's
-    trial, one that failed early).  Raises FormatError for what is not whole."""
-    path = folder / STRAIN
-    if not path.is_file():
-        return ()
-    row = files.read_json(path)
-    try:
-        if row["format"] != STRAIN_FORMAT:
-            raise FormatError(f"{path}: format {row['format']!r} is not known")
-        return tuple(map(strain_of, row["strains"]))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise FormatError(f"{path}: {error!r}") from error
-
-
-def read_trial(folder: Path) -> TrialRecord:
-    """A committed trial from its own folder, its raw output parsed again."""
-    row = files.read_json(folder / "trial.json")
-    if row.get("format") != FORMAT:
-        raise FormatError(f"{folder}/trial.json: format {row.get('format')!r} is not known")
-    row |= {part: files.read_text(folder / f"{part}.json") for part in ("before", "after")}
-    try:
-        record = record_in(row | {"values": {}}, {})
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{folder}/trial.json: {error!r}") from error
-    if record.state == "failed":
-        return record
-    driver = tool(str(row["tool"]))
-    if record.parts:
-        told = [(part, driver.parse(folder / part)) for part in record.parts]
-        return replace(record, measurements=merged(driver, told))
-    return replace(record, measurements=driver.parse(folder).measurements)
+        if not name.endswith(".partial"):
+            yield known(lines.get(name), name, memo) or read_trial(trials / name, folder)
 
 
 def _trial_in(path: Path, number: int, row: dict[str, Any]) -> Trial:
-    try:
+    with placed(f"{path}:{number}"):
         return trial_in_row(row)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise FormatError(f"{path}:{number}: not a planned trial ({error!r})") from error

@@ -8,6 +8,7 @@ as the guard and the unit of the next boot do it.
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from iotrial.errors import LockedError, RefusedError
 from iotrial.execute.identity import identify
 from iotrial.execute.keeping import apply, confirm, undo
 from iotrial.execute.kept import find, kept, refuse_pending, verify
+from iotrial.execute.load import loads
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.fake.disk import Disk
 from iotrial.keep.native import export
@@ -205,3 +207,13 @@ def test_only_a_whole_change_can_be_confirmed_and_no_run_begins_beside_one_that_
         else:
             assert verify(host, "crash")[1] == ()
     assert halves > 3
+
+
+def test_undo_of_what_is_kept_ends_no_process(tmp_path: Path) -> None:
+    """It was done long ago: whoever has its name as a mark by now is a stranger."""
+    host = lived(prepared, live)
+    host.start(["sleep", "600"], folder=tmp_path, environment={"IOTRIAL_LOAD": "crash"})
+    strangers = loads(host, "crash")
+    assert strangers
+    assert undo(host, "crash").owed == []
+    assert loads(host, "crash") == strangers

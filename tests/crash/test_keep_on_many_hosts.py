@@ -149,7 +149,7 @@ def test_a_link_lost_at_any_operation_leaves_no_host_changed_but_in_the_last_ren
     whole = two(FakeHost)
     apply(whole, SHARES)
     log = whole["box2"].log
-    rename = next(at for at, what in enumerate(log, start=1) if what.startswith("mv "))
+    rename = next(at for at, what in enumerate(log, start=1) if what.endswith(".kept"))
     for at in range(1, rename + 1):
         hosts = two(Linked)
         hosts["box2"].crash_after, hosts["box2"].crash_how = at, how

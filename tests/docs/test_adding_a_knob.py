@@ -19,6 +19,7 @@ from iotrial.execute.journal import open_journal, sessions
 from iotrial.execute.offer import offer
 from iotrial.execute.preflight import refusals
 from iotrial.execute.restore import Payment, pay
+from iotrial.execute.tuning import observe
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake import sysctl as fake_sysctl
 from iotrial.hosts.local import LocalHost
@@ -102,15 +103,16 @@ def held_and_given_back(host: Host, folder: str, wanted: Setting) -> None:
     journal = open_journal(host, folder, {**header, "token": "t"})
     bench = Bench(host, study(wanted.tunable, wanted.value), journal)
     bench.own_groups({wanted.device: [wanted.tunable]})
-    before = bench.observed()
-    assert wanted not in before
+    knob = tunables.tunable(wanted.tunable)
+    before = observe(host, knob, wanted.device)
+    assert wanted not in bench.observed()
     bench.hold([wanted])
     assert wanted in bench.observed()
     (session,) = sessions(host, folder)
     payment = Payment()
     pay(host, session, payment)
     assert payment.owed == []
-    assert bench.observed() == before
+    assert observe(host, knob, wanted.device) == before
     assert sessions(host, folder) == ()
 
 

@@ -122,7 +122,10 @@ def test_files_and_values_come_together_and_go_together(profile: Path, name: str
     assert "is kept already" in again.stderr
     assert iotrial(name, "undo").returncode == 0
     assert SWAPPINESS.read_text() == former
-    assert files(name) == []
+    (saved,) = files(name)
+    assert saved.endswith(".iotrial-saved")
+    assert Path(saved).read_text() == "# somebody was here\n"
+    Path(saved).unlink()
     assert iotrial(name, "undo").returncode == 3
 
 
@@ -142,6 +145,26 @@ def test_a_file_of_somebody_elses_goes_back_with_its_owner_and_mode(
         assert path.read_bytes() == b"# mine\r\n"
     finally:
         path.unlink()
+
+
+def test_a_link_comes_back_and_an_edit_is_saved_and_said(
+    profile: Path, name: str, tmp_path: Path
+) -> None:
+    path = Path(f"/etc/sysctl.d/99-iotrial-{name}.conf")
+    saved = path.with_name(f"{path.name}.iotrial-saved")
+    path.symlink_to(tmp_path / "nowhere")
+    try:
+        assert iotrial(str(profile), "apply").returncode == 0
+        assert not path.is_symlink()
+        path.write_text("vm.swappiness = 1\n# of an administrator\n")
+        undone = iotrial(name, "undo")
+        assert undone.returncode == 0, undone.stderr
+        assert f"saved as {saved}" in " ".join(undone.stdout.split())
+        assert saved.read_text().endswith("# of an administrator\n")
+        assert path.readlink() == tmp_path / "nowhere"
+    finally:
+        path.unlink()
+        saved.unlink(missing_ok=True)
 
 
 def test_what_is_tried_is_undone_unless_it_is_confirmed(profile: Path, name: str) -> None:

@@ -176,7 +176,7 @@ def test_another_file_system_on_the_device_is_not_wiped(loop_device: str) -> Non
 
 def test_what_is_mounted_at_a_directory_goes_with_its_folders(tmp_path: Path) -> None:
     point = tmp_path / "new" / "deep"
-    mount = Mounting("memory", "tmpfs", "size=70m,noatime")
+    mount = Mounting("memory", "tmpfs", "size=70m,noatime,mode=755")
     debts: list[MadeDebt] = []
     here = site(debts)
     aim = make(here, Target("m", "directory", str(point), mount=mount), READS)

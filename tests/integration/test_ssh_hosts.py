@@ -14,7 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.errors import FileRefused, HostError, HostUnreachable, LockedError, UsageError
+from iotrial.errors import (
+    FileRefused,
+    HostError,
+    HostUnreachable,
+    LockedError,
+    RefusedError,
+    UsageError,
+)
 from iotrial.hosts.local import wakeup_pipe
 from iotrial.hosts.places import holder, state_places
 from iotrial.hosts.ssh import SSHHost
@@ -360,7 +367,7 @@ def test_an_iotrial_on_the_machine_and_one_far_away_exclude_each_other(
 def test_a_lock_in_a_folder_of_others_is_refused(host: SSHHost, tmp_path: Path) -> None:
     (tmp_path / "open").mkdir(mode=0o777)
     (tmp_path / "open").chmod(0o777)
-    with pytest.raises(HostError, match="mode 0777"):
+    with pytest.raises(RefusedError, match="mode 0777"):
         enter(host.lock(f"{tmp_path}/open/lock"))
 
 

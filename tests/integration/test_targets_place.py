@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
+import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,7 +122,8 @@ def test_a_file_of_somebody_else_is_written_only_when_the_study_names_it(tmp_pat
 def test_a_file_is_laid_out_with_random_bytes_in_whole_mebibytes(tmp_path: Path) -> None:
     aim = ready(HOST, file(tmp_path / "f", MIB + 1), WRITES)
     assert not (tmp_path / "f").exists()
-    lay_out(HOST, aim.path, MIB + 1)
+    aim = lay_out(HOST, aim)
+    same(HOST, aim)
     data = (tmp_path / "f").read_bytes()
     assert len(data) == 2 * MIB
     assert len(set(data[:4096])) > 200
@@ -133,10 +137,13 @@ def test_a_load_may_name_its_target_and_nothing_else(tmp_path: Path) -> None:
     def reach(*paths: str) -> Reach:
         return Reach(reads=True, writes=True, paths=paths)
 
-    inside = reach(str(mine), str(mine / "sub" / "new"), "relative", "sub/new")
+    inside = reach(str(mine), str(mine / "sub" / "new"))
     assert ready(HOST, target, inside).path == str(mine)
     (mine / "out").symlink_to(tmp_path)
-    for outside in ("/dev/sda", str(tmp_path / "mine2"), "../x", f"{mine}/../x", f"{mine}/out/x"):
+    for outside in (
+        *("/dev/sda", str(tmp_path / "mine2"), f"{mine}/../x", f"{mine}/out/x"),
+        *("relative", "sub/new", "../x"),  # in the folder that the tool works in
+    ):
         with pytest.raises(TargetRefused, match="outside its target") as caught:
             ready(HOST, target, reach(outside))
         assert caught.value.evidence == (f"names {outside}",)
@@ -146,6 +153,45 @@ def test_a_load_may_name_its_target_and_nothing_else(tmp_path: Path) -> None:
         ready(HOST, own, reach("f"))
 
 
+def test_a_file_that_lies_in_a_directory_is_written_only_when_the_study_arms_it(
+    tmp_path: Path,
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_bytes(b"x" * MIB)
+
+    named = Reach(reads=True, writes=False, paths=(str(theirs),))
+
+    def refused(reach: Reach, *, armed: bool) -> str:
+        target = Target("data", "directory", str(tmp_path), 0, str(tmp_path) if armed else "")
+        try:
+            ready(HOST, target, reach)
+        except TargetRefused as caught:
+            return str(caught)
+        return ""
+
+    for reach in (
+        replace(named, writes=True),
+        replace(named, alters=("unlink=1",)),
+        replace(named, extent=MIB + 1),
+    ):
+        told = refused(reach, armed=False)
+        assert f"{theirs} exists, and the load would write to it" in told
+        assert f'destroy = "{tmp_path}"' in told
+        assert not refused(reach, armed=True)
+    assert not refused(replace(named, extent=MIB), armed=False)
+
+
+def test_a_command_may_not_name_a_device_by_any_node(tmp_path: Path, loop_device: str) -> None:
+    node = tmp_path / "node"
+    os.mknod(node, 0o600 | stat.S_IFBLK, Path("/dev", loop_device).stat().st_rdev)
+    (tmp_path / "link").symlink_to(node)
+    for path in (node, tmp_path / "link", Path("/proc/self/root/dev", loop_device)):
+        with pytest.raises(TargetRefused, match="outside its target"):
+            ready(HOST, folder(tmp_path), Reach(reads=True, writes=False, mentions=(str(path),)))
+    plain = Reach(reads=True, writes=False, mentions=("/usr/bin/env", str(tmp_path / "gone")))
+    assert ready(HOST, folder(tmp_path), plain).path == str(tmp_path)
+
+
 def test_a_load_that_runs_commands_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TargetRefused, match="shell run commands") as caught:
         ready(HOST, folder(tmp_path), Reach(reads=True, writes=False, runs=("rm -rf /",)))
@@ -153,9 +199,10 @@ def test_a_load_that_runs_commands_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_memory_filesystem_is_doubted() -> None:
-    aim = ready(HOST, folder(Path("/dev/shm")), READS)
-    assert (aim.device, aim.identity) == ("", None)
-    assert [doubt.check for doubt in doubts(HOST, aim)] == ["target-memory"]
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        aim = ready(HOST, folder(Path(place)), READS)
+        assert (aim.device, aim.identity) == ("", None)
+        assert [doubt.check for doubt in doubts(HOST, aim)] == ["target-memory"]
 
 
 @pytest.mark.root

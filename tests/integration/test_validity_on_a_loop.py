@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from iotrial.store import read_trial
 from iotrial.tools import tool
+from iotrial.trial_files import read_trial
 from iotrial.validity import judged, written
 from stalls import stalled
 

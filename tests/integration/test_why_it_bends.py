@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from iotrial.store import open_results, read_strains
+from iotrial.store import open_results
+from iotrial.trial_files import read_strains
 from lab import Box, Lab, lab, why_not
 from throttled import GROUP, LIMIT
 from throttled import why_not as why_no_throttle

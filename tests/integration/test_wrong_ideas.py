@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -166,6 +167,30 @@ def test_writing_without_arming_says_what_to_write_in_the_study(
     assert f'destroy = "{tmp_path}/loop.img"' in done.stderr
 
 
+@pytest.mark.parametrize("verb", ["plan", "run"])
+def test_a_job_file_that_names_another_device_is_refused_for_a_loop_of_our_own(
+    run: Run, loop_device: str, tmp_path: Path, verb: str
+) -> None:
+    before = Path("/dev", loop_device).read_bytes()
+    (tmp_path / "own.fio").write_text(f"[job]\nrw=randwrite\nfilename=/dev/{loop_device}\n")
+    text = study_text(f'loop = {{ size = "1MiB", directory = "{tmp_path}" }}')
+    done = run(re.sub("options = .*", 'jobfile = "own.fio"', text), verb)
+    assert done.returncode == 3, done.stderr
+    assert f"names /dev/{loop_device}" in done.stderr
+    assert Path("/dev", loop_device).read_bytes() == before
+
+
+def test_a_level_that_makes_the_load_write_needs_arming(run: Run, loop_device: str) -> None:
+    before = Path("/dev", loop_device).read_bytes()
+    text = study_text(f'device = "/dev/{loop_device}"').replace('rw = "randread", ', "")
+    text += '[factors.mix]\noption = "rw"\nlevels = ["randread", "randrw"]\n'
+    for verb in ("plan", "run"):
+        done = run(text + '[decide]\nprimary = "read.iops"\n', verb)
+        assert done.returncode == 3, done.stderr
+        assert "the load writes" in done.stderr
+    assert Path("/dev", loop_device).read_bytes() == before
+
+
 def test_a_missing_folder_is_refused_and_not_made(run: Run, tmp_path: Path) -> None:
     text = study_text(f'file = "{tmp_path}/gone/f.dat"\nsize = "1MiB"')
     done = run(text)
@@ -242,19 +267,19 @@ def test_a_read_only_sys_is_refused_before_any_trial(
     assert not list((tmp_path / "results").glob("trials/*"))
 
 
-def test_a_torn_journal_is_paid_and_a_damaged_one_is_named(
+def test_a_journal_of_the_format_before_is_paid_and_a_damaged_one_is_named(
     run: Run, loop_device: str, state: Path
 ) -> None:
     folder = state / "journal.d"
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     torn = folder / "20200101T000000-aaaa.journal"
-    torn.write_text("open|2|20200101T0")
+    torn.write_text(f"open|2|t|{boot}|1|||.\nmade|file|fi")
     restore = [sys.executable, "-m", "iotrial.cli.main", "restore"]
     done = subprocess.run(restore, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     assert not torn.exists()
     damaged = folder / "20200101T000000-bbbb.journal"
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     damaged.write_text(f"open|2|t|{boot}|1|||.\nrot\n")
     done = run(study_text(f'device = "/dev/{loop_device}"'))
     assert done.returncode == 4, done.stderr

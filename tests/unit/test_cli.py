@@ -13,6 +13,11 @@ from typing import Any
 import pytest
 
 from iotrial.cli.main import VERBS, status
+from iotrial.execute.keeping import apply
+from iotrial.hosts.fake import FakeHost
+from iotrial.hosts.fake.part import Program, Said
+from iotrial.keep.native import export
+from iotrial.keep.profile import parse
 
 STUDY = """
 question = "Which scheduler?"
@@ -279,7 +284,7 @@ def test_a_kernel_parameter_that_is_not_here_is_said_to_be_none_with_the_nearest
 
 
 @pytest.mark.parametrize("content", [b"", b"iotrial|2|"])
-def test_a_journal_that_was_torn_before_it_owed_anything_is_no_debt(
+def test_a_journal_that_is_empty_or_cut_is_never_taken_for_no_debt(
     content: bytes, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IOTRIAL_STATE", str(here / "state"))
@@ -287,8 +292,31 @@ def test_a_journal_that_was_torn_before_it_owed_anything_is_no_debt(
     folder.mkdir(parents=True, mode=0o700)
     (here / "state").chmod(0o700)
     (folder / "0123456789abcdef.journal").write_bytes(content)
+    for verb in ("status", "restore", "restore"):
+        assert status([verb]) == 4, verb
+        said = "".join(capsys.readouterr())
+        assert "more may be owed than is known" in " ".join(said.split())
+        assert "Nothing is owed." not in said
+    assert status(["restore", "--forget"]) == 0
+    assert "given up: " in capsys.readouterr().out
     assert status(["status"]) == 0
-    assert "Nothing is owed." in capsys.readouterr().out
+
+
+def test_a_state_folder_that_others_may_write_is_refused_by_every_verb(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IOTRIAL_STATE", str(here / "state"))
+    folder = here / "state" / "journal.d"
+    folder.mkdir(parents=True, mode=0o700)
+    (here / "state").chmod(0o700)
+    (folder / "0123456789abcdef.journal").write_bytes(b"planted")
+    folder.chmod(0o777)
+    for words in (["status"], ["restore"], ["restore", "--forget"], ["doctor"]):
+        assert status(words) == 3, words
+        said = "".join(capsys.readouterr())
+        assert f"{folder} cannot be trusted" in said.replace("\n", "")
+        assert "planted" not in said
+    assert (folder / "0123456789abcdef.journal").exists()
 
 
 def test_a_plan_that_is_refused_is_one_document_with_its_error(
@@ -329,3 +357,39 @@ def test_a_trial_of_what_is_kept_is_refused_on_a_machine_that_ends_with_the_comm
     code, applied = run(capsys, "keep", "p.toml", "apply", "--pretend")
     assert code == 0
     assert "/etc/sysctl.d/99-iotrial-p.conf" in json.dumps(applied)
+
+
+WHOLE = """format = 1
+name = "p"
+[[keep]]
+tunable = "queue.scheduler"
+value = "bfq"
+on = "fake0"
+[[keep]]
+tunable = "sysctl.vm.swappiness"
+value = 10
+[[keep]]
+tunable = "mm.thp"
+value = "never"
+[[keep]]
+tunable = "module.loop.max_loop"
+value = 16
+"""
+
+
+def test_what_keep_does_is_what_show_tells(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command that changes the machine, and every control file that is written."""
+    (here / "p.toml").write_text(WHOLE)
+    code, told = run(capsys, "keep", "p.toml")
+    assert code == 0
+    shown = {
+        f"{kind} {what[0]}" if kind != "run" else " ".join(what) for kind, *what in told["does"]
+    }
+    shown |= {f"save {each['path']}" for each in told["files"]}
+    host = FakeHost()
+    host.machine.programs["udevadm"] = host.machine.programs.get(
+        "udevadm", Program(lambda _m, _a, _s: Said(), changes=True)
+    )
+    profile = parse(WHOLE, "p.toml")
+    apply(host, profile, export(profile).files)
+    assert {each for each in host.log if "/kept.d" not in each} == shown

@@ -163,6 +163,26 @@ def test_devices_that_it_names_itself_are_reached() -> None:
     assert TOOL.reach(load(SCORE, argv=argv)).paths == ("/dev/sdb", "/dev/md/home")
 
 
+@pytest.mark.parametrize(
+    "spelled",
+    ["/dev/loop4", "//dev/loop4", "/dev/../dev/loop4", "/tmp/../dev/loop4", "/dev/./loop4",
+     "../../dev/loop4", "./../dev/loop4"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "form", ["{}", "of={}", "--out={}", "-o,{}", "a:{}", "x>{}", "'{}'", '"{}";', "({})", "1<>{}"]
+)
+def test_a_device_is_found_however_it_is_said(form: str, spelled: str) -> None:
+    said = TOOL.reach(load(SCORE, argv=("tool", form.format(spelled))))
+    filled = TOOL.reach(load(SCORE, argv=("tool", form.format("{out}")), out=spelled))
+    assert said.paths == filled.paths == ("/dev/loop4",)
+
+
+def test_of_any_other_path_the_host_tells_whether_it_is_a_device() -> None:
+    reach = TOOL.reach(load(SCORE, argv=("/usr/bin/x", "of=/tmp/node", "2>/dev/null", "{target}")))
+    assert reach.mentions == ("/usr/bin/x", "/tmp/node")
+    assert not reach.paths
+
+
 def test_its_time_is_what_is_said() -> None:
     assert TOOL.seconds(load(SCORE, seconds="2m"), AIMED) == 120
     assert TOOL.seconds(load(SCORE), AIMED) == 600

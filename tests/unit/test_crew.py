@@ -19,7 +19,8 @@ from iotrial.model.host import Host
 from iotrial.model.study import Place, Study
 from iotrial.plan.load import parse_study
 from iotrial.report.hosts import rows
-from iotrial.store import open_results, read_trial
+from iotrial.store import open_results
+from iotrial.trial_files import read_trial
 from losable import Losable
 
 TEXT = """

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.tool import Aimed, Gate, Reach
 from iotrial.model.workload import OptionValue, Workload
+from iotrial.tools import fio_rules as rules
 from iotrial.tools import tool, tools
 from iotrial.tools.fio import TOOL
 from iotrial.tools.fio_rules import duration, option_table, spelled
@@ -224,7 +225,65 @@ mem=mmaphuge:/mnt/huge
 
 def test_files_of_a_job_lie_in_its_directory() -> None:
     assert TOOL.reach(job("[a]\ndirectory=/mnt\nfilename=x:y\n")).paths == ("/mnt/x", "/mnt/y")
-    assert TOOL.reach(job("[a]\ndirectory=/mnt\n")).paths == ("/mnt",)
+    assert TOOL.reach(job("[a]\ndirectory=/mnt\n")).paths == ("/mnt/a.0.0",)
+
+
+def test_a_job_is_in_the_directory_that_is_known_when_its_name_is_read() -> None:
+    """As fio 3.33 has it; held against fio itself in tests/integration/test_fio_names.py."""
+    late = "[global]\nfilename=/dev/x\n[a]\ndirectory=/mnt\n"
+    assert TOOL.reach(job(late)).paths == ("/dev/x",)
+    early = "[global]\ndirectory=/mnt\n[a]\nfilename=/dev/x\n"
+    assert TOOL.reach(job(early)).paths == ("/mnt//dev/x",)
+    together = "[a]\nfilename=x\ndirectory=/mnt\n"
+    assert TOOL.reach(job(together)).paths == ("/mnt/x",)
+
+
+READS_ONLY = {"rw": "randread", "bs": "4k", "iodepth": 4, "runtime": "2s", "ioengine": "libaio"}
+
+
+@pytest.mark.parametrize("option", sorted(rules.option_table().kinds))
+def test_an_option_leaves_a_file_as_it_is_only_where_that_is_known(option: str) -> None:
+    """None that lays out, extends, truncates or removes; and of a newer fio, none."""
+    reach = TOOL.reach(load(**(READS_ONLY | {option: "read" if option == "rw" else 1})))
+    known = option in rules.HARMLESS or option in rules.COMMAND_OPTIONS
+    assert known or reach.alters or reach.writes
+    assert option not in rules.HARMLESS or not reach.alters
+    assert not TOOL.reach(load(**READS_ONLY)).alters
+
+
+@pytest.mark.parametrize(
+    ("options", "extent"),
+    [
+        ({}, 0),
+        ({"size": "2m"}, 2 * 2**20),
+        ({"size": "64k", "filesize": "1m-3m"}, 3 * 2**20),
+        ({"size": "1m", "offset": "512k"}, 3 * 2**19),
+        ({"size": "1m", "offset_increment": "1m", "numjobs": 4}, 4 * 2**20),
+        ({"size": "100%", "offset": "50%"}, 0),
+    ],
+)
+def test_what_a_load_needs_of_a_file(options: dict[str, OptionValue], extent: int) -> None:
+    reach = TOOL.reach(load(**(READS_ONLY | options)))
+    assert (reach.extent, reach.alters) == (extent, ())
+
+
+@pytest.mark.parametrize("size", ["200%", "2*cpus", "-1", "0x100000", "${SIZE}", "1e9", ""])
+def test_a_size_that_cannot_be_told_counts_as_writing(size: str) -> None:
+    assert TOOL.reach(job(f"[a]\nrw=read\nsize={size}\n")).alters == (f"size={size}",)
+
+
+@pytest.mark.parametrize("name", ["../x", "/dev/sda", "a/b", "../../etc/x"])
+def test_a_job_that_fio_names_files_after_holds_no_slash(name: str) -> None:
+    assert "rename it" in dict(TOOL.check(job(f"[{name}]\nrw=read\n"), {}))["jobfile"]
+    form = f"[a]\nfilename_format={name}\nrw=read\n"
+    assert "leads elsewhere" in dict(TOOL.check(job(form), {}))["jobfile"]
+
+
+def test_files_that_a_job_file_names_in_a_directory_are_left_there() -> None:
+    aimed = Aimed("/mnt/x", "directory", 2**20)
+    text = "[a]\ndirectory=/mnt/x\nnumjobs=2\n[b]\nfilename=/mnt/x/b:/mnt/xy/c\n"
+    left = ("/mnt/x/a.0.0", "/mnt/x/a.1.0", "/mnt/x/b")
+    assert [each.path for each in TOOL.leaves(job(text), aimed, {})] == list(left)
 
 
 def test_a_job_file_is_passed_whole_and_the_target_only_where_it_names_none() -> None:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from iotrial.errors import HostError, LockedError
 from iotrial.execute.debris import KINDS
 from iotrial.execute.guard import guard_argv, guarded, locked, script
-from iotrial.execute.journal import MadeDebt, SettingsDebt, line, open_journal, sessions
+from iotrial.execute.journal import MadeDebt, SettingsDebt, line, open_journal, sealed, sessions
 from iotrial.execute.restore import Payment, in_words, pay, read_reports
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import lock_path
@@ -72,6 +72,11 @@ class Place:
         journal.owe_settings(SettingsDebt("", None, values))
         for debt in made:
             journal.owe_made(debt)
+
+    def add(self, lines: bytes) -> None:
+        """More lines, in a journal that is whole again."""
+        before = self.journal.read_bytes()
+        self.journal.write_bytes(sealed(before[: before.rindex(b"whole|")] + lines))
 
     def file(self, name: str, content: str) -> str:
         path = self.root / name
@@ -210,9 +215,7 @@ def test_a_device_that_is_another_one_keeps_what_it_has(place: Place) -> None:
     file, wwid = place.file("a", "new"), place.file("wwid", "naa.6  \n")
     place.owe()
     identity = Identity("loop-control", "1:1", 5, (("wwid", "naa.5"),))
-    with place.journal.open("ab") as journal:
-        journal.write(line("device", "", "", wwid, "naa.5"))
-        journal.write(_value(file, "old"))
+    place.add(line("device", "", "", wwid, "naa.5") + _value(file, "old"))
     assert identity.ids
     place.fire()
     assert Path(file).read_text() == "new"
@@ -235,9 +238,7 @@ def test_a_device_that_is_gone_owes_nothing(place: Place) -> None:
     file = place.file("a", "new")
     identity = '{"kernel_name":"nosuch0","devno":"9:9","size":1,"ids":[]}'
     place.owe()
-    with place.journal.open("ab") as journal:
-        journal.write(line("device", "nosuch0", identity))
-        journal.write(_value(file, "old", device="nosuch0"))
+    place.add(line("device", "nosuch0", identity) + _value(file, "old", device="nosuch0"))
     place.fire()
     assert Path(file).read_text() == "new"
     assert not place.journal.exists()
@@ -247,9 +248,8 @@ def test_a_device_that_is_gone_owes_nothing(place: Place) -> None:
 def test_after_a_reboot_only_what_outlives_one_is_written(place: Place) -> None:
     file, lasting = place.file("a", "new"), place.file("b", "new")
     place.owe(boot="another-boot")
-    with place.journal.open("ab") as journal:
-        journal.write(line("device", "", ""))
-        journal.write(_value(file, "old") + _value(lasting, "old", "durable"))
+    lines = line("device", "", ""), _value(file, "old"), _value(lasting, "old", "durable")
+    place.add(b"".join(lines))
     place.fire()
     assert Path(file).read_text() == "new"
     assert Path(lasting).read_text() == "old"
@@ -260,11 +260,11 @@ def test_after_a_reboot_only_what_outlives_one_is_written(place: Place) -> None:
 def test_a_journal_of_a_later_format_is_left_alone(place: Place) -> None:
     file = place.file("a", "new")
     place.folder.mkdir(parents=True)
-    place.journal.write_bytes(line("open", "3", "T0", "", "", "", "") + _value(file, "old"))
+    place.journal.write_bytes(line("open", "4", "T0", "", "", "", "") + _value(file, "old"))
     place.fire()
     assert Path(file).read_text() == "new"
     assert place.journal.exists()
-    assert "format 3" in place.report
+    assert "format 4" in place.report
 
 
 def test_a_line_that_makes_no_sense_is_owed_and_the_others_are_paid(place: Place) -> None:
@@ -280,8 +280,7 @@ def test_a_line_that_makes_no_sense_is_owed_and_the_others_are_paid(place: Place
         b"value||t|v|/p|text|||0|1|eval|/p|d|0|.\n",
         b"no end\n",
     ):
-        with place.journal.open("ab") as journal:
-            journal.write(nonsense)
+        place.add(nonsense)
     before = place.journal.read_bytes()
     place.fire()
     assert Path(file).read_text() == "old"
@@ -541,18 +540,56 @@ def test_without_its_programs_it_does_not_start(place: Place, tmp_path: Path) ->
 # -- torn lines, and the twin in Python -----------------------------------------------------------
 
 
-def test_a_journal_cut_at_any_byte_is_paid_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_a_journal_cut_at_any_byte_is_paid_as_far_as_it_goes_and_the_rest_is_owed(
+    tmp_path: Path,
+) -> None:
     place = Place(tmp_path)
     file = place.file("a", "new")
     place.owe(writes(file, "o|d"))
     whole = place.journal.read_bytes()
-    for cut in range(len(whole)):
+    known = whole.index(b"whole|")
+    for cut in (*range(0, len(whole), 7), *range(known - 2, known + 2), len(whole) - 1):
         Path(file).write_text("new")
-        place.folder.mkdir(parents=True, exist_ok=True)
         place.journal.write_bytes(whole[:cut])
         place.fire()
-        assert Path(file).read_text() == "new", f"cut at {cut}"
-        assert not place.journal.exists(), f"cut at {cut}: {place.report}"
+        assert Path(file).read_text() == ("new" if cut < known else "o|d"), f"cut at {cut}"
+        assert place.journal.exists(), f"cut at {cut}"
+        assert "cut short or altered: more may be owed" in place.report, f"cut at {cut}"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _data: b"",
+        lambda _data: b"\n",
+        lambda data: data + b"\0" * 8,
+        lambda data: data[:60] + b"\0" * (len(data) - 60),
+        lambda data: b"\0" * len(data),
+        lambda data: data[data.index(b"\n") + 1 :],
+        lambda data: data + b"x",
+        lambda data: data + data,
+        lambda data: data.replace(b"|old|", b"|olb|"),
+        lambda data: data.replace(b"|a|", b"|b|", 1),
+        lambda data: os.urandom(len(data)),
+    ],
+)
+def test_a_damaged_journal_is_never_taken_for_one_that_is_paid(
+    place: Place, damage: Callable[[bytes], bytes]
+) -> None:
+    place.owe(writes(place.file("a", "new"), "old"))
+    place.journal.write_bytes(damage(place.journal.read_bytes()))
+    place.fire()
+    assert place.journal.exists()
+    assert "owed: " in place.report
+    (session,) = sessions(HERE, str(place.folder))
+    assert session.damage
+
+
+def test_what_a_death_in_the_middle_of_a_write_leaves_goes(place: Place) -> None:
+    place.owe()
+    (place.folder / ".T0.journal.new").write_text("half")
+    place.fire()
+    assert [path.name for path in place.folder.iterdir()] == ["T0.restored"]
 
 
 NAMES = ("a", "b", "c")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.errors import HostError, LockedError
+from iotrial.errors import HostError, LockedError, RefusedError
 from iotrial.hosts.local import LocalHost, wakeup_pipe
 
 HOLDER = """
@@ -138,7 +138,7 @@ def test_a_folder_open_to_others_holds_no_lock(tmp_path: Path) -> None:
     folder.mkdir(mode=0o700)
     folder.chmod(0o770)
     with (
-        pytest.raises(HostError, match="not a folder of ours alone"),
+        pytest.raises(RefusedError, match="not a folder of ours alone"),
         LocalHost().lock(str(folder / "lock")),
     ):
         pass

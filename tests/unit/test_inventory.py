@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from iotrial.cli.main import status
 from iotrial.errors import StudyError
-from iotrial.hosts.connection import destination
+from iotrial.hosts.login import destination
 from iotrial.plan.ansible import MOST_HOSTS, spread
 from iotrial.plan.available import Offer
 from iotrial.plan.host_entry import MOST_BYTES, Entry

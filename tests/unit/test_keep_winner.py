@@ -186,3 +186,84 @@ def test_an_option_of_the_load_cannot_be_kept_and_that_is_said() -> None:
     found = replace(found, study=replace(found.study, factors=(option,)))
     with pytest.raises(RefusedError, match="scheduler=kyber is of the load or the target"):
         profile(found, judge(found))
+
+
+OWN = """
+[knobs.size]
+file = "/etc/client.conf"
+content = "size {value}\\n"
+reload = ["touch", "/tmp/reloaded"]
+read = ["touch", "/tmp/read"]
+[factors.kernel]"""
+
+
+def studied(*changes: tuple[str, str]) -> Results:
+    """The results of another study: the text of ours with something in place of something."""
+    text = STUDY
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return replace(results(), study=parse_study(text, "study.toml", read=str))
+
+
+def test_what_only_a_study_can_make_is_told_and_not_kept() -> None:
+    """Its file and its commands are the study's; keep runs none of a folder's commands."""
+    own = ("\n[factors.kernel]", OWN), ('swappiness" = 10', 'swappiness" = 10, "file.size" = "4"')
+    found = studied(*own)
+    more = (("", "file.size", "4"),)
+    records = tuple(replace(each, before=each.before + more) for each in found.records)
+    found = replace(found, records=records)
+    kept = profile(found, judge(found), {"kernel": "tuned"})
+    assert [each.tunable for each in kept.entries] == ["sysctl.vm.swappiness"]
+    assert kept.apart == ("file.size=4",)
+    alone = studied(own[0], ('"sysctl.vm.swappiness" = 10', '"file.size" = "4"'))
+    alone = replace(alone, records=records)
+    with pytest.raises(RefusedError, match=r"only by commands of the study itself: file\.size=4"):
+        profile(alone, judge(alone), {"kernel": "tuned"})
+
+
+@pytest.mark.parametrize(
+    ("identity", "said"),
+    [
+        ({"wwid": "naa.1\n[script]\nscript=/tmp/x"}, "wwid holds a control character"),
+        ({"serial": "\u2028"}, "serial holds a control character"),
+        ({"dm_uuid": "x" * 5000}, "is longer than"),
+        ({"md_uuid": '", RUN+="/tmp/x'}, "md_uuid has not the form of one"),
+        ({"a b": "x"}, "ids has not the form of one"),
+    ],
+)
+def test_ids_of_somebody_elses_folder_are_refused_by_name(
+    identity: dict[str, str], said: str
+) -> None:
+    facts = {"local": {"targets": {"disk": {"identity": {"kernel_name": "sda", "ids": identity}}}}}
+    found = replace(results(), facts=facts)
+    with pytest.raises(RefusedError, match=said) as raised:
+        profile(found, judge(found))
+    assert raised.value.message.startswith("results/x: queue.scheduler in ")
+    assert raised.value.message.isprintable()
+    assert keepsake(found, judge(found)) is None, "and its report is made all the same"
+
+
+@pytest.mark.parametrize("device", ["../../etc", "sda/../x", "", "sda\n", "-x", "a b"])
+def test_a_device_out_of_sysfs_is_refused(device: str) -> None:
+    found = results()
+    records = [
+        replace(
+            each,
+            before=tuple(
+                (device if knob == "queue.scheduler" else at, knob, value)
+                for at, knob, value in each.before
+            ),
+        )
+        for each in found.records
+    ]
+    found = replace(found, records=tuple(records))
+    with pytest.raises(RefusedError, match=r"queue\.scheduler"):
+        profile(found, judge(found))
+
+
+def test_a_way_to_a_host_that_reads_a_file_here_is_refused() -> None:
+    way = '[hosts.box]\nssh = "-i /etc/key box"\n[targets.disk]\nhost = "box"\n'
+    found = studied(("[targets.disk]\n", way))
+    with pytest.raises(RefusedError, match=r"hosts\.box: ssh = .*-i /etc/key is not taken"):
+        profile(found, judge(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -89,13 +90,14 @@ def test_what_iozone_is_told_to_make_is_what_it_leaves() -> None:
     assert list(argv[-3:]) == [path for path, *_ in leaves("iozone", there, threads=3)]
 
 
-def test_files_that_a_job_file_names_are_its_author_s() -> None:
+def test_files_that_a_job_file_names_go_as_fio_s_own_folder_does() -> None:
     driver = tool("fio")
     assert isinstance(driver, Leaves)
     for text, kinds in (
         ("[a]\nrw=read\nsize=1m\n", ["folder"]),
-        ("[a]\nfilename=/mnt/x/f\n", []),
-        ("[a]\nsize=1m\n[b]\ndirectory=/mnt/x\n", []),
+        ("[a]\nfilename=/mnt/x/f\n", ["file"]),
+        ("[a]\nfilename=/mnt/y/f\n", []),
+        ("[a]\nsize=1m\n[b]\ndirectory=/mnt/x\n", ["file"]),
     ):
         job = Workload("w", "fio", jobfile=text)
         found = driver.leaves(job, Aimed("/mnt/x", "directory"), {})
@@ -114,9 +116,9 @@ def test_it_is_owed_once_and_before_it_is_made() -> None:
         clear(bench, (TRIALS, STUDYS, FILE))
     assert [debt.what for debt in owed(bench)] == ["tree", "tree", "file"]
     assert owed(bench)[0].plan == {
-        "tree": TRIALS.path, "below": HOME, "on": "/", "mark": "life",
+        "tree": TRIALS.path, "below": HOME, "on": "/", "mark": "life", "inode": ANY,
     }  # fmt: skip
-    assert host.log[0].startswith("append ")
+    assert host.log[0].startswith("save ")
     assert host.log[1] == f"mkdir {TRIALS.path}"
     assert files(host) == [STUDYS.path, inside(STUDYS.path), f"{STUDYS.path}/{MARK}"]
     assert bench.journal.describe()[0] == f"made: tree {TRIALS.path}"
@@ -152,6 +154,20 @@ def test_a_file_that_was_there_is_used_and_stays() -> None:
     assert owed(bench) == []
     clear(bench, (DATA,))
     assert host.read(DATA.path) == b"x"
+
+
+@pytest.mark.parametrize("options", [{"rw": "write", "size": "1m"}, {"size": "1m"}])
+def test_dd_takes_no_file_of_somebody_else_for_its_own(options: dict[str, str]) -> None:
+    chores = (Chore("lay out", "study"),)
+    load = Workload("w", "dd", tuple(options.items()), prepare=chores)
+    (left,) = tool("dd").leaves(load, Aimed(HOME, "directory"), {})
+    host = FakeHost()
+    host.machine.put(left.path, b"years of work")
+    bench = opened(host)
+    with pytest.raises(TrialError, match=r"iotrial\.dd is there already"):
+        own(bench, AIM, (left,))
+    assert host.read(left.path) == b"years of work"
+    assert owed(bench) == []
 
 
 def test_on_a_file_system_of_ours_it_goes_with_that() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -367,3 +368,37 @@ def test_the_file_is_one_document_at_any_moment_and_torn_ones_are_read_again(
     (tmp_path / file.NAME).write_bytes(whole.replace(b'"seq":3', b'"seq":4'))
     with pytest.raises(file.FormatError, match=r"live\.json"):
         file.read(tmp_path)
+
+
+def test_who_has_the_token_is_served_however_many_others_are_there(live: Live) -> None:
+    assert live.place
+    idle: list[socket.socket] = []
+    try:
+        asked = (b"", b"GET ", b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 4000)
+        for number in range(1000):
+            each = socket.create_connection(("127.0.0.1", live.place.port), timeout=10)
+            each.sendall(asked[number % 3])
+            idle.append(each)
+            if number % 250 == 0:
+                assert ask(live, f"/state.json?token={token(live)}")[0] == 200
+        for path in ("/", "/state.json", "/metrics"):
+            assert ask(live, f"{path}?token={token(live)}")[0] == 200
+        stream = Stream(live)
+        assert stream.event()["event"] == "all"
+        place = ("127.0.0.1", live.place.port)
+        idle += [socket.create_connection(place, timeout=10) for _ in range(200)]
+        work(live, 2, 3)
+        assert stream.event()["event"] == "now"  # who reads already is not dropped for others
+        stream.close()
+    finally:
+        for each in idle:
+            each.close()
+
+
+def test_who_never_asks_is_let_go(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert live.place
+    monkeypatch.setattr("iotrial.live.server.HASTE", 0.2)
+    with socket.create_connection(("127.0.0.1", live.place.port), timeout=10) as slow:
+        slow.sendall(b"GET /")
+        with contextlib.suppress(ConnectionResetError):
+            assert slow.recv(1) == b""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from iotrial.execute.bench import reach_of
@@ -201,3 +203,37 @@ def test_what_is_only_read_where_a_stage_confirms_needs_no_arming_there() -> Non
     assert not reach_of(live, live.target("array#2")).writes
     test = share(it, it.places[0])
     assert reach_of(test, test.target("test")).writes
+
+
+def test_levels_that_are_options_are_part_of_what_a_load_may_do() -> None:
+    """Of each combination, and of so many that nobody looks at all, of each pair."""
+    levels = {"rw": ("read", "rw"), "size": ("1m", "2m"), "offset": ("0", "1m")}
+    text = "".join(
+        f'[factors.{name}]\noption = "{name}"\nworkload = "w"\nlevels = {list(values)}\n'
+        for name, values in levels.items()
+    )
+    head = '[targets.t]\nfile = "/x/f"\nsize = "1MiB"\n[workloads.w]\ntool = "fio"\n'
+    few = study(f'{head}options = {{ bs = "4k" }}\n{text}[decide]\nprimary = "read.iops"\n')
+    found = {tuple(dict(load.options)[name] for name in levels) for load in loads_on(few, "t")}
+    assert found == set(product(*levels.values()))
+    many = study(
+        f"{head}{''.join(_number(name) for name in ('bs', 'iodepth', 'numjobs', 'nrfiles'))}"
+    )
+    loads = [dict(load.options) for load in loads_on(many, "t")]
+    assert len(loads) < 5000
+    pairs = {(load.get("bs"), load.get("nrfiles")) for load in loads}
+    assert pairs >= set(product(range(1, 11), repeat=2))
+
+
+def test_what_goes_over_a_network_alone_is_no_storage() -> None:
+    head = '[targets.t]\ndirectory = "/x"\n[workloads.link]\ntool = "iperf3"\n'
+    link = f'{head}options = {{ server = "box2" }}\n{_number("parallel", "link")}'
+    alone = study(link)
+    assert not reach_of(alone, alone.target("t")).storage
+    ls = study(link + '[workloads.ls]\ntool = "listing"\n')
+    assert reach_of(ls, ls.target("t")).storage
+
+
+def _number(name: str, load: str = "w") -> str:
+    levels = list(range(1, 11))
+    return f'[factors.{name}]\noption = "{name}"\nworkload = "{load}"\nlevels = {levels}\n'

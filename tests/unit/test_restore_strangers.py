@@ -3,8 +3,10 @@ By both who pay: Python, and the guard in sh."""
 
 from __future__ import annotations
 
+import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,44 @@ def test_a_disk_with_another_name_after_a_reboot_gets_what_outlives_it() -> None
     assert scheduler(host, "fake0") == others
     assert any("fake0 is fake1 now" in note for note in said.notes)
     assert host.list(BOOKS) == []
+
+
+MARK = "IOTRIAL_LOAD"
+STRANGERS: tuple[dict[str, str], ...] = (
+    *({MARK: value} for value in ("scheduler-2", "schedule", "a-scheduler", "", "scheduler ")),
+    *({MARK: value} for value in (" scheduler", "Scheduler", "scheduler=1", "x IOTRIAL_LOAD=t")),
+    *({name: "scheduler"} for name in (f"MY_{MARK}", f"X{MARK}", f"{MARK}2", f"{MARK} ", "LOAD")),
+    {"NOTES": f"{MARK}=scheduler"},
+    {"NOTES": f"first line\n{MARK}=scheduler"},
+    {"NOTES": f"first line\n{MARK}=scheduler\nlast line"},
+    {"NOTES": f"\n==> /proc/1/environ <==\n{MARK}=scheduler"},
+    {},
+)
+
+
+@contextmanager
+def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """One for each stranger, one with the mark among its arguments, and the load itself."""
+    clean = {name: value for name, value in os.environ.items() if name != MARK}
+    with_it = ["sh", "-c", "sleep 60; :", f"{MARK}=scheduler"]
+    started = [subprocess.Popen(["sleep", "60"], env=clean | each) for each in STRANGERS]
+    started.append(subprocess.Popen(with_it, env=clean, start_new_session=True))
+    started.append(subprocess.Popen(["sleep", "60"], env=clean | {MARK: "scheduler"}))
+    try:
+        yield started
+    finally:
+        for each in started:
+            each.kill()
+            each.wait(timeout=10)
+
+
+def test_only_what_has_the_very_mark_is_ended(pay: Pay, tmp_path: Path) -> None:
+    """Longer and shorter names, other variables, and lines within a value are strangers'."""
+    folder = tmp_path / "books"
+    folder.mkdir(mode=0o700)
+    host = LocalHost()
+    open_journal(host, str(folder), {"boot_id": boot_id(host), "token": "scheduler"})
+    with processes() as (*strangers, load):
+        pay(folder)
+        assert load.wait(timeout=10) == -9
+        assert [each.args for each in strangers if each.poll() is not None] == []

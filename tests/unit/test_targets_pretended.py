@@ -88,7 +88,7 @@ def test_a_file_is_laid_out_on_the_disk_below_its_mount() -> None:
     host = FakeHost()
     target = Target("data", "file", "/home/f", 16 * MIB)
     aim = ready(host, target, WRITES)
-    lay_out(host, aim.path, target.size)
+    aim = lay_out(host, aim)
     same(host, aim)
     assert (aim.path, aim.device) == ("/home/f", "fakesys")
     with pytest.raises(TargetRefused, match="exists, and the load would write"):

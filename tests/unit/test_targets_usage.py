@@ -109,6 +109,69 @@ def test_btrfs_has_a_number_of_its_own_and_is_found_by_its_source() -> None:
     assert used(host, "sda") == ("sda is mounted on /home (btrfs)",)
 
 
+@pytest.mark.parametrize("source", ["/dev/sda", "/tmp/mynode", "/dev/sdb:/tmp/mynode"])
+def test_a_mount_with_a_number_of_its_own_is_found_by_whatever_node(source: str) -> None:
+    host = machine()
+    disk(host, "sda", "8:0", {})
+    host.nodes["/tmp/mynode"] = "8:0"
+    mount(host, f"30 22 0:45 / /pool rw - btrfs {source} rw")
+    assert used(host, "sda") == ("sda is mounted on /pool (btrfs)",)
+
+
+def test_every_member_of_a_mounted_pool_is_used() -> None:
+    host = machine()
+    for name, devno in (("sda", "8:0"), ("sdb", "8:16"), ("sdc", "8:32")):
+        disk(host, name, devno, {})
+    for name in ("sda", "sdb"):
+        host.links[f"/sys/fs/btrfs/1-2-3/devices/{name}"] = host.real(f"/sys/block/{name}")
+    host.add("/sys/fs/btrfs/features/raid1c34", "0")
+    mount(host, "30 22 0:45 / /pool rw - btrfs /dev/sda rw")
+    assert "sdb belongs to a mounted btrfs" in used(host, "sdb")
+    assert used(host, "sdc") == ()
+
+
+GONE = "and no such node is there any more"
+
+
+@pytest.mark.parametrize(
+    ("node", "used_as"),
+    [
+        ("/tmp/mynode", "sda is swap space (/tmp/mynode)"),
+        (
+            "/tmp/gone\\040(deleted)",
+            f"sda may be swap space: /tmp/gone (deleted) has its size, {GONE}",
+        ),
+    ],
+)
+def test_swap_is_found_by_whatever_node(node: str, used_as: str) -> None:
+    host = machine()
+    disk(host, "sda", "8:0", {})
+    disk(host, "sdb", "8:16", {}, sectors=2**22)
+    host.nodes["/tmp/mynode"] = "8:0"
+    host.add("/proc/swaps", f"Filename Type Size Used Priority\n{node} partition 1048572 0 -2")
+    assert used(host, "sda") == (used_as,)
+    assert used(host, "sdb") == ()
+
+
+@pytest.mark.parametrize(
+    ("place", "how"),
+    [
+        ("/sys/kernel/config/nvmet/subsystems/a/namespaces/1/device_path", "NVMe target"),
+        ("/sys/kernel/config/target/core/iblock_0/a/udev_path", "SCSI target"),
+        ("/sys/kernel/config/usb_gadget/g/functions/f/lun.0/file", "USB disk"),
+        ("/sys/block/zram0/backing_dev", "the store of"),
+    ],
+)
+def test_what_the_kernel_serves_to_others_is_used(place: str, how: str) -> None:
+    host = machine()
+    disk(host, "sda", "8:0", {})
+    host.nodes["/tmp/mynode"] = "8:0"
+    host.scripts["iotrial-servers"] = f"{place}:/tmp/mynode\n"
+    (line,) = used(host, "sda")
+    assert how in line
+    assert place in line
+
+
 def test_a_mount_that_only_another_namespace_has_is_found() -> None:
     host = machine()
     disk(host, "sda", "8:0", {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from iotrial.files import read_text, write_text
 from iotrial.model.finding import Ceiling
 from iotrial.model.measurement import metric
 from iotrial.model.results import Results
@@ -48,7 +49,7 @@ def _loads(results: Results, record: TrialRecord) -> dict[str, dict[str, Sequenc
     found: dict[str, dict[str, Sequence[str]]] = {}
     for part in parts:
         said = results.folder / "trials" / record.trial.folder / part.name / "command"
-        argv = shlex.split(said.read_text("utf-8"))
+        argv = shlex.split(read_text(said, results.folder))
         found.setdefault("" if one else part.host, {})[part.target.name] = argv
     return found
 
@@ -69,5 +70,5 @@ def _write(results: Results, found: Ceiling, host: str, loads: dict[str, Sequenc
         heading.append("IT WRITES: what is there now is lost.")
     path = results.folder / f"{NAME}{'-' if host else ''}{host}.fio"
     instead = _LONGER | (_APART if len(loads) > 1 else {})
-    path.write_text(job_of(loads, heading, instead), encoding="utf-8")
+    write_text(path, job_of(loads, heading, instead))
     return str(path)

@@ -33,7 +33,7 @@ from iotrial.execute.checking.suite import Session, Turn, execute_checks, in_ord
 from iotrial.execute.guard import locked
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.restore import read_reports, restore
-from iotrial.hosts.connection import login
+from iotrial.hosts.login import login
 from iotrial.hosts.places import journal_folder
 from iotrial.model.check import Case, Suite
 from iotrial.model.checked import Checked, Result

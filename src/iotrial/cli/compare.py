@@ -11,7 +11,7 @@ import click
 
 from iotrial.cli.output import Output, common
 from iotrial.cli.verdicts import judged, say_noise
-from iotrial.cli.writing import writing
+from iotrial.cli.writing import write
 from iotrial.errors import UsageError
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
@@ -96,8 +96,7 @@ def _file(path: Path, seen: View, latest: Results, *, regressions: bool) -> None
 
     told = replace(seen, failures=failures(latest))
     text = junit(told, failing=REGRESSION if regressions else ())
-    with writing(path, "--junit"):
-        path.write_text(text, encoding="utf-8")
+    write(path, text.encode("utf-8", "backslashreplace"), option="--junit")
 
 
 def _both(former: Results, latter: Results) -> Results:

@@ -83,7 +83,7 @@ def _gone(document: Document) -> bool:
     silent = time.time() - document["now"]
     if silent < PATIENCE:
         return False
-    return silent > SILENT or not Path(f"/proc/{document['pid']}").exists()
+    return silent > SILENT or not Path(f"/proc/{int(document['pid'])}").exists()
 
 
 def _moving(output: Output, folder: Path, first: Document) -> Document:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -232,8 +233,16 @@ def _show(output: Output, profile: Profile, given: Mapping[Place, Given]) -> Non
     output.answer(Text(f"{profile.name}: {profile.question}" if profile.question else profile.name))
     for place, (share, exported) in given.items():
         if profile.hosts or len(given) > 1:
-            output.answer(Text(f"{place.name}:"))
+            output.answer(
+                Text(f"{place.name}:" if not place.ssh else f"{place.name}: ssh {place.ssh}")
+            )
         _show_share(output, share, exported)
+    _say_apart(output, profile)
+
+
+def _say_apart(output: Output, profile: Profile) -> None:
+    for each in profile.apart:
+        output.answer(Text(f"not kept, the study's own commands make it: {each}"))
 
 
 def _show_share(output: Output, share: Profile, exported: Export) -> None:
@@ -246,6 +255,8 @@ def _show_share(output: Output, share: Profile, exported: Export) -> None:
         output.answer(Text(each.path))
         for note in each.notes:
             output.note(f"    {note}")
+    for kind, *words in keeping.deeds(share, exported):
+        output.answer(Text(f"  {kind}: {shlex.join(words)}"))
     _say_left(output, exported)
 
 
@@ -256,11 +267,12 @@ def _say_left(output: Output, exported: Export) -> None:
 
 def _document(profile: Profile, given: Mapping[Place, Given]) -> dict[str, object]:
     """Of one machine its settings and files; of several those of each."""
-    rows = [
+    rows: list[dict[str, object]] = [
         {"host": place.name, **keeping.document(share, exported)}
         for place, (share, exported) in given.items()
     ]
-    return rows[0] if len(rows) == 1 else {"name": profile.name, "hosts": rows}
+    whole = rows[0] if len(rows) == 1 else {"name": profile.name, "hosts": rows}
+    return {**whole, "apart": list(profile.apart)}
 
 
 def _export(output: Output, profile: Profile, given: Mapping[Place, Given], out: Path) -> None:

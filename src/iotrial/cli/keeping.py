@@ -32,7 +32,25 @@ def document(profile: Profile, exported: Export) -> dict[str, object]:
             for each in exported.files
         ],
         "left": [str(entry) for entry in exported.left],
+        "does": [list(deed) for deed in deeds(profile, exported)],
     }
+
+
+def deeds(profile: Profile, exported: Export) -> list[tuple[str, ...]]:
+    """What is done on the host beside writing the files: ("write", path, value) of a control file,
+    ("save", path, text) of a file that goes with a live value, ("remove", path), and the words of
+    each command behind "run"."""
+    from iotrial.execute.kept import live_settings
+    from iotrial.tunables import tunable
+
+    found: list[tuple[str, ...]] = []
+    for each in live_settings(profile):
+        for act in tunable(each.tunable).acts(each.device, each.value):
+            words = act.argv or (act.path, *([act.data] if act.kind != "remove" else ()))
+            found.append((act.kind, *words))
+    mine = [each for each in exported.files if not each.people]
+    found += [("run", *command) for each in mine for command in each.reload]
+    return list(dict.fromkeys(found))
 
 
 def row(entry: Entry) -> dict[str, object]:

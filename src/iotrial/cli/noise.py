@@ -9,7 +9,8 @@ from pathlib import Path
 
 import click
 
-from iotrial.errors import IotrialError
+from iotrial.errors import FormatError, IotrialError
+from iotrial.files import read_bytes
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.store import open_results
@@ -56,8 +57,10 @@ class Below:
 
 
 def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.readline()
+    try:
+        return read_bytes(path, path.parent).partition(b"\n")[0]
+    except FormatError:
+        return b""
 
 
 def chosen(study: Study, noise: str | None, pilot: Path | None, below: Below) -> Noise:

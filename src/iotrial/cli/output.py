@@ -5,21 +5,64 @@ from __future__ import annotations
 import functools
 import json as jsonlib
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import click
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
+from rich.control import Control
+from rich.segment import Segment
+
+from iotrial.report.visible import visible
 
 UNREAD = 141
 """The exit code of a command whose answer nobody reads to its end: 128 + SIGPIPE, as a shell says
 of ``cat`` before ``head``."""
 
 
+class _Visible:
+    """What rich renders, with the control characters of its text made visible.  Text is data (a
+    host's answer, a file's name); what moves the cursor or colours is rich's own, and comes after.
+    """
+
+    def __init__(self, inner: Any) -> None:  # noqa: ANN401 (anything rich renders)
+        self._inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for each in console.render(self._inner, options):
+            yield each if each.control else Segment(visible_parts(each.text), each.style)
+
+
+class _OnlyVisible(RenderHook):
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [each if isinstance(each, Control) else _Visible(each) for each in renderables]
+
+
+def visible_parts(text: str) -> str:
+    """``text`` as a terminal may be given it: line breaks and tabs stay, other control characters
+    are shown by their codes."""
+    return "".join(part if part in "\n\t" else visible(part) for part in _KEPT.split(text))
+
+
+_KEPT = re.compile(r"([\n\t])")
+_HIDDEN = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def json_text(document: Any, indent: int = 1) -> str:  # noqa: ANN401 (a JSON value)
+    """JSON that people may read: what is invisible stands as ``\\uXXXX``, which means the same."""
+    text = jsonlib.dumps(document, ensure_ascii=False, indent=indent)
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 class _Stream(Console):
     """A stream that ends the command when its reader has gone.  Not by an OSError: what acts on
-    machines must not take it for one of theirs."""
+    machines must not take it for one of theirs.  All that it says is visible."""
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 (what a Console takes)
+        super().__init__(**options)
+        self.push_render_hook(_OnlyVisible())
 
     def on_broken_pipe(self) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
@@ -47,8 +90,10 @@ class Output:
                 self.answers.print(renderable)
 
     def text(self, text: str) -> None:
-        """Plain text, exactly as it is (files, scripts)."""
-        click.echo(text, nl=not text.endswith("\n"))
+        """Plain text (files, scripts): as it is, but on a terminal all of it visible."""
+        shown = visible_parts(text) if sys.stdout.isatty() else text
+        whole = shown.encode("utf-8", "backslashreplace").decode()
+        click.echo(whole, nl=not text.endswith("\n"))
 
     def document(self, document: dict[str, Any]) -> None:
         """The one JSON document; nothing for people.  It is said when the verb has ended: what
@@ -60,7 +105,7 @@ class Output:
         """Say the document, if there is one."""
         document, Output.pending = Output.pending, None
         if document is not None:
-            click.echo(jsonlib.dumps({"format": 1, **document}, ensure_ascii=False, indent=2))
+            click.echo(json_text({"format": 1, **document}, 2))
 
     def note(self, text: str) -> None:
         """What happens meanwhile."""

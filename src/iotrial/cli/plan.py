@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from iotrial.cli.machine import machines
 from iotrial.cli.many import alike, together
 from iotrial.cli.noise import Below, Noise, chosen
 from iotrial.cli.output import Output, common, pretend
-from iotrial.errors import StudyError
+from iotrial.errors import StudyError, printable
 from iotrial.execute.outline import Outline, outline
 from iotrial.execute.outline_of_many import outline_of_many
 from iotrial.execute.topology import warnings, words
@@ -25,6 +26,7 @@ from iotrial.plan.ahead import open_ended
 from iotrial.plan.chores import Doing
 from iotrial.plan.design import levels_of
 from iotrial.plan.estimate import Estimate, Expected, estimate
+from iotrial.plan.executed import commands
 from iotrial.plan.given_up import GivenUp
 from iotrial.plan.load import load_study
 from iotrial.plan.parts import several
@@ -133,6 +135,10 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> N
             "evidence": {
                 each.name: [list(a) for a in each.evidence] for each in seen.study.workloads
             },
+            "executes": [
+                {"where": each.where, "when": each.when, "argv": list(each.argv)}
+                for each in commands(seen.study)
+            ],
             "notes": [*seen.notes, *costs.notes],
             "refused": list(seen.refused),
         }
@@ -160,11 +166,21 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
         output.text(f"    {' '.join(argv)}")
         for line in _beside(seen, costs, name):
             output.text(f"    {line}")
+    _commands(output, seen.study)
     output.answer("", _order(seen, output))
     if open_ended(seen.study):
         output.answer("These are the first blocks; what is in the next is decided after each.")
     for note in (*seen.notes, *costs.notes):
         output.answer(f"note: {note}")
+
+
+def _commands(output: Output, study: Study) -> None:
+    """The commands that the study itself brings along: word by word, before any is executed."""
+    found = commands(study)
+    if found:
+        output.answer("commands of the study, which a run executes as its user (usually root):")
+    for each in found:
+        output.text(f"    {each.where}: {each.when}: {printable(shlex.join(each.argv))}")
 
 
 def _given_up_lines(study: Study) -> Iterator[str]:

@@ -98,7 +98,8 @@ class Terminal:
         """Waits for the return key; a signal ends the wait."""
         if self._bar is not None:
             self._bar.stop()
-        self._output.note(f"\a{what}\nThen press Enter.")
+        self._output.notes.bell()
+        self._output.note(f"{what}\nThen press Enter.")
         while not interruption.signal:
             ready, _, _ = select.select([sys.stdin], [], [], _GLANCE)
             if ready:

@@ -3,16 +3,15 @@ folders as one report."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iotrial.cli.output import Output, common
+from iotrial.cli.output import Output, common, json_text
 from iotrial.cli.verdicts import judged
-from iotrial.cli.writing import writing
+from iotrial.cli.writing import write
 from iotrial.errors import UsageError
 from iotrial.execute.checking.folder import HEADER
 from iotrial.model.results import Results
@@ -76,8 +75,8 @@ def command(output: Output, folder: tuple[Path, ...], kind: str | None, out: Pat
         _to_stdout(output, kind, content)
         return
     page = out or results.folder / f"report.{_ENDS[kind]}"
-    with writing(page):
-        page.write_bytes(content if isinstance(content, bytes) else content.encode())
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    write(page, data, top=None if out else results.folder)
     output.document({"report": str(page)})
     output.answer(str(page))
 
@@ -128,4 +127,4 @@ def _shaped(kind: str, seen: View, results: Results) -> str:
         return junit(seen)
     from iotrial.report.document import whole
 
-    return json.dumps(whole(seen, results), ensure_ascii=False, indent=1) + "\n"
+    return json_text(whole(seen, results)) + "\n"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from iotrial.cli.output import Output
+from iotrial.cli.output import Output, json_text
 from iotrial.cli.verdicts import judged
-from iotrial.cli.writing import writing
+from iotrial.cli.writing import write, writing
 from iotrial.errors import UsageError
 from iotrial.execute.checking.folder import HEADER, checked
 from iotrial.model.checked import Checked
@@ -59,14 +58,13 @@ def report_together(output: Output, folders: Sequence[Path], kind: str, out: Pat
     all_ = together(sessions, studies)
     if kind == "json":
         document = data(all_, sessions, studies)
-        text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+        text = json_text(document) + "\n"
     else:
         text = html(all_) if kind == "html" else markdown(all_)
     if str(place) == "-":
         output.text(text)
         return
-    with writing(place):
-        place.write_text(text, "utf-8", errors="backslashreplace")
+    write(place, text.encode("utf-8", "backslashreplace"), top=None if out else folders[0])
     output.document({"report": str(place), "pages": [str(page) for page in pages]})
     output.answer(str(place))
 
@@ -84,6 +82,5 @@ def _study(folder: Path) -> tuple[View, Path]:
     """A study and its page, made of what it holds now."""
     results, comparison = judged(open_results(folder))
     seen, page = view(results, comparison), results.folder / "report.html"
-    with writing(page):
-        page.write_text(page_of(seen), "utf-8")
+    write(page, page_of(seen).encode("utf-8", "backslashreplace"), top=results.folder)
     return seen, page

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
+from iotrial import files
 from iotrial.cli.output import Output
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
@@ -89,15 +89,12 @@ def publish(output: Output, results: Results, **more: Any) -> None:  # noqa: ANN
 
     seen = view(*judged(results))
     answer = document(seen)
-    (results.folder / "findings.json").write_text(
-        json.dumps(answer, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
-    )
+    files.write_json(results.folder / "findings.json", answer)
     page = results.folder / "report.html"
-    page.write_text(html(seen), encoding="utf-8")
+    files.write_text(page, html(seen))
     floor = say_noise(output, results)
     if floor:
-        text = json.dumps(floor, ensure_ascii=False, indent=1) + "\n"
-        (results.folder / "noise.json").write_text(text, encoding="utf-8")
+        files.write_json(results.folder / "noise.json", floor)
     place = {"results": str(results.folder), "report": str(page)}
     output.document({**answer, **floor, **place, **more})
     output.answer(verdict_table(seen))

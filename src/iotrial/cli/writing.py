@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from iotrial import files
 from iotrial.errors import UsageError
 
 _OWNER = "Look at the owner and mode of {folder}, or name another place with {option}."
@@ -39,6 +41,32 @@ def writing(path: Path, option: str = "--out") -> Iterator[None]:
         raise UsageError(
             f"{path} cannot be written: {os.strerror(error.errno)}", advice=advice
         ) from error
+
+
+def write(path: Path, content: bytes, *, option: str = "--out", top: Path | None = None) -> None:
+    """Write a file of ours, in place of whatever has its name: a link is replaced, not followed.
+    ``top`` is the results folder it belongs to, below which no folder may be a link.
+
+    A pipe or a terminal that the ``option`` names is written to itself; so is what /dev and /proc
+    lend the name of one (``/dev/stdout``).  Raises UsageError where nothing can be written.
+    """
+    with writing(path, option):
+        if top is None and _is_stream(path):
+            path.write_bytes(content)
+            return
+        files.write_bytes(path, content, top)
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether what has this name is no file.  Raises UsageError for a disk."""
+    lent = path.absolute().parts[1:2] in (("dev",), ("proc",))
+    try:
+        mode = path.stat().st_mode if lent else path.lstat().st_mode
+    except OSError:
+        return False
+    if stat.S_ISBLK(mode):
+        raise UsageError(f"{path} is a disk, and no place for a report", advice="Name a file.")
+    return lent or stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
 def _missing(path: Path) -> Path:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from iotrial.errors import HostUnreachable, OwedError
+from iotrial.execute.debris import file_debt
 from iotrial.execute.guard import guarded, lease_of
 from iotrial.execute.identity import BLOCK, identify
 from iotrial.execute.journal import (
@@ -23,19 +24,20 @@ from iotrial.execute.journal import (
     SettingsDebt,
     journal_path,
     open_journal,
-    read_session,
 )
 from iotrial.execute.load import TOKEN
 from iotrial.execute.loops import LoopTaken, make_loop, plan_loop
 from iotrial.execute.making import Site, make, on_filesystem
-from iotrial.execute.restore import Payment, boot_id, pay
+from iotrial.execute.reach import within
+from iotrial.execute.restore import WAY_OUT, Payment, boot_id, pay
+from iotrial.execute.sealed import Means
 from iotrial.execute.targets import doubts, lay_out, ready
 from iotrial.execute.topology import topology
 from iotrial.execute.tuning import (
     Group,
     changes,
     hold,
-    read_back,
+    read_back_and,
     release,
     scope_of,
     snapshots,
@@ -62,7 +64,10 @@ class Bench:
     device name; ``group`` is the control group that the load runs in ('': none); ``held`` are the
     settings in force now beyond the former state; ``gone_with`` names the devices and mount
     points that exist only as long as this bench; ``left`` what loads leave, by path, with what
-    removes it (None: it was there before us)."""
+    removes it (None: it was there before us); ``laid`` the targets whose file was not there before
+    us; ``grounds`` what the folders of tools are known by (:mod:`iotrial.execute.ground`);
+    ``means`` what loads are sealed with here (None: nobody asked yet); ``began`` when the first
+    load did, by the host's clock in seconds since the epoch."""
 
     host: Host
     study: Study
@@ -75,6 +80,10 @@ class Bench:
     held: tuple[Setting, ...] = ()
     gone_with: set[str] = field(default_factory=set)
     left: dict[str, MadeDebt | None] = field(default_factory=dict)
+    laid: set[str] = field(default_factory=set)
+    grounds: dict[str, str] = field(default_factory=dict)
+    means: Means | None = None
+    began: int = 0
 
     def in_force(self) -> dict[tuple[str, str], str]:
         """(device, tunable) → value, as it was before iotrial changed anything."""
@@ -123,8 +132,11 @@ class Bench:
     _observed_held: tuple[Setting, ...] = ()
 
     def observed(self) -> tuple[Setting, ...]:
-        """Every value of every group, read now."""
-        return read_back(self.host, self.groups.values())
+        """Every value of every group, read now.  Raises OwedError where the journal that says what
+        was there before is not what was written."""
+        seen, answer = read_back_and(self.host, self.groups.values(), self.journal.look)
+        self.journal.check(answer)
+        return seen
 
     def displaced(self, now: Sequence[Setting]) -> tuple[str, ...]:
         """What the study varies and is not in ``now`` as the last :meth:`hold` read it, in words:
@@ -168,13 +180,31 @@ def open_bench(host: Host, study: Study, *, results: Path, payment: Payment) -> 
         finally:
             with _within_reach(bench):
                 host.mark({})
-                pay(host, read_session(journal.path, host.read(journal.path)), payment)
-            if payment.owed:
-                raise OwedError(
-                    f"{host.name}: {len(payment.owed)} things could not be put back:",
-                    owed=payment.owed,
-                    advice="Mend what is named above, then run: iotrial restore",
-                )
+                _pay_all(journal, payment)
+
+
+def _pay_all(journal: Journal, payment: Payment) -> None:
+    """Pay what this session owes, from memory.  Raises OwedError where something does not go back,
+    and where the journal was not what was written: whoever did that may have done more."""
+    host = journal.host
+    with suppress(OwedError):
+        journal.check(*host.batch([journal.look]))
+    pay(host, journal.session(), payment)
+    lost = f"{journal.path} {journal.lost} while this run went on; " if journal.lost else ""
+    if payment.owed:
+        raise OwedError(
+            f"{host.name}: {lost}{len(payment.owed)} things could not be put back:",
+            owed=payment.owed,
+            advice=WAY_OUT,
+        )
+    if lost:
+        raise OwedError(
+            f"{host.name}: {lost}these were given back from memory, each read back:",
+            owed=journal.describe(),
+            advice="Find out what removes or changes files there (a cleaner of old files? a failing"
+            " disk?) before anything else is run: a journal is all that gives settings back after"
+            " a crash. The trial that was going on does not count.",
+        )
 
 
 @contextmanager
@@ -211,10 +241,13 @@ def _make_ready(bench: Bench, target: Target) -> Aim:
     site = Site(bench.host, bench.journal.owe_made, bench.token, bench.gone_with)
     if target.kind == "loop":
         aim = _have_loop(bench, target)
-        return on_filesystem(site, aim, reach) if target.filesystem else aim
+        if target.filesystem:
+            return on_filesystem(site, aim, reach)
+        within(bench.host, aim, reach)
+        return aim
     aim = make(site, target, reach) if target.made else ready(bench.host, target, reach)
     if target.kind == "file":
-        _have_file(bench, aim.path, target.size)
+        aim = _have_file(bench, aim)
     bench.doubts += doubts(bench.host, aim)
     return aim
 
@@ -234,15 +267,16 @@ def _have_loop(bench: Bench, target: Target, tries: int = TRIES) -> Aim:
     return aim
 
 
-def _have_file(bench: Bench, path: str, size: int) -> None:
+def _have_file(bench: Bench, aim: Aim) -> Aim:
     """Lay the file out where it is missing (then it is owed, and removed at the end) or shorter
     than asked (then the study has said that its content is worthless, and it stays)."""
-    there = bench.host.run(["stat", "-L", "-c", "%s", path])
-    if there.exit == 0 and int(there.text) >= size:
-        return
+    there = bench.host.run(["stat", "-c", "%s", aim.path])
+    if there.exit == 0 and int(there.text) >= aim.target.size:
+        return aim
     if there.exit != 0:
-        bench.journal.owe_made(MadeDebt("file", {"file": path}))
-    lay_out(bench.host, path, size)
+        bench.journal.owe_made(file_debt(bench.host, aim.path, aim.target.mount))
+        bench.laid.add(aim.target.name)
+    return lay_out(bench.host, aim)
 
 
 def reach_of(study: Study, target: Target) -> Reach:
@@ -254,6 +288,10 @@ def reach_of(study: Study, target: Target) -> Reach:
         reads=any(reach.reads for reach in reaches),
         writes=any(reach.writes for reach in reaches)
         or any(chore.destroys(target) for chore in chores),
-        paths=tuple(path for reach in reaches for path in reach.paths),
+        paths=tuple(dict.fromkeys(path for reach in reaches for path in reach.paths)),
         runs=tuple(run for reach in reaches for run in reach.runs),
+        storage=not reaches or any(reach.storage for reach in reaches),
+        extent=max((reach.extent for reach in reaches), default=0),
+        alters=tuple(dict.fromkeys(what for reach in reaches for what in reach.alters)),
+        mentions=tuple(dict.fromkeys(path for reach in reaches for path in reach.mentions)),
     )

@@ -23,6 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from iotrial.errors import TrialError
 from iotrial.execute import look
+from iotrial.execute.debris import file_debt
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.journal import MadeDebt
 from iotrial.execute.load import Watch, execute_load, last_words
@@ -46,7 +47,7 @@ shift 3
 while [ "$left" -gt 0 ]; do
     count=$whole
     [ "$left" -gt "$whole" ] || count=$left
-    dd if=/dev/urandom "of=$path" bs=1M "count=$count" iflag=fullblock "$@" || exit
+    dd if=/dev/urandom "of=$path" oflag=nofollow bs=1M "count=$count" iflag=fullblock "$@" || exit
     left=$((left - count))
 done
 """
@@ -205,6 +206,9 @@ def shorten(path: Path, most: int) -> None:
             file.truncate(most)
 
 
-def debts(it: Deed) -> tuple[MadeDebt, ...]:
-    """What must be in the journal before the deed is executed."""
-    return tuple(MadeDebt("file", {"file": path}) for path in it.makes)
+def debts(site: Site, it: Deed) -> tuple[MadeDebt, ...]:
+    """What must be in the journal before the deed is executed.  What is on a file system of
+    iotrial's own goes with that."""
+    if site.target.filesystem:
+        return ()
+    return tuple(file_debt(site.host, path, site.target.mount) for path in it.makes)

@@ -6,10 +6,10 @@ made, so it may never have been; and twice is once.
 =========  ==============================  ======================================================
 kind       its plan                        undone by
 =========  ==============================  ======================================================
-file       file                            removing it
-loop       file, number                    detaching it, removing number and file (``loops``)
+file       file, below, on, inode, …       removing it, where it was made (``grounds``)
+loop       file, number, on                detaching it, removing number and file (``loops``)
 folder     folder                          rmdir(1): it must be empty
-tree       tree, below, on, mark           removing it and what is in it, if it is ours (``trees``)
+tree       tree, mark, below, on, …        removing it and what is in it, if it is ours (``trees``)
 mount      point, source                   umount(8), while that source is what is mounted there
 command    name, 0, 1, 2, …                the command of the numbered words; it must succeed
 process    pidfile, word                   ending the process, if its command line has the word
@@ -23,12 +23,14 @@ from collections.abc import Callable, Mapping
 
 from iotrial.errors import FileRefused, OwedError
 from iotrial.execute import byhand, look
+from iotrial.execute.grounds import ground_of, grounded
 from iotrial.execute.journal import MadeDebt
 from iotrial.execute.loops import LoopPlan, unmake_loop
 from iotrial.execute.mounts import Mount, parse_mountinfo
 from iotrial.execute.trees import TreePlan, unmake_tree
 from iotrial.model.host import Completed, Host
 from iotrial.model.step import spoken
+from iotrial.model.target import Mounting
 
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -48,11 +50,32 @@ def unmake(host: Host, debt: MadeDebt) -> list[str]:
             "this version does not know what that is",
             advice="Restore with the version of iotrial that made it.",
         )
-    return undo(host, debt)
+    try:
+        return undo(host, debt)
+    except (KeyError, ValueError) as error:
+        raise OwedError(
+            f"the journal does not say which: {error}", advice="Look for it by hand."
+        ) from error
+
+
+def file_debt(host: Host, path: str, mounting: Mounting | None = None) -> MadeDebt:
+    """What a file is owed that will be made in somebody's directory, on what iotrial mounted so
+    (None: on what was there).  Raises TrialError where the directory is not there."""
+    folder, _, name = path.rpartition("/")
+    ground = ground_of(host, folder, mounting)
+    return MadeDebt("file", {"file": f"{ground['below'].rstrip('/')}/{name}", **ground})
 
 
 def _file(host: Host, debt: MadeDebt) -> list[str]:
+    """One in a folder of iotrial's own has no ground to say."""
     path = str(debt.plan["file"])
+    if not debt.plan.get("on"):
+        return _removed(host, path)
+    with grounded(host, debt.plan, path) as there:
+        return _removed(host, path) if there else []
+
+
+def _removed(host: Host, path: str) -> list[str]:
     there = host.run(["stat", "-c", "%F", path]).exit == 0
     host.remove(path)
     return [f"removed {path}"] if there else []

@@ -40,6 +40,13 @@ given() {
     return 1
 }
 
+# need NAME NAME=VALUE …: the same, of what must be there.
+need() {
+    given "$@" && [ -n "$VALUE" ] && return
+    tell owed "$kind: the journal does not say which: no $1"
+    return 1
+}
+
 # numbered VERB NAME=VALUE …: the verb gets the values whose names are numbers.
 numbered() {
     verb=$1
@@ -51,15 +58,56 @@ numbered() {
     "$verb" "$@"
 }
 
+# One in a folder of iotrial's own has no ground to say.
 unmake_file() {
-    given file "$@" || return
+    need file "$@" || return
     file=$VALUE
+    ground "$@"
+    [ -z "$point" ] || grounded "file $file" || return
     [ -e "$file" ] || [ -h "$file" ] || return
     if drop "$file"; then tell file "$file"; else tell owed "file $file: it stays"; fi
 }
 
+# ground NAME=VALUE …: what a plan says of the folder that something was made in.
+ground() {
+    given below "$@"
+    below=$VALUE
+    given inode "$@"
+    inode=$VALUE
+    given on "$@"
+    point=$VALUE
+}
+
+# grounded WHAT: is that folder the one that it was (execute/grounds.py)?  Else it is told; where the
+# folder is gone, so is what was in it.  What had been mounted is not mounted again here: a restore
+# does that.
+grounded() {
+    mounted
+    if [ "$sources" = "$nl" ]; then
+        tell owed "$1: nothing is mounted on $point"
+        return 1
+    fi
+    take '' stat -c %i -- "$below"
+    case $? in
+        0) ;;
+        2) return 1 ;;
+        *)
+            tell owed "$1: $below cannot be looked at"
+            return 1
+            ;;
+    esac
+    now=$RAW
+    if ! take '' readlink -e -- "$below" || [ "$RAW" != "$below$nl" ]; then
+        tell owed "$1: $below is reached through a link now"
+        return 1
+    fi
+    [ -z "$inode" ] || [ "$now" = "$inode$nl" ] && return
+    tell owed "$1: $below is another folder now"
+    return 1
+}
+
 unmake_folder() {
-    given folder "$@" || return
+    need folder "$@" || return
     place=$VALUE
     [ -d "$place" ] || return
     for _ in $tries; do
@@ -75,10 +123,7 @@ unmake_folder() {
 
 # A folder with contents: only one that is surely ours (execute/trees.py).
 unmake_tree() {
-    given below "$@"
-    below=$VALUE
-    given on "$@"
-    point=$VALUE
+    ground "$@"
     given mark "$@"
     meant=$VALUE
     given tree "$@"
@@ -87,13 +132,11 @@ unmake_tree() {
         tell owed "tree $place: $why"
         return
     fi
+    grounded "tree $place" || return
     take '' stat -c %F -- "$place"
     case $? in
         0) remove_tree "$RAW" ;;
-        2)
-            mounted
-            [ "$sources" != "$nl" ] || tell owed "tree $place: nothing is mounted on $point"
-            ;;
+        2) ;;
         *) tell owed "tree $place: it cannot be looked at" ;;
     esac
 }
@@ -161,7 +204,7 @@ unmake_by_hand() {
 unmake_process() {
     given word "$@"
     meant=$VALUE
-    given pidfile "$@" || return
+    need pidfile "$@" || return
     file=$VALUE
     if [ -z "$meant" ]; then
         tell owed "process of $file: no word says which one is meant"
@@ -193,9 +236,9 @@ is_meant() {
 }
 
 unmake_mount() {
-    given point "$@" || return
+    need point "$@" || return
     point=$VALUE
-    given source "$@" || return
+    need source "$@" || return
     from=$VALUE
     did=
     for _ in $tries; do
@@ -237,9 +280,9 @@ mounted() {
 }
 
 unmake_loop() {
-    given file "$@" || return
+    need file "$@" || return
     file=$VALUE
-    given number "$@" || return
+    need number "$@" || return
     loop=$VALUE
     name=${file##*/}
     case $loop:$name in
@@ -269,6 +312,14 @@ unmake_loop() {
         return
     fi
     give_back
+    if given on "$@"; then
+        point=$VALUE
+        mounted
+        if [ "$sources" = "$nl" ]; then
+            tell owed "loop $file: nothing is mounted on $point"
+            return
+        fi
+    fi
     [ ! -e "$file" ] || drop "$file" || tell owed "file $file: it stays"
     [ "${file%/*}" != "${folder%/*}/files" ] || run rmdir -- "${file%/*}"
 }

@@ -13,7 +13,8 @@ from functools import cache
 from importlib.resources import files
 
 from iotrial.errors import LockedError
-from iotrial.hosts.places import holder, lock_path
+from iotrial.hosts.places import holder, state_places
+from iotrial.hosts.trust import need_trusted
 from iotrial.model.host import Host
 
 PARTS = (("iotrial.hosts", "picks.sh"), ("iotrial.execute", "debris.sh"))
@@ -67,9 +68,12 @@ def guarded(
 def locked(host: Host) -> Iterator[None]:
     """The host's one lock.  A guard that has it is waited for: it will soon have paid.
 
-    Raises LockedError, at once where somebody else holds it.
+    Raises LockedError, at once where somebody else holds it; RefusedError where a folder of state
+    is not ours, or could be replaced by others.
     """
-    path = lock_path(host)
+    where = state_places(host)
+    path = where.lock
+    need_trusted(host, (path.rpartition("/")[0], where.journal, where.files))
     began = host.clock()
     with ExitStack() as stack:
         while True:

@@ -7,7 +7,7 @@
 # lease), it pays what JOURNAL says is owed, as execute/restore.py would, and leaves beside it a
 # report for whoever comes next.  What it reads is data: nothing of it is ever evaluated.
 #
-# Asks for POSIX sh, coreutils (8.24: sync FILE), flock, and for loop devices losetup with perl or
+# Asks for POSIX sh with sed, coreutils (8.24: sync FILE), flock, and for loop devices losetup with perl or
 # python3.  In the environment IOTRIAL_FENCE may be a word: processes that have IOTRIAL_AGENT=WORD in
 # theirs must be dead before anything is put back.  They are the controller's shell on this host and
 # whatever it forked.
@@ -51,8 +51,8 @@ watch() {
 }
 
 guard() {
-    for each in cat chmod chown date dd flock head mkdir mv readlink rm rmdir sleep stat sync \
-        timeout tr; do
+    for each in cat chmod chown date dd flock head id mkdir mv readlink rm rmdir sed sha256sum sleep \
+        stat sync timeout tr; do
         command -v "$each" >/dev/null || {
             echo "$each is not installed" >&2
             exit 1
@@ -89,12 +89,18 @@ fire() {
             report "$1"
         }
     elif [ -f "$journal" ]; then # else somebody has paid
-        pay
+        if ours "$journal"; then pay; else tell owed "everything: $journal is not ours"; fi
         report "$1"
         [ -n "$owed" ] || drop "$journal"
+        run rm -f -- "$folder/.${journal##*/}.new" # what a death in the middle of a write leaves
         printf '' >"$lock"
     fi
     sweep # last: a process that was killed has a number until its parent looks
+}
+
+# ours FILE: no link, and of this user or root.
+ours() {
+    [ ! -h "$1" ] && case $(run stat -c %u -- "$1") in 0 | "$(run id -u)") ;; *) false ;; esac
 }
 
 # --- before anything is put back ----------------------------------------------------------------
@@ -152,8 +158,10 @@ marked() {
     set -f
 }
 
+# The lines are entries here: one of another name whose value has a line like the mark has it after
+# a \001.
 carries() {
-    case $nl$(run tr '\0' '\n' <"/proc/$1/environ")$nl in *"$nl$mark$nl"*) ;; *) false ;; esac
+    case $nl$(run tr '\n\0' '\001\n' <"/proc/$1/environ")$nl in *"$nl$mark$nl"*) ;; *) false ;; esac
 }
 
 # Until the end of this process, which is how it is given back.
@@ -231,7 +239,7 @@ drop() {
 pay() {
     survey
     case $format in
-        '' | 2) ;;
+        '' | 2 | 3) ;;
         *)
             tell owed "everything: a journal of format $format, which this guard does not know"
             return
@@ -283,7 +291,8 @@ apart() {
 }
 
 # Sorts the lines of the journal: devices and values at their first mention, what was made from the
-# last to the first.  A torn last line is a change that never happened.
+# last to the first.  It ends with a line that says of all before that they are whole (one of the
+# format before this has none, and a torn last line in it is a change that never happened).
 survey() {
     format=
     boot=
@@ -292,15 +301,24 @@ survey() {
     values=
     made=
     known=$nl
+    last=
     number=0
     while IFS= read -r text; do
         number=$((number + 1))
+        last=$text
         case $text in
             '') continue ;;
             *'|.') apart sort_in "$text" && continue ;;
         esac
         tell owed "line $number of the journal cannot be read; something may still be owed"
     done <"$journal"
+    whole || tell owed "$journal is cut short or altered: more may be owed than is known"
+}
+
+whole() {
+    [ "$format" != 2 ] || return 0
+    sum=$(run sed '$d' "$journal" | run sha256sum)
+    [ "$last" = "whole|${sum%% *}|." ]
 }
 
 sort_in() {
@@ -328,6 +346,7 @@ sort_in() {
             [ $# -ge 2 ] || return
             made=$line$nl$made
             ;;
+        whole) [ $# -eq 2 ] && [ "$format" = 3 ] ;;
         *) return 1 ;;
     esac
 }

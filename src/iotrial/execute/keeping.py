@@ -25,6 +25,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from iotrial.errors import FileRefused, HostError, HostUnreachable, OwedError, RefusedError
+from iotrial.execute.former import aside, edited, former_file
 from iotrial.execute.guard import guard_argv, guarded, lease_of
 from iotrial.execute.journal import (
     REPORT,
@@ -58,7 +59,7 @@ from iotrial.keep.native import NativeFile
 from iotrial.keep.profile import Profile, to_toml
 from iotrial.model.host import Host
 from iotrial.model.step import ABSENT, Act, Hold, Look, Probe
-from iotrial.model.tunable import Owed, Setting
+from iotrial.model.tunable import Setting
 from iotrial.tunables.file import UNMARKED
 
 _LONGEST = 24 * 3600.0
@@ -220,31 +221,11 @@ def _former_values(host: Host, live: Sequence[Setting]) -> tuple[SettingsDebt, .
 
 
 def _former_files(host: Host, files: Sequence[NativeFile]) -> tuple[SettingsDebt, ...]:
-    """Each file as it is now: its content, or that there is none."""
-    mine = [each for each in files if not each.people]
-    probes = [Probe(each.path, pick="whole", absent=ABSENT) for each in mine]
-    found = []
-    for each, probe, answer in zip(
-        mine, probes, host.batch([Look(probe) for probe in probes]), strict=True
-    ):
-        former = reads(probe, answer)
-        if former is None:
-            raise FileRefused(host.name, "read", each.path, answer.errno)
-        after = tuple(Act("run", argv=command) for command in each.reload)
-        if former == ABSENT:
-            unload = tuple(Act("run", argv=_ignoring(command)) for command in each.unload)
-            empty = _made_folders(host, each.path)
-            acts = (*unload, Act("remove", path=each.path), *empty, *after)
-        else:
-            acts = (Act("save", path=each.path, data=former), *after)
-        setting = Setting("", f"file:{each.path}", former)
-        found.append(Owed(setting, probe, acts, durable=True))
+    """Each file as it is now: moved aside with all that a name is tied to, or not there."""
+    found = [
+        former_file(host, each, _made_folders(host, each.path)) for each in files if not each.people
+    ]
     return (SettingsDebt("", None, tuple(found)),) if found else ()
-
-
-def _ignoring(command: Sequence[str]) -> tuple[str, ...]:
-    """A command whose failure keeps nothing from being undone."""
-    return ("sh", "-c", '"$@" || :', "iotrial-unload", *command)
 
 
 def _made_folders(host: Host, path: str) -> tuple[Act, ...]:
@@ -268,6 +249,7 @@ def _save(host: Host, files: Sequence[NativeFile]) -> None:
             probe,
             each.text,
             (
+                *aside(host, each.path),
                 Act("save", path=each.path, data=each.text),
                 *([Act("run", argv=("chmod", "755", each.path))] if each.program else []),
             ),
@@ -371,14 +353,17 @@ def undo(host: Host, name: str) -> Payment:
     if there is None:
         known = ", ".join(each.profile.name for each in kept(host)) or "nothing"
         raise NothingKept(f"{host.name}: no {name} is kept", advice=f"Kept here: {known}")
-    payment = Payment()
-    pay(host, owed_there(_as_now(host, there.session), there.moved), payment)
+    payment, edits = Payment(), edited(host, there.files)
+    session = owed_there(_as_now(host, there.session), there.moved)
+    # What was begun may still be at work; what is kept has no process, whoever has such a mark.
+    pay(host, session if there.pending else replace(session, token=""), payment)
     if payment.owed:
         raise OwedError(
             f"{host.name}: {len(payment.owed)} of the former settings could not be given back:",
             owed=payment.owed,
             advice=f"Mend what is named above, then again: iotrial keep {name} undo",
         )
+    payment.notes += edits
     for suffix in (".toml", ".files", ".seen", REPORT):
         host.remove(f"{folder(host)}/{name}{suffix}")
     return payment

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from iotrial.errors import OwedError, TrialError
 from iotrial.execute.bench import Bench
-from iotrial.execute.debris import unmake
+from iotrial.execute.debris import file_debt, unmake
 from iotrial.execute.journal import MadeDebt
 from iotrial.execute.trees import TreePlan, make_tree, plan_tree
 from iotrial.model.target import Aim
@@ -54,16 +54,18 @@ def clear(bench: Bench, wanted: Sequence[Left]) -> None:
 
 def _owed(bench: Bench, aim: Aim, left: Left) -> MadeDebt | None:
     if bench.host.run(["stat", "-c", "%F", left.path]).exit == 0:
-        if left.kind == "file" and left.each == "study":
+        if left.kind == "file" and left.each == "study" and not left.ours:
             return None
         raise TrialError(
             f"{left.path} is there already, and the load would take its place",
             advice="Move it. If an iotrial left it whose debts were given up, remove it.",
         )
-    debt = MadeDebt("file", {"file": left.path})
+    mounting = aim.target.mount
     if left.kind == "folder":
-        plan = plan_tree(bench.host, left.path, bench.journal.token)
+        plan = plan_tree(bench.host, left.path, bench.journal.token, mounting)
         debt = MadeDebt("tree", plan.as_dict())
+    else:
+        debt = file_debt(bench.host, left.path, mounting)
     if not aim.target.filesystem:
         bench.journal.owe_made(debt)
     return debt

@@ -29,6 +29,9 @@ _JSON_ERROR = re.compile(r'^\s*"error":\s*"(.+)"', re.MULTILINE)
 _COUNT = re.compile(r"\d+(\+\d+ records| bytes) ")
 """dd's account, which comes after its complaint."""
 
+GLANCES = (0.1, 0.5)
+"""Seconds after the start at which it is looked what a load has opened, before the first tick."""
+
 ROUNDING = 1e-6
 """Seconds: a clock that is this close to the next tick has reached it (floats do not add up)."""
 
@@ -48,7 +51,8 @@ class Watch:
     ended at once when ``interruption`` notes a signal, and within a second of ``over()``.  With
     ``begins``, on the host's clock, its seconds count from there, and the first tick is
     :data:`EARLY`; ``nap`` is how long until then is waited without looking whether to stop.
-    ``begun()`` is said as soon as it was started."""
+    ``begun()`` is said as soon as it was started; ``look()`` at :data:`GLANCES` and with every
+    tick: where it raises, the load is ended."""
 
     limit: float
     tick: Callable[[float], None]
@@ -57,6 +61,7 @@ class Watch:
     begins: float = 0.0
     begun: Callable[[], None] = lambda: None
     nap: float = 1.0
+    look: Callable[[], None] | None = None
 
 
 def execute_load(
@@ -106,16 +111,20 @@ def last_words(folder: Path, ended: Ended) -> str:
 
 def _await(host: Host, process: Process, began: float, watch: Watch) -> tuple[int, bool]:
     """The exit status, and whether the limit, or the end of all others, ended it."""
-    due = 1.0
+    due, glances = 1.0, [*GLANCES] if watch.look else []
     while True:
         elapsed = host.clock() - began
-        status = process.wait(max(0.0, min(due, watch.limit) - elapsed))
+        status = process.wait(max(0.0, min(due, watch.limit, *glances[:1]) - elapsed))
         elapsed = host.clock() - began
         if status is not None:
             return status, False
         if watch.interruption.signal or elapsed >= watch.limit or watch.over():
             return end(host, process), not watch.interruption.signal
-        if elapsed >= due - ROUNDING:
+        ticks = elapsed >= due - ROUNDING
+        if watch.look and (ticks or any(elapsed >= each - ROUNDING for each in glances)):
+            watch.look()
+            glances = [each for each in glances if each > elapsed + ROUNDING]
+        if ticks:
             watch.tick(elapsed)
             due = float(int(elapsed + ROUNDING)) + 1.0
 
@@ -163,11 +172,16 @@ def _wait_gone(host: Host, token: str) -> None:
 
 
 def loads(host: Host, token: str) -> list[int]:
-    """Process ids on the host whose environment carries ``token``."""
+    """Process ids on the host whose environment has the entry ``IOTRIAL_LOAD=token``, and not one
+    that merely holds it: ``IOTRIAL_LOAD=token-2`` and ``MY_IOTRIAL_LOAD=token`` are strangers'."""
     if not token:
         return []
-    wanted = f"{TOKEN}={token}".encode()
+    wanted = f"{TOKEN}={token}".encode("utf-8", "surrogateescape")
     files = [f"/proc/{name}/environ" for name in host.list("/proc") if name.isdigit()]
     # One that is empty is gone, another user's, or a kernel thread.
     environments = look.contents(host, files)
-    return [int(file.split("/")[2]) for file, said in environments.items() if wanted in said]
+    return [
+        int(file.split("/")[2])
+        for file, said in environments.items()
+        if wanted in said.split(b"\0")
+    ]

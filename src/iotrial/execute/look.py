@@ -39,6 +39,11 @@ class Status:
         return self.kind == "block special file"
 
     @property
+    def inode_of(self) -> str:
+        """What is told apart by nothing else on a running machine: file system and inode."""
+        return f"{self.filesystem}:{self.inode}"
+
+    @property
     def is_folder(self) -> bool:
         return self.kind == "directory"
 
@@ -94,6 +99,12 @@ def names(host: Host, folder: str) -> list[str]:
 def status(host: Host, path: str) -> Status | None:
     """stat(1) of a path, links followed; None when there is nothing."""
     done = host.run(["stat", "-L", "-c", _FORMAT, path])
+    return parse_status(done.text) if done.exit == 0 else None
+
+
+def itself(host: Host, path: str) -> Status | None:
+    """stat(1) of a path, a link not followed; None when there is nothing."""
+    done = host.run(["stat", "-c", _FORMAT, path])
     return parse_status(done.text) if done.exit == 0 else None
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from iotrial.errors import OwedError, TargetRefused, TrialError
 from iotrial.execute import look
+from iotrial.execute.grounds import ground_of, need_mounted
 from iotrial.execute.identity import identify
 from iotrial.execute.places import fill, laid_size, need_room, settle_folder, standing
 from iotrial.execute.targets import doubts
@@ -44,24 +45,27 @@ _MISSING = 127
 @dataclass(frozen=True, slots=True)
 class LoopPlan:
     """What will be made: journalled before it is.  ``file`` is the backing file (``size`` bytes),
-    ``number`` that of the new loop device."""
+    ``number`` that of the new loop device, ``on`` the mount point that the folder of a study's own
+    choice lies on."""
 
     target: str
     file: str
     size: int
     number: int
+    on: str = ""
 
     @property
     def node(self) -> str:
         return f"/dev/loop{self.number}"
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if value != ""}
 
     @classmethod
     def from_dict(cls, said: Mapping[str, Any]) -> LoopPlan:
         """Raises KeyError or ValueError for anything that :meth:`as_dict` did not write."""
-        return cls(str(said["target"]), str(said["file"]), int(said["size"]), int(said["number"]))
+        size, number = int(said["size"]), int(said["number"])
+        return cls(str(said["target"]), str(said["file"]), size, number, str(said.get("on", "")))
 
 
 class LoopTaken(TrialError):
@@ -88,7 +92,8 @@ def plan_loop(host: Host, target: Target, token: str) -> LoopPlan:
             target=target.name,
             advice="A token has letters, digits, - and _ only.",
         )
-    return LoopPlan(target.name, file, laid_size(target.size), free_number(_blocks(host)))
+    on = ground_of(host, folder)["on"] if target.path else ""
+    return LoopPlan(target.name, file, laid_size(target.size), free_number(_blocks(host)), on)
 
 
 def _need_loops(host: Host, target: Target) -> None:
@@ -188,6 +193,8 @@ def unmake_loop(host: Host, plan: LoopPlan) -> list[str]:
         _wait_detached(host, plan, number)
         did.append(f"detached /dev/loop{number} from {plan.file}")
     did += _give_back(host, plan)
+    if plan.on:
+        need_mounted(host, plan.on, plan.file)
     if look.status(host, plan.file) is not None:
         host.remove(plan.file)
         did.append(f"removed {plan.file}")

@@ -202,8 +202,9 @@ def on_filesystem(site: Site, below: Aim, reach: Reach) -> Aim:
 
 
 def _as_folder(target: Target, point: str) -> Target:
-    """What is aimed at, once it is mounted: a folder."""
-    return Target(target.name, "directory", path=point, hosts=target.hosts)
+    """What is aimed at, once it is mounted: a folder, and whatever is in it goes with it."""
+    kind = target.filesystem
+    return Target(target.name, "directory", path=point, hosts=target.hosts, filesystem=kind)
 
 
 def _own_point(site: Site, below: Aim) -> str:

@@ -24,7 +24,8 @@ _FSTAB_FIELDS = 3
 @dataclass(frozen=True, slots=True)
 class Mount:
     """One line of mountinfo.  ``ident`` and ``parent`` span the tree; ``devno`` is
-    ``major:minor`` of the superblock (major 0: no block device of its own)."""
+    ``major:minor`` of the superblock (major 0: no block device of its own); ``root`` which
+    folder or file of it is mounted."""
 
     ident: int
     parent: int
@@ -33,6 +34,7 @@ class Mount:
     fstype: str
     source: str
     options: tuple[str, ...] = ()
+    root: str = "/"
 
     @property
     def read_only(self) -> bool:
@@ -79,6 +81,7 @@ def _mount(line: str) -> Mount | None:
         fstype=origin[0],
         source=unescape(origin[1]),
         options=tuple(dict.fromkeys(options)),
+        root=unescape(fields[3]),
     )
 
 

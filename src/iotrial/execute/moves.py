@@ -14,8 +14,9 @@ from pathlib import Path
 
 from iotrial.errors import FileRefused
 from iotrial.execute.bench import open_bench
+from iotrial.execute.guard import locked
 from iotrial.execute.restore import Payment, restore
-from iotrial.hosts.places import journal_folder, lock_path
+from iotrial.hosts.places import journal_folder
 from iotrial.hosts.steps import reads
 from iotrial.model.host import Host
 from iotrial.model.step import Answer, Hold, Look
@@ -63,7 +64,7 @@ def measure_on_a_loop(host: Host) -> dict[str, tuple[str, ...]]:
     study = Study("What moves?", "knobs", (target,), (), (), Design(), Decide(()))
     names = [row.name for row in families()["queue"]]
     moved: dict[str, set[str]] = {name: set() for name in names}
-    with host.lock(lock_path(host)):
+    with locked(host):
         restore(host, journal_folder(host))
         with open_bench(host, study, results=Path(), payment=Payment()) as bench:
             device = bench.aims["loop"].device

@@ -19,6 +19,7 @@ from iotrial.model.topology import Topology
 from iotrial.model.tunable import Domain
 from iotrial.plan.available import Offer
 from iotrial.plan.design import nodes, open_factors
+from iotrial.tunables import by_command_of_study
 from iotrial.tunables import tunable as find
 
 COMING = ("queue.iosched.", "mount.", "cgroup.")
@@ -28,14 +29,21 @@ is made: whether they are taken is seen at the rehearsal."""
 
 @dataclass
 class Domains:
-    """What each tunable takes on each device: asked once."""
+    """What each tunable takes on each device: asked once.
+
+    What only a command of the study's own can say is not asked: looking executes nothing of a
+    study.  A run does, before it changes anything (:func:`~iotrial.execute.preflight.unread`)."""
 
     host: Host
     _known: dict[tuple[str, str], Answer] = field(default_factory=dict)
 
     def ask(self, wanted: list[tuple[str, str]]) -> None:
         """Read what is not known yet, in one batch."""
-        fresh = [pair for pair in dict.fromkeys(wanted) if pair not in self._known]
+        fresh = [
+            pair
+            for pair in dict.fromkeys(wanted)
+            if pair not in self._known and not by_command_of_study(pair[0])
+        ]
         if fresh:
             probes = [find(name).probe(device) for name, device in fresh]
             answers = self.host.batch([Look(probe) for probe in probes])
@@ -43,6 +51,8 @@ class Domains:
 
     def here(self, name: str, device: str) -> bool:
         """Whether there is such a tunable on the device now."""
+        if by_command_of_study(name):
+            return True
         self.ask([(name, device)])
         return reads(find(name).probe(device), self._known[name, device]) is not None
 
@@ -56,7 +66,8 @@ class Domains:
                 advice=self.instead(name, device)
                 or "Leave the factor out, or take a target that has this setting.",
             )
-        return find(name).domain(self._known[name, device].raw)
+        known = self._known.get((name, device), Answer())
+        return find(name).domain(known.raw)
 
     def why(self, name: str, device: str) -> str:
         answer = self._known[name, device]

@@ -11,6 +11,7 @@ from iotrial.execute.facts import gather, numbers
 from iotrial.execute.making import expected, planned
 from iotrial.execute.offer import offer
 from iotrial.execute.preflight import refusals
+from iotrial.execute.reach import within
 from iotrial.execute.targets import ready
 from iotrial.execute.topology import topology
 from iotrial.execute.trial import aimed_at
@@ -142,8 +143,10 @@ def _aim(host: Host, study: Study, target: Target, notes: list[str]) -> Aim:
         notes.append(
             f"target {target.name} does not exist yet: what its queue takes was asked of {stand_in}"
         )
-    node = MOUNT_POINT if target.filesystem else "/dev/loopN"
-    return Aim(target, node, stand_in, None)
+    aim = Aim(target, MOUNT_POINT if target.filesystem else "/dev/loopN", stand_in, None)
+    if not target.filesystem:
+        within(host, aim, reach_of(study, target))
+    return aim
 
 
 def _commands(

@@ -14,7 +14,7 @@ from iotrial.errors import TargetRefused, TrialError
 from iotrial.execute import look
 from iotrial.execute.identity import BlockDevice, sight_number, whole
 from iotrial.execute.mounts import KERNEL, Mount, mount_of, parse_fstab, parse_mountinfo, under
-from iotrial.model.host import Host
+from iotrial.model.host import Completed, Host
 from iotrial.model.target import Target
 from iotrial.units import format_bytes
 
@@ -164,16 +164,28 @@ def fill(host: Host, path: str, size: int) -> None:
     """Write ``path`` once with random bytes, ``size`` rounded up to whole MiB, to the disk.
 
     Random because zeros are compressed or deduplicated by some storage, and written because
-    reads of holes and unwritten extents are answered without the disk.  Raises TrialError.
+    reads of holes and unwritten extents are answered without the disk.  A file that is not there
+    is made by us or not at all (O_EXCL), and a link is never followed.  Raises TrialError.
     """
     count = laid_size(size) // MIB
     copy = ["dd", "if=/dev/urandom", f"of={path}", "bs=1M", f"count={count}"]
+    how = ["oflag=nofollow", "conv=nocreat,fsync"]
     timeout = 60.0 + size / _SLOWEST_FILL
-    done = host.run([*copy, "oflag=direct", "conv=fsync"], timeout=timeout)
+    done = _made(host, path)
+    if done.exit == 0:
+        done = host.run([*copy, "oflag=direct", *how], timeout=timeout)
     if done.exit != 0 and "Invalid argument" in done.stderr.decode("utf-8", "replace"):
-        done = host.run([*copy, "conv=fsync"], timeout=timeout)  # a filesystem without O_DIRECT
+        done = host.run([*copy, *how], timeout=timeout)  # a filesystem without O_DIRECT
     if done.exit != 0:
         raise TrialError(
             f"{path} could not be laid out: {done.complaint}",
             advice="Is there room, and may you write there?",
         )
+
+
+def _made(host: Host, path: str) -> Completed:
+    """The file is there: as it was, or new and empty."""
+    there = ["stat", "-c", "%F", path]
+    if (done := host.run(there)).exit == 0:
+        return done
+    return host.run(["dd", "if=/dev/null", f"of={path}", "count=0", "conv=excl", "oflag=nofollow"])

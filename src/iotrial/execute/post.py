@@ -15,6 +15,7 @@ from iotrial.execute import validity
 from iotrial.execute.cache import meet_cache
 from iotrial.execute.crew import Crew
 from iotrial.execute.evidence import gather_evidence
+from iotrial.execute.ground import folders_of, settled
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.leaving import clear, lefts, own
 from iotrial.execute.load import Ended, last_words
@@ -81,6 +82,7 @@ class Post:
         self.leaves = lefts(self.driver, self.workload, aimed, self.member.numbers)
         try:
             own(bench, self.aim, self.leaves)
+            folders_of(bench.host, self.aim.target, self.leaves, bench.grounds)
             self.doubts += meet_cache(bench, self.trial)
         except TrialError as refused:
             return self.words(refused.message)
@@ -150,6 +152,12 @@ class Post:
             interruption=interruption,
         )
         clear(bench, self.leaves)
+
+    def settle(self) -> None:
+        """Take down what lies at the target now: a load, or a chore after it, may have made its
+        file anew.  Raises TargetRefused."""
+        aims = self.member.bench.aims
+        aims[self.trial.target] = settled(self.member.bench.host, self.aim)
 
     def read(self) -> tuple[TrialState, str, Parsed]:
         """What the load came to by itself."""

@@ -24,7 +24,9 @@ from iotrial.execute.offer import Domains, Wanted, wants
 from iotrial.execute.served import check_served
 from iotrial.execute.writable import control_file, modes, obstacle
 from iotrial.hosts.places import STATE
+from iotrial.hosts.steps import reads
 from iotrial.model.host import Host
+from iotrial.model.step import Look, spoken
 from iotrial.model.study import Study
 from iotrial.model.tool import Tool
 from iotrial.model.topology import Topology
@@ -34,6 +36,7 @@ from iotrial.plan.aa import detour
 from iotrial.plan.design import settings as settings_of
 from iotrial.plan.foreseen import each_study
 from iotrial.tools import executed, tool
+from iotrial.tunables import by_command_of_study
 from iotrial.tunables import tunable as find
 
 
@@ -121,9 +124,28 @@ def _refusal(domains: Domains, each: Wanted, device: str) -> str:
         return f"{refused.message}. {refused.advice}"
 
 
+def unread(host: Host, study: Study, topologies: Mapping[str, Topology]) -> Iterator[str]:
+    """Every level whose value only a command of the study's own says, which it does not say now:
+    it is not written then.  Executes these commands, which a plan does not."""
+    for each in wants(study, topologies):
+        for device in each.devices if by_command_of_study(each.name) else ():
+            probe = find(each.name).probe(device)
+            (answer,) = host.batch([Look(probe)])
+            if reads(probe, answer) is None:
+                why = answer.complaint or f"`{spoken(probe.argv)}` does not say it"
+                yield f"{_level(each)}: {each.name} cannot be read: {why}"
+
+
 def check_levels(bench: Bench) -> None:
     """Raise StudyError naming each level that this kernel is known, from reading, to refuse."""
-    known = list(dict.fromkeys(refusals(bench.host, bench.study, bench.topologies)))
+    known = list(
+        dict.fromkeys(
+            (
+                *refusals(bench.host, bench.study, bench.topologies),
+                *unread(bench.host, bench.study, bench.topologies),
+            )
+        )
+    )
     if known:
         raise refused_by(known)
 

@@ -6,6 +6,7 @@ would otherwise pass every check made of the target.
 
 from __future__ import annotations
 
+import json
 from pathlib import PurePosixPath
 
 from iotrial.errors import TargetRefused
@@ -26,25 +27,57 @@ def within(host: Host, aim: Aim, reach: Reach) -> None:
             advice="Take them out of the job file; what they prepare belongs in the study.",
         )
     outside = [path for path in reach.paths if not _inside(host, aim, path)]
+    outside += [path for path in reach.mentions if _other_device(host, aim, path)]
     if outside:
         raise TargetRefused(
             "the workload names files or devices outside its target",
             target=aim.target.name,
             evidence=tuple(f"names {path}" for path in outside),
-            advice=f"Take the names out of the job file: iotrial aims it at {aim.path}.",
+            advice=f"Take the names out of the workload: iotrial aims it at {aim.path}.",
         )
+    if aim.target.kind == "directory" and aim.target.destroy != aim.path:
+        _spare(host, aim, reach)
+
+
+def changes(reach: Reach, size: int) -> bool:
+    """Whether a file of this size would not stay as it is."""
+    return reach.writes or bool(reach.alters) or size < reach.extent
+
+
+def _spare(host: Host, aim: Aim, reach: Reach) -> None:
+    """A file that lies in a directory target already, and that the load names, is somebody's."""
+    for path in reach.paths:
+        there = look.status(host, path)
+        if there and there.is_file and changes(reach, there.size):
+            raise TargetRefused(
+                f"{path} exists, and the load would write to it",
+                target=aim.target.name,
+                evidence=tuple(f"{option} is not known to leave a file as it is"
+                               for option in reach.alters),
+                advice="Name a file that does not exist, or, if the content of all files that the "
+                f"load names is worthless, write in the study: destroy = {json.dumps(aim.path)}",
+            )  # fmt: skip
+
+
+def _other_device(host: Host, aim: Aim, path: str) -> bool:
+    """Does it lead to a block device that is not the target, by its number?"""
+    there = look.status(host, path)
+    if there is None or not there.is_block_device:
+        return False
+    target = look.status(host, aim.path)
+    return target is None or there.devno != target.devno
 
 
 def _inside(host: Host, aim: Aim, path: str) -> bool:
-    """Is ``path`` the target, or in it when that is a directory?  Relative names are files in a
-    directory target, and anywhere else a file in the results folder, which is not the target."""
-    folder = aim.path if aim.target.kind == "directory" else ""
+    """Is ``path`` the target, or in it when that is a directory?  A relative name is one in the
+    folder that the tool works in, which is the results folder, and never the target."""
     if not path.startswith("/"):
-        if not folder:
-            return False
-        path = f"{folder}/{path}"
+        return False
+    folder = aim.path if aim.target.kind == "directory" else ""
     real = look.resolve(host, path)
     if not real:
         parent = look.resolve(host, str(PurePosixPath(path).parent))
-        real = f"{parent}/{PurePosixPath(path).name}" if parent else ""
+        name = PurePosixPath(path).name
+        dangling = bool(parent) and name in look.names(host, parent)  # a load would follow it
+        real = f"{parent}/{name}" if parent and not dangling else ""
     return bool(real) and (under(real, folder) if folder else real == aim.path)

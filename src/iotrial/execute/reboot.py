@@ -1,4 +1,14 @@
-"""The next boot: a unit that undoes what ``iotrial keep`` had begun when the machine went down."""
+"""The next boot: two units that undo what ``iotrial keep`` had begun when the machine went down.
+
+The *early* one is before everything that reads the files that are kept: systemd-modules-load,
+systemd-sysctl, systemd-tmpfiles-setup, udev.  So nothing of a half-made change is put in force.  It
+waits for no mount: one of ``/var`` waits for its disk, which waits for udev, which would wait for
+us.  Where the folder is not there yet, or a device or program is not, the other one does it.
+
+The *late* one is after all of these, and after udev's queue is empty: what they set from files that
+were still there is given back, and nothing sets it again.  Both are before basic.target, so before
+every ordinary service.  Whichever comes second finds no journal when all is done.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +21,12 @@ from iotrial.hosts.places import lock_path
 from iotrial.model.host import Host
 
 UNIT = "/etc/systemd/system/iotrial-keep.service"
+EARLY = "/etc/systemd/system/iotrial-keep-early.service"
+_READERS = (
+    "systemd-modules-load.service systemd-sysctl.service systemd-tmpfiles-setup-dev.service"
+    " systemd-tmpfiles-setup.service systemd-udevd.service systemd-udev-trigger.service"
+)
+"""What reads the folders that native files lie in, before sysinit.target."""
 _SYSTEMD = "/run/systemd/system"
 _MISSING = 127
 
@@ -24,16 +40,19 @@ def at_next_boot(host: Host, place: str) -> tuple[str, ...]:
         return (f"{host.name} is not run by systemd: {risk}",)
     host.save(f"{place}/guard.sh", script().encode(), private=False)
     host.save(f"{place}/boot.sh", boot_script(place, lock_path(host)).encode(), private=False)
-    host.save(UNIT, _unit(place).encode(), private=False)
+    for path, text in units(place).items():
+        host.save(path, text.encode(), private=False)
     tell(host, ("systemctl", "daemon-reload"))
-    tell(host, ("systemctl", "enable", UNIT.rpartition("/")[2]))
+    tell(host, ("systemctl", "enable", *(path.rpartition("/")[2] for path in units(place))))
     return ()
 
 
 def boot_script(place: str, lock: str) -> str:
-    """POSIX sh.  Needs ``guard.sh`` beside the journals."""
+    """POSIX sh, with the word ``late`` after udev has begun.  Needs ``guard.sh`` beside the
+    journals."""
     return (
         "# Undoes what `iotrial keep` had begun and not finished when the machine went down.\n"
+        '[ "${1-}" != late ] || ! command -v udevadm >/dev/null || udevadm settle --timeout=60\n'
         f'mkdir -p -m 700 -- "{lock.rpartition("/")[0]}"\n'  # /run is empty now
         f'for each in "{place}"/*{SUFFIX}; do\n'
         '    [ -f "$each" ] || continue\n'
@@ -42,15 +61,33 @@ def boot_script(place: str, lock: str) -> str:
     )
 
 
-def _unit(place: str) -> str:
+def units(place: str) -> dict[str, str]:
+    """The units by their paths."""
+    early = (
+        f"After=systemd-remount-fs.service\nBefore={_READERS} sysinit.target shutdown.target\n",
+        "TimeoutStartSec=60\n",
+        "sysinit.target",
+    )
+    late = (
+        (
+            f"RequiresMountsFor={place} /etc\nAfter=local-fs.target {_READERS}"
+            f" {EARLY.rpartition('/')[2]}\nBefore=basic.target shutdown.target\n"
+        ),
+        "",
+        "basic.target",
+    )
+    return {EARLY: _unit(place, early, ""), UNIT: _unit(place, late, " late")}
+
+
+def _unit(place: str, order: tuple[str, str, str], word: str) -> str:
+    when, limit, target = order
     return (
         "# Of `iotrial keep`: does nothing unless a change was interrupted.\n"
         "[Unit]\nDescription=Undo what iotrial keep had begun and not finished\n"
-        f"ConditionPathExistsGlob={place}/*{SUFFIX}\n"
-        f"RequiresMountsFor={place} /etc\nDefaultDependencies=no\n"
-        "After=local-fs.target\nBefore=basic.target\n\n"
-        f"[Service]\nType=oneshot\nExecStart=/bin/sh {place}/boot.sh\n\n"
-        "[Install]\nWantedBy=basic.target\n"
+        f"ConditionPathExistsGlob={place}/*{SUFFIX}\nDefaultDependencies=no\n"
+        f"Conflicts=shutdown.target\n{when}\n"
+        f"[Service]\nType=oneshot\n{limit}ExecStart=/bin/sh {place}/boot.sh{word}\n\n"
+        f"[Install]\nWantedBy={target}\n"
     )
 
 

@@ -10,11 +10,18 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from iotrial.errors import FileRefused, IotrialError, OwedError, TargetRefused
+from iotrial.errors import (
+    FileRefused,
+    HostError,
+    HostUnreachable,
+    IotrialError,
+    OwedError,
+    TargetRefused,
+)
 from iotrial.execute import look
 from iotrial.execute.debris import unmake
 from iotrial.execute.identity import disks, identify
-from iotrial.execute.journal import REPORT, Session, SettingsDebt, made_name, sessions
+from iotrial.execute.journal import REPORT, Session, SettingsDebt, made_name, sessions, sweep
 from iotrial.execute.load import end_loads
 from iotrial.execute.moved import owed_by, renamings
 from iotrial.execute.tuning import put_back
@@ -24,6 +31,10 @@ from iotrial.model.step import ABSENT, Answer, Look, Probe
 from iotrial.model.tunable import Owed
 
 _ASIDE = ("owed", "note")
+WAY_OUT = (
+    "Mend what is named above, then: iotrial restore. What nobody can mend is given up, each thing"
+    " by its name, with: iotrial restore --forget"
+)
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -43,19 +54,23 @@ def restore(host: Host, folder: str) -> Payment:
     Raises OwedError (exit 4) naming each value that could not be restored; what could be, was.
     """
     payment = Payment()
+    sweep(host, folder)
     for session in sessions(host, folder):
         pay(host, session, payment)
     if payment.owed:
         raise OwedError(
             f"{host.name}: {len(payment.owed)} of its former settings could not be restored:",
             owed=payment.owed,
-            advice="Mend what is named above, then run: iotrial restore",
+            advice=WAY_OUT,
         )
     return payment
 
 
 def pay(host: Host, session: Session, payment: Payment) -> None:
-    """Pay one session and, when nothing is left, remove its journal."""
+    """Pay one session and, when nothing is left, remove its journal.
+
+    Whatever one debt is up against, the others are paid.  Raises HostUnreachable.
+    """
     before = len(payment.owed)
     rebooted = bool(session.boot_id) and session.boot_id != boot_id(host)
     if rebooted:
@@ -63,17 +78,38 @@ def pay(host: Host, session: Session, payment: Payment) -> None:
             f"{host.name} has rebooted since {session.study or 'the study'}: its settings went"
             " back to the boot's own values, and only what outlives a reboot is written"
         )
-    else:
-        payment.done += end_loads(host, session.token)
-    _pay_settings(host, session.settings, payment, rebooted=rebooted)
+    stuck = "" if rebooted else _end_loads(host, session, payment)
+    try:
+        _pay_settings(host, session.settings, payment, rebooted=rebooted)
+    except HostUnreachable:
+        raise
+    except IotrialError as error:
+        values = (each.setting for debt in session.settings for each in debt.values)
+        payment.owed += [f"{value} ({error.message})" for value in values]
     for made in reversed(session.made):
         try:
             payment.done += unmake(host, made)
+        except HostUnreachable:
+            raise
         except IotrialError as error:
-            payment.owed.append(f"{made.what} {made_name(made)}: {error.message}")
+            advice = f" ({error.advice})" if error.advice else ""
+            payment.owed.append(f"{made.what} {made_name(made)}: {error.message}{advice}")
+    if stuck and (stuck := _end_loads(host, session, payment)):
+        payment.owed.append(stuck)
     payment.owed += session.damage
     if len(payment.owed) == before:
         host.remove(session.path)
+
+
+def _end_loads(host: Host, session: Session, payment: Payment) -> str:
+    """Why processes of the load do not end, or ''.  One may wait for what is undone after it."""
+    try:
+        payment.done += end_loads(host, session.token)
+    except HostUnreachable:
+        raise
+    except HostError as error:
+        return error.message
+    return ""
 
 
 def boot_id(host: Host) -> str:

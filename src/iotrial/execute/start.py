@@ -22,9 +22,11 @@ from iotrial.execute import cgroups, moment, ports
 from iotrial.execute.crew import Crew
 from iotrial.execute.load import Ended, Watch, execute_load
 from iotrial.execute.member import Member
+from iotrial.execute.opened import watching
 from iotrial.execute.post import Post, by_host
 from iotrial.execute.pulse import Pulse
 from iotrial.execute.sampler import Sampler
+from iotrial.execute.sealed import means, seal_of, sealing
 from iotrial.execute.served import Execute, through
 from iotrial.model.doubt import Doubt
 from iotrial.model.sample import Sample
@@ -152,14 +154,15 @@ def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limit
         began = time.monotonic()
         begins = host.clock() + shared.at - time.time() if shared.at else 0.0
         watch = _watch(posts, sampler, shared, limits, begins)
+        look = watching(host, posts, str(where.absolute()))
         try:
             execute: Execute = _served(posts, shared) if first.served else execute_load
             ended = execute(
                 host,
-                cgroups.join(argv, member.bench.group),
+                cgroups.join(_sealed(posts, argv), member.bench.group),
                 folder=where,
                 token=member.bench.journal.token,
-                watch=replace(watch, begun=lambda: _noted(shared, member.name, began)),
+                watch=replace(watch, look=look, begun=lambda: _noted(shared, member.name, began)),
             )
         except BaseException:
             shared.ended(member.name, -1)
@@ -169,6 +172,26 @@ def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limit
     for post in posts:
         post.ended = _own(post, ended) if first.name else ended
         (post.folder / "exitcode").write_text(f"{post.ended.exit}\n", encoding="utf-8")
+
+
+def _sealed(posts: list[Post], argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The command in which no load can write what none of them may.  Where one may write devices,
+    only the others' files are sealed: all run as one."""
+    bench, seals = posts[0].member.bench, [seal_of(post) for post in posts]
+    writes = any(
+        post.aim.target.under_load == "device" and not seal.shut
+        for post, seal in zip(posts, seals, strict=True)
+    )
+    if writes:
+        seals = [
+            seal
+            for post, seal in zip(posts, seals, strict=True)
+            if post.aim.target.under_load != "device"
+        ]
+    if not any(seal.shut for seal in seals):
+        return argv
+    bench.means = bench.means or means(bench.host)
+    return sealing(argv, seals, bench.means)
 
 
 def _gated(

@@ -14,7 +14,7 @@ from iotrial.formats.strain import Hung, Told, between, limits, strains
 from iotrial.model.strain import Strain
 from iotrial.model.tool import Parsed
 from iotrial.plan.placement import nics, ways
-from iotrial.store import STRAIN, STRAIN_FORMAT
+from iotrial.trial_files import STRAIN, STRAIN_FORMAT
 from iotrial.validity.written import TELEMETRY
 
 

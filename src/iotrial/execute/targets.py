@@ -12,9 +12,12 @@ from pathlib import PurePosixPath
 from iotrial.errors import TargetRefused
 from iotrial.execute import look
 from iotrial.execute.arming import arms, password, portrait, sharers
+from iotrial.execute.file_usage import file_busy, file_usages
+from iotrial.execute.ground import need_same, settled
 from iotrial.execute.identity import BlockDevice, disks, identity_of, sight, whole
 from iotrial.execute.mounts import MEMORY
 from iotrial.execute.naming import need_lasting_name, node
+from iotrial.execute.others import need_closed, need_kept
 from iotrial.execute.places import (
     Standing,
     fill,
@@ -24,7 +27,7 @@ from iotrial.execute.places import (
     settle_folder,
     standing,
 )
-from iotrial.execute.reach import within
+from iotrial.execute.reach import changes, within
 from iotrial.execute.usage import busy, usages
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
@@ -69,7 +72,11 @@ def same(host: Host, aim: Aim) -> None:
             evidence=(f"it was: {_seen(aim.identity)}", f"it is:  {_seen(now)}"),
             advice="Nothing was started. Find where the disk went, then run again.",
         )
-    if on_device and device:
+    if not on_device:
+        need_same(host, aim)
+        lasting = aim.target.kind == "file" and aim.target.destroy
+        _need_unused(aim.target, file_busy(host, aim.path) if lasting else ())
+    elif device:
         _need_unused(aim.target, busy(host, identity_of(host, device)))
 
 
@@ -198,6 +205,8 @@ def _need_unused(target: Target, evidence: tuple[str, ...]) -> None:
 def _how_to_free(target: Target, evidence: tuple[str, ...]) -> str:
     if any(" is built on " in line for line in evidence):
         return "Set the upper device as the target; no arming overrides this."
+    if target.kind == "file":
+        return "Take another file, or one that does not exist. No arming overrides this."
     if all(" carries a " in line for line in evidence):
         return (
             f"If what is on it is worthless: wipefs --all {target.path}; otherwise take another "
@@ -221,12 +230,15 @@ def _ready_file(host: Host, target: Target, reach: Reach) -> Aim:
             target=target.name,
             advice="Use `device = …` or `directory = …` in the study.",
         )
+    if reach.storage:
+        need_closed(host, target, place.path) if found else need_kept(host, target, place.path)
     there = found.size if found else 0
-    if found is None or reach.writes or there < target.size:
-        _need_expendable(target, real, found)
+    if found is None or changes(reach, there) or there < target.size:
+        _need_expendable(target, real, found, reach.alters)
+        _need_unused(target, file_usages(host, real) if found else ())
         need_writable(target, place)
         need_room(target, place, max(0, laid_size(target.size) - there))
-    return _aim_at(host, target, real, place)
+    return _aim_at(host, target, real, place, found)
 
 
 def _need_no_link(host: Host, target: Target, path: str) -> None:
@@ -243,7 +255,9 @@ def _need_no_link(host: Host, target: Target, path: str) -> None:
     )
 
 
-def _need_expendable(target: Target, path: str, found: look.Status | None) -> None:
+def _need_expendable(
+    target: Target, path: str, found: look.Status | None, alters: tuple[str, ...] = ()
+) -> None:
     """A file that is there is somebody's: written, or made longer, only when the study names it.
 
     Files that iotrial lays out are owed, and gone again before the next session looks here.
@@ -253,7 +267,10 @@ def _need_expendable(target: Target, path: str, found: look.Status | None) -> No
     raise TargetRefused(
         f"{path} exists, and the load would write to it",
         target=target.name,
-        evidence=(f"{format_bytes(found.size)}, inode {found.inode}, owner {found.owner}",),
+        evidence=(
+            f"{format_bytes(found.size)}, inode {found.inode}, owner {found.owner}",
+            *(f"{option} is not known to leave a file as it is" for option in alters),
+        ),
         advice="Name a file that does not exist, or, if its content is worthless, write in the "
         f"study: destroy = {json.dumps(path, ensure_ascii=False)}",
     )
@@ -261,22 +278,30 @@ def _need_expendable(target: Target, path: str, found: look.Status | None) -> No
 
 def _ready_directory(host: Host, target: Target, reach: Reach) -> Aim:
     place = settle_folder(host, target, target.path)
+    if reach.storage:
+        need_closed(host, target, place.path)
     if reach.writes:
         need_writable(target, place)
         need_room(target, place, target.size)
-    return _aim_at(host, target, place.path, place)
+    return _aim_at(host, target, place.path, place, look.itself(host, place.path))
 
 
-def _aim_at(host: Host, target: Target, path: str, place: Standing) -> Aim:
+def _aim_at(
+    host: Host, target: Target, path: str, place: Standing, found: look.Status | None
+) -> Aim:
+    ground = found.inode_of if found else ""
     if place.disk is None:
-        return Aim(target, path, "", None)
-    return Aim(target, path, place.disk.name, identity_of(host, place.disk))
+        return Aim(target, path, "", None, ground)
+    return Aim(target, path, place.disk.name, identity_of(host, place.disk), ground)
 
 
-def lay_out(host: Host, path: str, size: int) -> None:
-    """Lay out the file of a file target: random bytes, really written, ``size`` rounded up to
-    whole MiB.  The file must be owed already.  Raises TrialError."""
-    fill(host, path, size)
+def lay_out(host: Host, aim: Aim) -> Aim:
+    """Lay out the file of a file target: random bytes, really written, its size rounded up to
+    whole MiB.  The file must be owed already, and what is there must be what was looked at.
+    Gives back the aim at it.  Raises TrialError, TargetRefused."""
+    need_same(host, aim)
+    fill(host, aim.path, aim.target.size)
+    return settled(host, aim)
 
 
 # Doubts.

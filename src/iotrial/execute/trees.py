@@ -10,7 +10,8 @@ the load may fill.  It is removed with all that is in ``data``, but only where a
 
 The mark goes last but for the folder, so that a removal that was cut short can be done again.
 Where nothing is, nothing is owed; but the file system on which it lay must be mounted, or else
-nobody can say so.  Its twin for the guard is in ``debris.sh``.
+nobody can say so: what iotrial had mounted itself is mounted once more to look
+(:mod:`iotrial.execute.grounds`).  Its twin for the guard is in ``debris.sh``.
 
 Sources: rm(1) of coreutils (a link is removed, never followed; ``--one-file-system``).
 """
@@ -19,13 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from iotrial.errors import FileRefused, OwedError, TrialError
 from iotrial.execute import look
-from iotrial.execute.mounts import mount_of, parse_mountinfo, under
+from iotrial.execute.grounds import ground_of, grounded
+from iotrial.execute.mounts import parse_mountinfo, under
 from iotrial.hosts.steps import beside
 from iotrial.model.host import Host
+from iotrial.model.target import Mounting
 from iotrial.model.tool import inside
 
 MARK = "made-by-iotrial"
@@ -37,30 +41,35 @@ REMOVE_WITHIN = 3600.0
 @dataclass(frozen=True, slots=True)
 class TreePlan:
     """A tree before it is made: its ``tree`` path, the directory it lies ``below``, the mount
-    point that this is ``on``, and the token that is its ``mark``."""
+    point that this is ``on``, and the token that is its ``mark``; the rest says more of that
+    ground (:mod:`iotrial.execute.grounds`)."""
 
     tree: str
     below: str
     on: str
     mark: str
+    inode: str = ""
+    source: str = ""
+    type: str = ""
+    options: str = ""
 
     @classmethod
     def from_dict(cls, plan: Mapping[str, Any]) -> TreePlan:
         """A plan read back from a journal; what is missing is empty, and nothing is removed."""
-        return cls(*(str(plan.get(name, "")) for name in ("tree", "below", "on", "mark")))
+        return cls(*(str(plan.get(each.name, "")) for each in dataclass_fields(cls)))
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if value}
 
 
-def plan_tree(host: Host, path: str, token: str) -> TreePlan:
-    """The plan of a tree at ``path``.  Raises TrialError where its directory is not there."""
+def plan_tree(host: Host, path: str, token: str, mounting: Mounting | None = None) -> TreePlan:
+    """The plan of a tree at ``path``, on what iotrial mounted so (None: on what was there).
+
+    Raises TrialError where its directory is not there."""
     folder, _, name = path.rpartition("/")
-    real = look.resolve(host, folder or "/")
-    on = mount_of(real, parse_mountinfo(_mountinfo(host)))
-    if not real or on is None:
-        raise TrialError(f"{folder} is not there any more")
-    return TreePlan(f"{real.rstrip('/')}/{name}", real, on.point, token)
+    ground = ground_of(host, folder, mounting)
+    tree = f"{ground['below'].rstrip('/')}/{name}"
+    return TreePlan.from_dict({**ground, "tree": tree, "mark": token})
 
 
 def make_tree(host: Host, plan: TreePlan) -> None:
@@ -85,9 +94,12 @@ def unmake_tree(host: Host, plan: TreePlan) -> list[str]:
     tree = plan.tree
     if why := _unsound(plan):
         raise OwedError(f"{tree or 'a tree'}: {why}", advice="Is the journal whole?")
-    if not _kind(host, tree):
-        _need_mounted(host, plan)
-        return []
+    with grounded(host, plan.as_dict(), tree) as there:
+        return _unmade(host, plan) if there and _kind(host, tree) else []
+
+
+def _unmade(host: Host, plan: TreePlan) -> list[str]:
+    tree = plan.tree
     if why := _strange(host, tree):
         raise OwedError(f"{tree} {why}", advice="Look what it is, then: iotrial restore")
     mark = f"{tree}/{MARK}"
@@ -130,12 +142,6 @@ def _strange(host: Host, tree: str) -> str:
         if under(mount.point, tree):
             return f"has something mounted in it: {mount.describe()}"
     return ""
-
-
-def _need_mounted(host: Host, plan: TreePlan) -> None:
-    if not any(mount.point == plan.on for mount in parse_mountinfo(_mountinfo(host))):
-        advice = f"Mount {plan.on} again, then: iotrial restore"
-        raise OwedError(f"nothing is mounted on {plan.on}, where {plan.tree} was", advice=advice)
 
 
 def _mountinfo(host: Host) -> str:

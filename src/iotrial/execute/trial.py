@@ -178,6 +178,13 @@ def _worked(
     came = _Came(error=problem) if problem else _measured(crew, trial, posts, within)
     if problem := upkeep.clean(crew):
         came = replace(came, state="failed", error=came.error or problem, measurements=())
+    mine = by_host(posts)
+
+    def settle(member: Member) -> None:
+        for post in mine[member.name]:
+            post.settle()
+
+    crew.each(settle, list(mine))
     return came
 
 

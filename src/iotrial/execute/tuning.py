@@ -115,6 +115,15 @@ def read_back(host: Host, groups: Iterable[Group]) -> tuple[Setting, ...]:
     return _observed(host, asked, _look(host, [probe for _, _, probe in asked]))
 
 
+def read_back_and(
+    host: Host, groups: Iterable[Group], look: Look
+) -> tuple[tuple[Setting, ...], Answer]:
+    """The same, and the answer to one look more, in the same round trip."""
+    asked = _probes(groups)
+    *answers, answer = host.batch([*(Look(probe) for _, _, probe in asked), look])
+    return _observed(host, asked, answers), answer
+
+
 def _probes(groups: Iterable[Group]) -> list[tuple[str, str, Probe]]:
     """(device, tunable, where it is read) of everything in the groups."""
     return [(g.device, knob.name, knob.probe(g.device)) for g in groups for knob in g.tunables]

@@ -189,8 +189,9 @@ class Upkeep:
             return driver.lay_out(workload, aimed, self.facts)
 
         try:
-            it = deed(Site(bench.host, target, aim, name, lay_out), chore)
-            for debt in debts(it):
+            site = Site(bench.host, target, aim, name, lay_out)
+            it = deed(site, chore)
+            for debt in debts(site, it):
                 bench.journal.owe_made(debt)
             token = bench.journal.token
             why = do(bench.host, it, folder, token=token, interruption=self.interruption)

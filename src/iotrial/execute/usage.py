@@ -11,9 +11,11 @@ namespace that cannot be seen from here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iotrial.execute import look
+from iotrial.execute.backing import Attached, attached
+from iotrial.execute.holders import openers, servers
 from iotrial.execute.identity import BlockDevice, sight_folder, sight_number
 from iotrial.execute.mounts import Mount, Swap, parse_mountinfo, parse_swaps
 from iotrial.model.host import Host
@@ -23,6 +25,7 @@ _NOTHING_FOUND = 2
 _SEVERAL_FOUND = 8
 _BUSY = 16  # EBUSY
 _MISSING = 127
+_SWAP_HEAD = 2**20  # more than the page that mkswap(8) writes its header to, on any architecture
 # O_RDONLY | O_EXCL on a block device claims it for as long as it is open (block/bdev.c).
 _CLAIM = "sysopen(F,$ARGV[0],128) or exit($!+0)"
 
@@ -47,20 +50,40 @@ def usages(host: Host, identity: Identity) -> tuple[str, ...]:
     Raises TargetRefused when the device is gone, FileRefused when the tables of mounts or swaps
     cannot be read: without them nobody can say that a disk is free.
     """
-    relatives = tree(host, sight_number(host, identity.devno))
-    found = (*_told(host, relatives, _all_mounts(host)), *_signatures(host, relatives))
-    return found or _claimed(host, relatives[0].device)
+    relatives = _whole_tree(host, identity.devno)
+    found = (*_told(host, relatives, all_mounts(host)), *_signatures(host, relatives))
+    numbers = {relative.device.devno for relative in relatives if relative.probed}
+    return (
+        found
+        or servers(host, devnos=numbers)
+        or openers(host, devnos=numbers)
+        or _claimed(host, relatives[0].device)
+    )
 
 
 def busy(host: Host, identity: Identity) -> tuple[str, ...]:
     """The cheap part of :func:`usages`, for use before every trial: reads, no probing of
     content (which the load itself is changing) and this namespace only."""
-    relatives = tree(host, sight_number(host, identity.devno))
-    return _told(host, relatives, _own_mounts(host))
+    return _told(host, _whole_tree(host, identity.devno), own_mounts(host))
+
+
+def used(host: Host, devno: str) -> tuple[str, ...]:
+    """What is built on a device, mounted or swapped on it, in any namespace."""
+    return _told(host, tree(host, sight_number(host, devno)), all_mounts(host))
 
 
 def tree(host: Host, device: BlockDevice) -> tuple[Relative, ...]:
     """The device first, then all that is built on it, and the disk a partition lies on."""
+    return _tree(host, device, attached(host))
+
+
+def _whole_tree(host: Host, devno: str) -> tuple[Relative, ...]:
+    """The tree of a device; of a loop device also what it is attached to."""
+    device, loops = sight_number(host, devno), attached(host)
+    return (*_tree(host, device, loops), *_under(host, device, loops))
+
+
+def _tree(host: Host, device: BlockDevice, loops: Sequence[Attached]) -> tuple[Relative, ...]:
     start = [Relative(device)]
     if device.is_partition:
         disk = sight_folder(host, device.disk)
@@ -75,7 +98,7 @@ def tree(host: Host, device: BlockDevice) -> tuple[Relative, ...]:
             continue
         found[relative.device.devno] = relative
         if relative.probed:
-            waiting += _above(host, relative.device)
+            waiting += _above(host, relative.device, loops)
     return tuple(found.values())
 
 
@@ -84,11 +107,11 @@ def legs(host: Host, device: BlockDevice) -> tuple[str, ...]:
     return tuple(look.names(host, f"{device.disk}/slaves"))
 
 
-def _above(host: Host, device: BlockDevice) -> list[Relative]:
+def _above(host: Host, device: BlockDevice, loops: Sequence[Attached]) -> list[Relative]:
     return [
         *_partitions(host, device),
         *_holders(host, device),
-        *_loops_on(host, device),
+        *_loops_on(host, device, loops),
     ]
 
 
@@ -119,16 +142,35 @@ def _kind(host: Host, holder: BlockDevice) -> str:
     return next((f": {word}" for word in told if word), "")
 
 
-def _loops_on(host: Host, device: BlockDevice) -> list[Relative]:
-    """Loop devices whose backing file is the device node itself."""
-    names = [n for n in look.names(host, "/sys/block") if n.startswith("loop") and n != device.name]
-    files = {name: f"/sys/block/{name}/loop/backing_file" for name in names}
-    backing = look.texts(host, files.values()) if files else {}
+def _loops_on(host: Host, device: BlockDevice, loops: Sequence[Attached]) -> list[Relative]:
+    """Loop devices that are attached to the device, by whatever node; to the file that it is
+    itself attached to; or to nobody knows what, a node that is gone."""
+    own = next((each for each in loops if each.name == device.name), None)
     found = []
-    for name, file in files.items():
-        if backing[file] == device.node:
-            found += _in_block(host, name, f"attached to {device.node}")
+    for each in loops:
+        if each.name == device.name:
+            continue
+        if each.devno == device.devno:
+            found += _in_block(host, each.name, f"attached to {device.node}")
+        elif own and each.inode and each.inode == own.inode:
+            found += _in_block(host, each.name, f"attached to the same file, {own.path}")
     return found
+
+
+def _under(host: Host, device: BlockDevice, loops: Sequence[Attached]) -> tuple[Relative, ...]:
+    """What a loop device is attached to, where that is a device: it, and all that is built on it
+    beside the loop."""
+    own = next((each for each in loops if each.name == device.name), None)
+    if own is None or not own.devno or own.devno == device.devno:
+        return ()
+    lower = sight_number(host, own.devno)
+    mine = {each.device.devno for each in _tree(host, device, loops)}
+    every = [*_tree(host, lower, loops), *_under(host, lower, loops)]
+    return tuple(
+        replace(each, tie=each.tie or f"under {device.name}", probed=bool(each.tie) and each.probed)
+        for each in every
+        if each.device.devno not in mine
+    )
 
 
 def _twins(host: Host, device: BlockDevice) -> list[Relative]:
@@ -178,7 +220,19 @@ def _told(
     return (
         *built_on(relatives),
         *mounted(relatives, mounts, numbers),
+        *_pooled(host, relatives),
         *swapped(relatives, swaps, numbers),
+    )
+
+
+def _pooled(host: Host, relatives: Sequence[Relative]) -> tuple[str, ...]:
+    """Members of mounted btrfs file systems: the table of mounts names one of several."""
+    pools = [f"/sys/fs/btrfs/{name}/devices" for name in look.names(host, "/sys/fs/btrfs")]
+    members = {name for pool in pools for name in look.names(host, pool)}
+    return tuple(
+        f"{relative.title} belongs to a mounted btrfs"
+        for relative in relatives
+        if relative.device.name in members
     )
 
 
@@ -203,7 +257,8 @@ def mounted(
     for relative in relatives:
         devno = relative.device.devno
         for where, mount in mounts:
-            by_source = any(numbers.get(part) == devno for part in mount.source.split(":"))
+            parts = (mount.source, *mount.source.split(":"))
+            by_source = any(numbers.get(part) == devno for part in parts)
             if mount.devno == devno or by_source:
                 seen = f", seen by {where}" if where else ""
                 found.append(f"{relative.title} is mounted on {mount.point} ({mount.fstype}{seen})")
@@ -213,13 +268,24 @@ def mounted(
 def swapped(
     relatives: Iterable[Relative], swaps: Sequence[Swap], numbers: dict[str, str]
 ) -> tuple[str, ...]:
-    """Swap spaces on any relative."""
+    """Swap spaces on any relative; also one whose node is gone, where the size may be its."""
     return tuple(
-        f"{relative.title} is swap space ({swap.path})"
+        f"{relative.title} {_swaps(swap, numbers)}"
         for relative in relatives
         for swap in swaps
         if numbers.get(swap.path) == relative.device.devno
+        or (_lost(swap, numbers) and 0 <= relative.device.size - swap.size <= _SWAP_HEAD)
     )
+
+
+def _lost(swap: Swap, numbers: dict[str, str]) -> bool:
+    return swap.kind == "partition" and swap.path not in numbers
+
+
+def _swaps(swap: Swap, numbers: dict[str, str]) -> str:
+    if _lost(swap, numbers):
+        return f"may be swap space: {swap.path} has its size, and no such node is there any more"
+    return f"is swap space ({swap.path})"
 
 
 def parse_blkid(text: str) -> dict[str, str]:
@@ -271,13 +337,13 @@ def _table(host: Host, path: str) -> str:
     return host.read(path).decode("utf-8", "surrogateescape")
 
 
-def _own_mounts(host: Host) -> list[tuple[str, Mount]]:
+def own_mounts(host: Host) -> list[tuple[str, Mount]]:
     return [("", mount) for mount in parse_mountinfo(_table(host, "/proc/self/mountinfo"))]
 
 
-def _all_mounts(host: Host) -> list[tuple[str, Mount]]:
+def all_mounts(host: Host) -> list[tuple[str, Mount]]:
     """Mounts of every namespace whose processes can be seen, ours first, each table once."""
-    found = _own_mounts(host)
+    found = own_mounts(host)
     seen = {(mount.devno, mount.source) for _, mount in found}
     for where, text in _other_tables(host):
         for mount in parse_mountinfo(text):
@@ -299,6 +365,7 @@ def _other_tables(host: Host) -> Iterator[tuple[str, str]]:
 
 def _numbers(host: Host, sources: Iterable[str]) -> dict[str, str]:
     """Source path → ``major:minor`` of the block device behind it."""
-    paths = {part for source in sources for part in source.split(":") if part.startswith("/dev/")}
+    whole = {source for source in sources if source.startswith("/")}
+    paths = {part for source in whole for part in (source, *source.split(":")) if part}
     found = {path: look.status(host, path) for path in sorted(paths)}
     return {path: seen.devno for path, seen in found.items() if seen and seen.is_block_device}

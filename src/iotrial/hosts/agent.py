@@ -12,7 +12,7 @@ import itertools
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import PurePosixPath
@@ -320,13 +320,16 @@ def load(
     )
 
 
-def results(answers: Answers) -> tuple[int, dict[str, bytes]]:
+def results(answers: Answers) -> tuple[int, Iterator[tuple[str, bytes]]]:
     """The status of a load that ended, and every file that it left, by its relative path.
 
     Raises ValueError for a path that leads out of its folder.
     """
     status, _ = text_of(answers)
-    files = {}
+    return exit_of(status), _files(answers)
+
+
+def _files(answers: Answers) -> Iterator[tuple[str, bytes]]:
     while (line := answers.line()) != b"end":
         length = int(line.removeprefix(b"file "))
         path = os.fsdecode(answers.exactly(length))
@@ -334,5 +337,4 @@ def results(answers: Answers) -> tuple[int, dict[str, bytes]]:
         pure = PurePosixPath(path)
         if pure.is_absolute() or ".." in pure.parts or not pure.parts:
             raise ValueError(f"{path!r} is no file of the load's folder")
-        files[path] = bytes_of(answers)
-    return exit_of(status), files
+        yield path, bytes_of(answers)

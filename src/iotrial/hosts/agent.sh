@@ -94,9 +94,35 @@ ours() {
     WORD=$(stat -c '%u %04a %F' -- "$1" 2>/dev/null) ||
         WORD=$(folders "$1" && stat -c '%u %04a %F' -- "$1")
     case $WORD in
-        "$(id -u)"' '*'00 directory') return ;;
+        "$(id -u)"' '*'00 directory') above "$1" && return ;;
+        *) WORD="$WORD $1" ;;
     esac
-    text 3 "$WORD $1"
+    text 3 "$WORD"
+    return 1
+}
+
+# above FOLDER: whether nobody but this user and root could put another one in its place
+# (hosts/trust.py); else WORD says which folder lets them.
+above() {
+    UP=$(cd -P -- "$1" && pwd -P) || {
+        WORD="$WORD $1"
+        return 1
+    }
+    while :; do
+        UP=${UP%/*}
+        UP=${UP:-/}
+        WORD=$(stat -c '%u %04a %F' -- "$UP")
+        case $WORD in
+            "0 "* | "$(id -u) "*) ;;
+            *) break ;;
+        esac
+        case ${WORD#* } in
+            [1357]* | ??[!2367][!2367]*) ;; # sticky, or closed to group and others
+            *) break ;;
+        esac
+        [ "$UP" != / ] || return 0
+    done
+    WORD="$WORD $UP"
     return 1
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iotrial.errors import HostError, LockedError, ToolMissing
+from iotrial.errors import HostError, LockedError, RefusedError, ToolMissing
 
 _FROM = "started on "
 
@@ -32,10 +32,11 @@ def missing(host: str, program: str) -> ToolMissing:
     )
 
 
-def not_ours(host: str, folder: str, owner: int, mode: int) -> HostError:
-    return HostError(
+def not_ours(host: str, folder: str, owner: int, mode: int) -> RefusedError:
+    return RefusedError(
         f"{host}: {folder} is not a folder of ours alone: owner {owner}, mode {mode:04o}",
-        advice=f"See who made it; then `rm -r {folder}`, or chown and chmod 0700, and try again.",
+        advice="Nothing of it was read or executed. See who made it. If it is yours: chown it to"
+        " yourself and chmod it 0700. Or name another folder: IOTRIAL_STATE=FOLDER.",
     )
 
 

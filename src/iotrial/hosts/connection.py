@@ -9,21 +9,20 @@ loads get sessions of their own over it.
 from __future__ import annotations
 
 import base64
-import getopt
 import os
 import secrets
 import select
-import shlex
 import shutil
 import subprocess
-import tempfile
 import time
 from contextlib import AbstractContextManager, suppress
-from pathlib import Path
 from typing import IO, TypeVar
 
-from iotrial.errors import FileRefused, HostError, HostUnreachable, UsageError
+from iotrial.errors import FileRefused, HostError, HostUnreachable
 from iotrial.hosts.agent import Request, encoded, prelude, said, text_of
+from iotrial.hosts.bounds import GREETING_MOST, WIRE_MOST, Complaints, words
+from iotrial.hosts.control import control_folder
+from iotrial.hosts.login import destination
 from iotrial.hosts.tunnel import tunnel
 
 T = TypeVar("T")
@@ -47,10 +46,6 @@ _OPTIONS = (
     "RemoteCommand=none",
     "RequestTTY=no",
 )
-_GETOPT = "1246ab:c:e:fgi:kl:m:no:p:qstvxAB:CD:E:F:GI:J:KL:MNO:PQ:R:S:TVw:W:XYy"
-"""ssh's own options (ssh.c of OpenSSH 9.2)."""
-_LOGIN_ONLY = frozenset("46aAbBcCFiIJkKlmopvxXYyP")
-"""Those that say how to reach a host.  The others make ssh do something else than we ask."""
 _BECOME = (
     'test "$(id -u)" = 0 || { IOTRIAL_SUDO=$(sudo -n /bin/sh -c : 2>&1) && '
     "exec sudo -n env IOTRIAL_AGENT=%s /bin/sh -s iotrial-agent sudo; }; "
@@ -59,45 +54,6 @@ _BECOME = (
 """The mark is in the environment of the agent and of everything it forks, where the guard finds
 it."""
 _PLACES = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "IOTRIAL_STATE")
-_LONGEST = 80
-"""Bytes of the folder's path: the socket's name and what ssh hangs on it while it binds must fit
-into the 108 of unix(7)."""
-
-
-def destination(where: str) -> list[str]:
-    """``where``, as a study says it, as words for ssh: options, then the host.
-
-    >>> destination("box7 -p 2222")
-    ['-p', '2222', '--', 'box7']
-
-    Raises UsageError for what is not one host.
-    """
-    options, host = login(where)
-    return [*(word for pair in options for word in pair if word), "--", host]
-
-
-def login(where: str) -> tuple[list[tuple[str, str]], str]:
-    """``where`` as (option, value) pairs, the value '' of a switch, and the host.
-
-    >>> login("box7 -p 2222")
-    ([('-p', '2222')], 'box7')
-
-    Raises UsageError for what is not one host.
-    """
-    try:
-        words = shlex.split(where)
-        first, rest = getopt.getopt(words, _GETOPT)
-        more, left = getopt.getopt(rest[1:], _GETOPT)
-    except (ValueError, getopt.GetoptError) as error:
-        raise UsageError(f"ssh = {where!r}: {error}", advice=_HOW) from error
-    odd = [option for option, _ in first + more if option[1] not in _LOGIN_ONLY]
-    if odd or left or not rest:
-        what = f"{(odd + left)[0]} is not about how to reach a host" if odd + left else "no host"
-        raise UsageError(f"ssh = {where!r}: {what}", advice=_HOW)
-    return first + more, rest[0]
-
-
-_HOW = 'Say it as to ssh(1): a name of ssh_config, or "user@host", or "-p 2222 user@host".'
 
 
 class Connection:
@@ -117,11 +73,13 @@ class Connection:
         self.sign = f"\n{secrets.token_hex(16)}\n".encode()
         self._lost = ""
         self._greeted = False
+        self._asked = "who are you"
         self._buffer = bytearray()
         self._outgoing = memoryview(b"")
         self._deadline = 0.0
-        self._folder = _control_folder()
+        self._folder, self._alive = control_folder()
         self._ssh = self._master()
+        self._complaints = Complaints(self._ssh)
         self._in, self._out = pipes(self._ssh)
         os.set_blocking(self._in.fileno(), False)
         try:
@@ -139,21 +97,20 @@ class Connection:
             *self._words,
             f"exec /bin/sh -c '{_BECOME % (self.nonce, self.nonce)}'",
         ]
-        with (self._folder / "errors").open("wb") as errors:
-            try:
-                return subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    start_new_session=True,  # Ctrl-C is for us: what is owed is paid over this
-                )
-            except FileNotFoundError as error:
-                shutil.rmtree(self._folder)
-                raise HostError(
-                    f"{self.name}: ssh is not installed here",
-                    advice="Install openssh-client on this machine.",
-                ) from error
+        try:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is for us: what is owed is paid over this
+            )
+        except FileNotFoundError as error:
+            shutil.rmtree(self._folder)
+            raise HostError(
+                f"{self.name}: ssh is not installed here",
+                advice="Install openssh-client on this machine.",
+            ) from error
 
     # -- requests ---------------------------------------------------------------------------------
 
@@ -163,6 +120,7 @@ class Connection:
         self.check()
         self.rounds += 1
         sign = f"answered {self.rounds}"
+        self._asked = request.text
         self._send(encoded(f"{request.text}\necho {sign!r}"), request.within)
         refused = None
         try:
@@ -191,6 +149,8 @@ class Connection:
         return self.until(b"\n")
 
     def exactly(self, count: int) -> bytes:
+        if not 0 <= count <= WIRE_MOST:
+            raise ValueError(f"{count} bytes are to follow")
         while len(self._buffer) < count:
             self._pull()
         return self._cut(count, 0)
@@ -210,6 +170,7 @@ class Connection:
     def _send(self, data: bytes, within: float) -> None:
         self._outgoing = memoryview(data)
         self._deadline = time.monotonic() + within
+        self._came, self._late = len(self._buffer), False
 
     def _pull(self) -> None:
         """Wait for more of the answer, sending what is left of the request meanwhile."""
@@ -219,8 +180,10 @@ class Connection:
             poll.register(self._in, select.POLLOUT)
         left = self._deadline - time.monotonic()
         ready = [descriptor for descriptor, _ in poll.poll(max(0.0, left) * 1000)]
-        if not ready and left <= 0:
+        if left <= 0 and (self._late or not ready):
             raise self._lose("it does not answer any more")
+        if left <= 0:  # it was we who stood still: what lies there is read, but not for ever
+            self._late, self._deadline = True, time.monotonic() + ENDS_WITHIN
         if self._in.fileno() in ready:
             try:
                 self._outgoing = self._outgoing[os.write(self._in.fileno(), self._outgoing) :]
@@ -231,6 +194,12 @@ class Connection:
             if not said:
                 raise self._lose("")
             self._buffer += said
+            self._came += len(said)
+            most = WIRE_MOST if self._greeted else GREETING_MOST
+            if self._came > most:
+                self._buffer.clear()
+                asked = " ".join(self._asked.split())
+                raise self._lose(words(asked, self._came, most))
 
     # -- sessions ---------------------------------------------------------------------------------
 
@@ -286,6 +255,7 @@ class Connection:
             self._ssh.wait()
         self._lost = self._lost or "the connection was closed"
         shutil.rmtree(self._folder, ignore_errors=True)
+        os.close(self._alive)
 
     # -- beginning and end ------------------------------------------------------------------------
 
@@ -318,7 +288,7 @@ class Connection:
         return self._unreachable()
 
     def _last_words(self) -> str:
-        text = (self._folder / "errors").read_text("utf-8", "replace").strip()
+        text = self._complaints.last()
         if not text and not self._greeted:  # nologin(8) says why on stdout
             text = self._buffer.decode("utf-8", "replace").strip()
         return text.splitlines()[-1].strip() if text else ""
@@ -354,9 +324,3 @@ def pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     assert process.stdin is not None  # noqa: S101 (for the type checker)
     assert process.stdout is not None  # noqa: S101
     return process.stdin, process.stdout
-
-
-def _control_folder() -> Path:
-    """A new folder of ours alone, with a short path."""
-    base = tempfile.gettempdir()
-    return Path(tempfile.mkdtemp(prefix="iotrial-", dir=base if len(base) <= _LONGEST else "/tmp"))  # noqa: S108 (mkdtemp: 0700, a new name)

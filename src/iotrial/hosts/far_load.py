@@ -6,6 +6,7 @@ first byte of what that shell says.
 
 from __future__ import annotations
 
+import mmap
 import os
 import select
 import subprocess
@@ -18,26 +19,39 @@ from typing import NoReturn
 
 from iotrial.errors import FileRefused, HostError, HostUnreachable
 from iotrial.hosts.agent import encoded, load, prelude, results, said, text_of
+from iotrial.hosts.bounds import (
+    ADVICE,
+    GREETING_MOST,
+    LEFT_FREE,
+    LEFT_MOST,
+    Complaints,
+    words,
+)
 from iotrial.hosts.complaints import missing
 from iotrial.hosts.connection import Connection, pipes
 from iotrial.hosts.process import drain, milliseconds
 from iotrial.hosts.steps import code_of
+from iotrial.units import format_bytes
 
 STARTS_WITHIN = 60.0
+LOOKS_EVERY = 16 << 20
+"""Bytes after which it is looked whether there is still room."""
 _STARTED, _REFUSED, _NOT_INSTALLED = 0, 1, 2
 
 
 class Told:
     """Answers out of bytes that are here already.  Raises EOFError where they end too early."""
 
-    def __init__(self, data: bytes | bytearray, start: int = 0) -> None:
+    def __init__(self, data: bytes | bytearray | mmap.mmap) -> None:
         self._data = data
-        self.position = start
+        self.position = 0
 
     def line(self) -> bytes:
         return self.until(b"\n")
 
     def exactly(self, count: int) -> bytes:
+        if count < 0:
+            raise ValueError(f"{count} bytes are to follow")
         if len(self._data) - self.position < count:
             raise EOFError
         self.position += count
@@ -75,16 +89,19 @@ class FarProcess:
         self._status: int | None = None
         self._data = bytearray()
         self._sent = _files(folder)
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed when the session ends)
         self._ssh = subprocess.Popen(
             connection.session("-s iotrial-load"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._errors,
+            stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        self._complaints = Complaints(self._ssh)
+        # Beside what it becomes: a disk with room for that has room for this.
+        self._left = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed with the session)
+        self._came = 0
         self._in, self._out = pipes(self._ssh)
-        self._pid = self._began = 0
+        self._pid, self._started = 0, False
 
     def start(self, argv: Sequence[str], environment: Mapping[str, str], there: str) -> None:
         """Have it run, in a new folder below ``there``.
@@ -102,19 +119,23 @@ class FarProcess:
             told = Told(self._data)
             try:
                 told.until(self._sign)  # behind what the login's files print
-                status, words = text_of(told)
+                status, number = text_of(told)
                 break
             except EOFError:
                 left = deadline - time.monotonic()
                 if left <= 0 or (self._readable(left, None) and not self._more()):
                     self._fail()
+                if len(self._data) > GREETING_MOST:
+                    self._refuse(words("start a load", len(self._data), GREETING_MOST))
         if status == _NOT_INSTALLED:
             self._close()
             raise missing(self._host, argv[0])
         if status == _REFUSED:
             self._close()
-            raise FileRefused(self._host, "make", f"{there}/load-…", code_of(os.fsdecode(words)))
-        self._pid, self._began = int(words), told.position
+            raise FileRefused(self._host, "make", f"{there}/load-…", code_of(os.fsdecode(number)))
+        self._pid = int(number)
+        self._left.write(self._data[told.position :])
+        self._started = True
 
     @property
     def pid(self) -> int:
@@ -152,12 +173,29 @@ class FarProcess:
 
     def _more(self) -> bool:
         more = os.read(self._out.fileno(), 1 << 16)
-        self._data += more
+        self._came += len(more)
+        if not self._started:
+            self._data += more
+            return bool(more)
+        self._left.write(more)
+        if self._came > LEFT_MOST:
+            self._refuse(words("what the load left", self._came, LEFT_MOST))
+        if self._came % LOOKS_EVERY < len(more) and _free(self._folder) < LEFT_FREE:
+            self._refuse(
+                f"{format_bytes(self._came)} of what the load left came, and there is no room for"
+                f" more: {self._folder} has less than {format_bytes(LEFT_FREE)} left"
+            )
         return bool(more)
+
+    def _refuse(self, why: str) -> NoReturn:
+        """End the session; the guard there ends the load."""
+        self._ssh.kill()
+        self._close()
+        raise HostError(f"{self._host}: {why}", advice=ADVICE)
 
     def _finish(self) -> None:
         try:
-            status, files = results(Told(self._data, self._began))
+            status = self._taken_over()
         except EOFError:
             self._fail()
         except ValueError as error:
@@ -167,28 +205,38 @@ class FarProcess:
                 advice="Nothing but iotrial may print in a session there: look at ~/.bashrc.",
             ) from error
         self._close()
-        for name, content in files.items():
-            if self._sent.get(name) != content:
-                path = self._folder / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
         self._status = status
+
+    def _taken_over(self) -> int:
+        """Twice through what came: nothing is taken over of what is not whole."""
+        self._left.flush()
+        if not self._came or not os.fstat(self._left.fileno()).st_size:
+            raise EOFError
+        with mmap.mmap(self._left.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            status, files = results(Told(data))
+            for _ in files:
+                pass
+            for name, content in results(Told(data))[1]:
+                if self._sent.get(name) != content:
+                    path = self._folder / name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(content)
+        return status
 
     def _fail(self) -> NoReturn:
         with suppress(subprocess.TimeoutExpired):
             self._ssh.wait(1.0)
-        self._errors.seek(0)
-        words = self._errors.read().decode("utf-8", "replace").strip()
+        why = self._complaints.last()
         self._close()
         raise HostUnreachable(
             f"{self._host}: the session of the load ended before the load"
-            + (f": {words.splitlines()[-1].strip()}" if words else ""),
+            + (f": {why}" if why else ""),
             advice="The guard there ends the load, or, when the host can be reached again,"
             " `iotrial restore` does.",
         )
 
     def _close(self) -> None:
-        for pipe in (self._in, self._out, self._errors):
+        for pipe in (self._in, self._out, self._left):
             with suppress(OSError):
                 pipe.close()
         try:
@@ -196,6 +244,11 @@ class FarProcess:
         except subprocess.TimeoutExpired:
             self._ssh.kill()
             self._ssh.wait()
+
+
+def _free(folder: Path) -> int:
+    seen = os.statvfs(folder)
+    return seen.f_bavail * seen.f_frsize
 
 
 def _files(folder: Path) -> dict[str, bytes]:

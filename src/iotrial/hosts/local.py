@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 
 from iotrial.errors import FileRefused
+from iotrial.hosts.bounds import converse, listed, whole
 from iotrial.hosts.complaints import held, missing, not_ours, timed_out
 from iotrial.hosts.process import LocalProcess, end_group, pause
 from iotrial.hosts.steps import perform
@@ -84,7 +85,7 @@ class LocalHost:
             return _not_run(command, error)
         with process:  # closes the pipes and reaps, whatever happens
             try:
-                stdout, stderr = process.communicate(stdin, timeout=timeout)
+                stdout, stderr = converse(self.name, process, stdin, timeout)
             except subprocess.TimeoutExpired as error:
                 raise timed_out(self.name, command, timeout) from error
             finally:
@@ -114,7 +115,7 @@ class LocalHost:
 
     def read(self, path: str) -> bytes:
         with _refusal(self.name, "read", path):
-            return Path(path).read_bytes()
+            return whole(self.name, path)
 
     def write(self, path: str, data: bytes) -> None:
         with _refusal(self.name, "write", path):
@@ -157,7 +158,7 @@ class LocalHost:
 
     def list(self, path: str) -> list[str]:
         with _refusal(self.name, "list", path):
-            return sorted(os.listdir(path))  # noqa: PTH208 (names, not paths)
+            return listed(self.name, path)
 
     def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
         return perform(self, steps)
@@ -172,7 +173,7 @@ class LocalHost:
     def lock(self, path: str) -> Iterator[None]:
         """As the protocol says: flock(2), which the kernel frees with its holder.
 
-        Raises :class:`~iotrial.errors.HostError` where the lock's folder is not ours alone:
+        Raises :class:`~iotrial.errors.RefusedError` where the lock's folder is not ours alone:
         somebody else could then hold or remove the lock at will.
         """
         with _refusal(self.name, "lock", path):
@@ -262,7 +263,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _own_folder(host: str, folder: Path) -> None:
-    """Raise HostError unless the folder is a real one, ours, and closed to others."""
+    """Raise RefusedError unless the folder is a real one, ours, and closed to others."""
     seen = folder.lstat()
     if (
         stat.S_ISDIR(seen.st_mode)

@@ -12,8 +12,10 @@ from contextlib import contextmanager, suppress
 from typing import IO
 
 from iotrial.errors import HostError
+from iotrial.hosts.bounds import GREETING_MOST, Complaints
 
 READY_WITHIN = 10.0
+_SHOWN = 1000
 LEAVES_WITHIN = 10.0
 """Seconds it gets to end after ``done``."""
 
@@ -68,11 +70,14 @@ def _await_ready(host: str, process: subprocess.Popen[bytes]) -> None:
         if not more:
             break
         said += more
+        if len(said) > GREETING_MOST:
+            break
     else:
         return
     process.kill()
-    _, complaint = process.communicate()
-    why = complaint.decode("utf-8", "replace").strip() or said.decode("utf-8", "replace").strip()
+    complaint = Complaints(process).last()
+    process.wait()
+    why = complaint or said[-_SHOWN:].decode("utf-8", "replace").strip()
     raise HostError(
         f"{host}: the guard that would restore it does not start: {why or 'it says nothing'}",
         advice="It needs sh, flock and coreutils there. Nothing was changed.",

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from iotrial import files
 from iotrial.errors import UsageError
 from iotrial.importing import plausible
 from iotrial.importing.bounds import bounds
@@ -105,13 +106,15 @@ def keep(folder: Path, what: Imported) -> None:
     """Write it all into ``folder``, which is not there yet, or is empty.  It is made under another
     name, and renamed when it is whole: a full disk or an interruption leaves none."""
     making = folder.with_name(f"{folder.name}.partial")
+    if making.is_symlink():
+        making.unlink()
     if making.exists():  # of an import that was killed
         shutil.rmtree(making)
     try:
         (making / ORIGINALS).mkdir(parents=True)
         rows = [_kept(making / ORIGINALS, name, *each) for name, each in what.originals.items()]
         listing = json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
-        (making / "originals.json").write_text(listing, encoding="utf-8")
+        files.write_text(making / "originals.json", listing)
         study = recorded.parse(what.text, str(folder / "study.toml"))
         Store(making, study).write_recorded(
             folder.name, list(what.records), what.doubts, what.latencies

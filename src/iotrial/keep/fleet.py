@@ -15,7 +15,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from iotrial.hosts.connection import login
+from iotrial.hosts.login import login
 from iotrial.keep.native import NativeFile
 from iotrial.keep.profile import Profile, plain
 from iotrial.model.study import Place
@@ -34,7 +34,7 @@ mkdir -p -- "$old.new"
 # put PATH MODE
 put() {{
     mkdir -p -- "$(dirname -- "$1")"
-    if [ -e "$1" ]; then
+    if [ -e "$1" ] || [ -L "$1" ]; then
         mkdir -p -- "$old.new$(dirname -- "$1")"
         cp -a -- "$1" "$old.new$1"
     fi
@@ -42,7 +42,7 @@ put() {{
 place() {{
     cp -- "$here/files$1" "$1.iotrial-new"
     chmod "$2" -- "$1.iotrial-new"
-    mv -f -- "$1.iotrial-new" "$1"
+    mv -fT -- "$1.iotrial-new" "$1"
 }}
 # try COMMAND…: one that is not installed has nothing to be told.
 try() {{
@@ -57,13 +57,20 @@ _UNDO = """\
 # {title}
 # Gives back what apply.sh found; run as root.
 set -eu
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 old=/var/lib/iotrial/kept-by-hand/{name}
 [ -d "$old" ] || {{ echo "$old is not there: nothing to undo" >&2; exit 3; }}
-# back PATH
+# back PATH: what was made of it since is saved beside.
 back() {{
-    if [ -e "$old$1" ]; then
-        cp -a -- "$old$1" "$1.iotrial-new"
-        mv -f -- "$1.iotrial-new" "$1"
+    if [ -e "$1" ] || [ -L "$1" ]; then
+        if [ -L "$1" ] || ! cmp -s -- "$here/files$1" "$1"; then
+            mv -T --backup=numbered -- "$1" "$1.iotrial-saved"
+            echo "$1 was changed since: that is saved as $1.iotrial-saved"
+        fi
+    fi
+    if [ -e "$old$1" ] || [ -L "$old$1" ]; then
+        cp -aT -- "$old$1" "$1.iotrial-new"
+        mv -fT -- "$1.iotrial-new" "$1"
     else
         rm -f -- "$1"
     fi
@@ -249,4 +256,4 @@ def _call(command: Sequence[str]) -> str:
 def _yaml(text: str) -> str:
     """A text in double quotes, which Ansible takes for no template."""
     quoted = json.dumps(text)
-    return quoted if "{{" not in text and "{%" not in text else f"!unsafe {quoted}"
+    return f"!unsafe {quoted}" if any(sign in text for sign in ("{{", "{%", "{#")) else quoted

@@ -41,11 +41,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from iotrial.errors import StudyError, UsageError
+from iotrial.errors import StudyError
+from iotrial.keep.vetting import problem
 from iotrial.model.study import Place
 from iotrial.plan.hostlist import expanded
 from iotrial.plan.locate import inline, locate
-from iotrial.tunables import tunable
 
 FORMAT = 1
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,47}")
@@ -55,7 +55,6 @@ _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)
 _MOST_BYTES = 2**20
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +80,15 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class Profile:
     """``name`` names its files; ``question`` and ``source`` (a results folder) are for people.
-    Where it names ``hosts``, each entry is of one of them."""
+    Where it names ``hosts``, each entry is of one of them.  ``apart`` are settings, in words, that
+    a study makes by files and commands of its own: they are shown, and never kept."""
 
     name: str
     entries: tuple[Entry, ...]
     question: str = ""
     source: str = ""
     hosts: tuple[Place, ...] = ()
+    apart: tuple[str, ...] = ()
 
     def only(self, entries: Iterable[Entry]) -> Profile:
         return replace(self, entries=tuple(entries))
@@ -107,9 +108,9 @@ class Profile:
 
 
 def plain(text: str) -> str:
-    """``text`` on one line, for a comment: what ends a line in any of the formats becomes a
-    blank."""
-    return " ".join(_CONTROL.sub(" ", text).split())
+    """``text`` on one line, for a comment: what ends a line in any of the formats, or is not
+    seen, becomes a blank."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 def named(text: str) -> str:
@@ -286,17 +287,10 @@ def _entry(read: _Reader, row: dict[str, Any], at: int) -> Entry:
         read.text(row, "former", path, needed=False),
         read.text(row, "because", path, needed=False),
     )
-    try:
-        knob = tunable(name)
-    except UsageError as error:
-        raise read.problem((*path, "tunable"), str(error), error.advice) from None
-    if knob.scope != "host" and not entry.device:
-        raise read.problem(path, f"{name} belongs to a {knob.scope}", 'Name it: on = "…"')
-    if problem := knob.device_problem(entry.device):
-        raise read.problem((*path, "on"), f"{name}: {problem}", "Name it as the kernel does.")
-    for key, text in (("value", entry.value), *entry.ids):
-        if _CONTROL.search(text):
-            raise read.problem(path, f"{key} holds a control character", "Take it out.")
+    if found := problem(entry):
+        key, what = found
+        place = (*path, key) if key in _KEYS else (*path, "ids", key)
+        raise read.problem(place, what, "`iotrial keep --help` and `iotrial knobs` show how.")
     return entry
 
 

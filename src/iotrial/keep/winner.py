@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from iotrial.errors import RefusedError, UsageError
-from iotrial.keep.profile import Entry, Profile, named
+from iotrial.keep.profile import Entry, Profile, named, plain
+from iotrial.keep.vetting import of_study, problem, way_problem
 from iotrial.model.finding import Comparison, Finding
 from iotrial.model.results import Results
 from iotrial.model.study import Factor, Place
@@ -50,19 +51,42 @@ def profile(
                 for entry in _entries(results, factor, levels[factor.name], host):
                     key = (host, entry.tunable, entry.device)
                     entries[key] = replace(entry, because=because)
+    apart = tuple(dict.fromkeys(str(e) for e in entries.values() if of_study(e)))
+    entries = {key: entry for key, entry in entries.items() if not of_study(entry)}
     if not entries:
+        own = f"; only by commands of the study itself: {plain(', '.join(apart))}" if apart else ""
         raise RefusedError(
-            f"{results.folder}: there is nothing to keep: {_nothing(levels, comparison)}",
+            f"{results.folder}: there is nothing to keep: {_nothing(levels, comparison)}{own}",
             advice="A level is kept all the same with --finding FACTOR=LEVEL.",
         )
     named_hosts = {entry.host for entry in entries.values() if entry.host}
+    hosts = tuple(Place(p.name, p.ssh) for p in results.study.places if p.name in named_hosts)
+    _vet(results, entries.values(), hosts)
     return Profile(
         named(name or results.study.name),
         tuple(entries.values()),
         results.study.question,
         results.folder.name,
-        tuple(Place(p.name, p.ssh) for p in results.study.places if p.name in named_hosts),
+        hosts,
+        apart,
     )
+
+
+def _vet(results: Results, entries: Iterable[Entry], hosts: Iterable[Place]) -> None:
+    """The folder may be somebody else's."""
+    for entry in entries:
+        if found := problem(entry):
+            raise RefusedError(
+                f"{results.folder}: {plain(entry.tunable)} in trials/*/before.json or"
+                f" hosts/*.json: {plain(found[1])}",
+                advice="Nothing of it is kept: write a profile of your own (iotrial keep --help).",
+            )
+    for place in hosts:
+        if why := way_problem(place.ssh):
+            raise RefusedError(
+                f"{results.folder}/study.toml: hosts.{plain(place.name)}: {plain(why)}",
+                advice="Say in your ssh_config how it is reached, or write a profile of your own.",
+            )
 
 
 def _nothing(levels: Mapping[str, str], comparison: Comparison) -> str:

@@ -16,10 +16,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from iotrial import files
 from iotrial.errors import FormatError
 
 NAME = "live.json"
 PAGE = 4096
+MOST = 2**26
+"""Bytes of a document."""
 TRIES = 20
 """Readings before a document counts as broken, 10 ms apart: a write takes far less."""
 
@@ -41,10 +44,9 @@ class LiveFile:
         data = data.ljust(self._size - 1) + b"\n"
         try:
             if self._handle < 0:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-                self._handle = os.open(folder / NAME, flags, 0o644)
+                self._handle = _new(folder / NAME)
             return os.pwrite(self._handle, data, 0) == len(data)
-        except OSError:
+        except (OSError, FormatError):
             return False
 
     def close(self) -> None:
@@ -53,18 +55,29 @@ class LiveFile:
             self._handle = -1
 
 
+def _new(path: Path) -> int:
+    """A new file of this name, open for writing.  Raises OSError, and leaves nothing open."""
+    kept = -1
+    try:
+        with files.replaced(path) as handle:
+            kept = os.dup(handle)
+    except BaseException:
+        if kept >= 0:
+            os.close(kept)
+        raise
+    return kept
+
+
 def read(folder: Path) -> dict[str, Any] | None:
     """The document of now; None where there is none.  Raises FormatError for what is no such
     document, however often it is read."""
     path = folder / NAME
     for _ in range(TRIES):
         try:
-            found = json.loads(path.read_bytes())
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise FormatError(f"{path}: {error}") from error
-        except ValueError:
+            if not path.exists():
+                return None
+            found = json.loads(files.read_bytes(path, most=MOST))
+        except (ValueError, RecursionError):
             found = None
         if isinstance(found, dict) and found.get("seq") == found.get("end", 0):
             return found

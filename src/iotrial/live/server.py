@@ -25,8 +25,15 @@ from iotrial.live.picture import POINT, Picture
 MOST_READERS = 256
 MOST_WAITING = 256 * 1024
 """Bytes that may wait for a reader beyond what it was first sent."""
+MOST_UNKNOWN = 64
+"""Connections that have not shown the token yet.  One more, and the oldest of them is dropped: who
+has the token says so at once, and gets in however many others there are."""
 PATIENCE = 10.0
-"""Seconds in which a request must have come, and an answer be taken."""
+"""Seconds in which an answer must be taken."""
+HASTE = 3.0
+"""Seconds in which a request must have come."""
+WAITING = 1024
+"""Connections that the kernel keeps until they are looked at."""
 RETRY = 2000
 """Milliseconds after which a page that lost the stream asks again."""
 KEPT = 64 * 1024
@@ -48,6 +55,8 @@ class Server:
         self.readers: set[_Reader] = set()
         self.open: set[_Reader] = set()
         """All connections; ``readers`` are those that read the stream."""
+        self.unknown: dict[_Reader, None] = {}
+        """Those that have not shown the token, the oldest first."""
         self._session = answer.session()
         self._told = 0
 
@@ -55,7 +64,9 @@ class Server:
         loop = asyncio.get_running_loop()
         # The terminal is the run's: what goes wrong with a reader is not said there.
         loop.set_exception_handler(lambda _loop, _context: None)
-        self._server = await loop.create_server(lambda: _Reader(self), sock=self._listening)
+        self._server = await loop.create_server(
+            lambda: _Reader(self), sock=self._listening, backlog=WAITING
+        )
 
     def tell(self, document: Mapping[str, Any]) -> None:
         """The document of now, to all who read the stream."""
@@ -135,15 +146,18 @@ class _Reader(asyncio.Protocol):
         self._server.open.add(self)
         connection = transport.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KEPT)
-        self._wait()
-        if len(self._server.open) > MOST_READERS:
-            self._refuse(Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many readers"))
+        self._wait(HASTE)
+        unknown = self._server.unknown
+        unknown[self] = None
+        if len(unknown) > MOST_UNKNOWN:
+            next(iter(unknown)).drop()
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
         if self._timer is not None:
             self._timer.cancel()
         self._server.open.discard(self)
+        self._server.unknown.pop(self, None)
         self._server.readers.discard(self)
 
     def data_received(self, data: bytes) -> None:
@@ -162,6 +176,9 @@ class _Reader(asyncio.Protocol):
 
     def _answer(self, request: Request) -> None:
         self._server.gate.check(request)
+        self._server.unknown.pop(self, None)
+        if len(self._server.open) - len(self._server.unknown) > MOST_READERS:
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many readers")
         if request.path != "/stream":
             self._close_after(self._server.answer(request))
             return
@@ -188,6 +205,7 @@ class _Reader(asyncio.Protocol):
         self._transport.close()
 
     def drop(self) -> None:
+        self._server.unknown.pop(self, None)
         self._transport.abort()
 
     def _refuse(self, why: Refused) -> None:
@@ -195,14 +213,14 @@ class _Reader(asyncio.Protocol):
 
     def _close_after(self, whole: bytes) -> None:
         self._answered = True
-        self._wait()
+        self._wait(PATIENCE)
         self._transport.write(whole)
         self._transport.close()
 
-    def _wait(self) -> None:
+    def _wait(self, seconds: float) -> None:
         self._end_wait()
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(PATIENCE, self.drop)
+        self._timer = loop.call_later(seconds, self.drop)
 
     def _end_wait(self) -> None:
         if self._timer is not None:

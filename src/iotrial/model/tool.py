@@ -41,12 +41,14 @@ class Left:
 
     A ``file`` the load makes itself.  A ``folder`` is made before the load, which works
     :func:`inside` it; everything in there goes with it.  ``each`` says when it is removed: after
-    every ``trial``, or at the end of the ``study``, so that the next trial finds it.
+    every ``trial``, or at the end of the ``study``, so that the next trial finds it.  ``ours``: the
+    tool gave the file its name, not the study; what has that name before is not to be touched.
     """
 
     path: str
     kind: Literal["file", "folder"]
     each: Literal["trial", "study"]
+    ours: bool = field(default=False, compare=False)
 
 
 def inside(folder: str) -> str:
@@ -63,13 +65,21 @@ class Reach:
     """What a load will touch.  ``reads`` and ``writes`` say whether it does so at all;
     ``paths`` are files or devices it names itself, beside the one it is aimed at; ``runs`` are
     commands it would have a shell execute (``exec_prerun`` and the like).  ``storage`` is False
-    where what is read and written comes over a network, and the target is only where it starts."""
+    where what is read and written comes over a network, and the target is only where it starts.
+
+    A load that only reads may still change a file: ``extent`` is how many bytes a file must have
+    so that the tool does not lay out the rest, ``alters`` are options that are not known to leave
+    a file as it is.  ``mentions`` are paths of which nobody knows what is done there: they must
+    not lead to a device."""
 
     reads: bool
     writes: bool
     paths: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     storage: bool = True
+    extent: int = 0
+    alters: tuple[str, ...] = ()
+    mentions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

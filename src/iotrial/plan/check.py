@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from iotrial.errors import UsageError
+from iotrial.hosts.login import unreachable
 from iotrial.plan import convert
 from iotrial.plan.hosting import hosting
 from iotrial.plan.listening import listening
@@ -46,6 +47,8 @@ def checks(spec: StudyFile) -> Iterator[Problem]:
         if "ssh" in host.model_fields_set and not host.ssh.strip():
             message = "it names no machine"
             yield Problem(("hosts", name, "ssh"), message, "Leave ssh out for this machine.")
+        elif host.ssh and (problems := unreachable(host.ssh)):
+            yield Problem(("hosts", name, "ssh"), *problems)
     for name, knob in spec.knobs.items():
         if why := problem(knob.file):
             yield Problem(("knobs", name, "file"), why)

@@ -6,16 +6,21 @@ at most, and every level is looked at and tried out before the first trial.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, combinations, product
 
 from iotrial.model.stage import Kept
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial
 from iotrial.model.workload import Workload
-from iotrial.plan.design import next_trials
+from iotrial.plan.design import next_trials, with_option
 from iotrial.plan.stages import Course, begin, course_of, targets_of, trials_of, varies
 from iotrial.plan.subset import baseline_first
+
+_COMBINATIONS = 5000
+"""Up to so many are looked at one by one."""
 
 
 def at_most(study: Study) -> tuple[Course, ...]:
@@ -65,7 +70,13 @@ def each_study(study: Study) -> tuple[Study, ...]:
 
 
 def loads_on(study: Study, target: str) -> tuple[Workload, ...]:
-    """Every workload that is aimed at a target, as stages have it."""
+    """Every load that may be aimed at a target: its workloads as stages have them, at every
+    combination of the levels that set options.  Where those are very many: at every pair."""
+    found = (load for each in _written_on(study, target) for load in _varied(study, each))
+    return tuple(dict.fromkeys(found))
+
+
+def _written_on(study: Study, target: str) -> tuple[Workload, ...]:
     if not study.stages:
         return study.workloads
     found = [
@@ -75,3 +86,19 @@ def loads_on(study: Study, target: str) -> tuple[Workload, ...]:
         for name in stage.workloads or [workload.name for workload in study.workloads]
     ]
     return tuple(dict.fromkeys(found)) or study.workloads  # a part: whatever may be aimed at it
+
+
+def _varied(study: Study, load: Workload) -> Iterator[Workload]:
+    """A level may make a load that reads one that writes (``rw``, ``size``, ``unlink``)."""
+    axes = [
+        tuple(dict.fromkeys(factor.options(level) for level in factor.levels))
+        for factor in study.factors
+        if factor.workload in ("", load.name) and any(map(factor.options, factor.levels))
+    ]
+    whole = math.prod(map(len, axes)) <= _COMBINATIONS
+    for some in [axes] if whole else combinations(axes, min(2, len(axes))):
+        for levels in product(*some):
+            varied = load
+            for name, value in chain.from_iterable(levels):
+                varied = with_option(varied, name, value)
+            yield varied

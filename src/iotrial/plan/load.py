@@ -3,8 +3,11 @@ allowed, the nearest name."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -31,6 +34,7 @@ from iotrial.tunables import define
 
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 _YAML = re.compile(r"\s*(?:- )?[\w.-]+:(?:\s|$)|\s*---\s*$|\s*- ")
+_LONGEST_LINE = 4000  # bytes; fio has room for 4096 or more
 _MOST_BYTES = 2**20
 
 
@@ -43,7 +47,7 @@ def load_study(path: Path) -> Study:
     return parse_study(
         _text(path),
         str(path),
-        lambda name: (path.parent / name).read_text("utf-8"),
+        lambda name: _job_text(path.parent / name),
         lambda table: looked_up(table, path.parent),
     )
 
@@ -64,6 +68,40 @@ def _text(path: Path) -> str:
         line = raw.count(b"\n", 0, error.start) + 1
         advice = "Save it as UTF-8 text."
         raise StudyError("is not UTF-8", file=str(path), line=line, advice=advice) from None
+
+
+def _job_text(path: Path) -> str:
+    """The text of a job file.  Nobody can wait for a FIFO, or read a device without an end.
+
+    Raises OSError, with what it is instead of a file, and UnicodeDecodeError.
+    """
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "there is a NUL in its name")
+    with open(path, "rb", opener=_without_waiting) as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        raw = stream.read(_MOST_BYTES + 1)
+    if len(raw) > _MOST_BYTES:
+        raise OSError(errno.EFBIG, "it is larger than any job file (1 MiB)")
+    return raw.decode("utf-8")
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _misread(text: str) -> str:
+    """What fio would take for something else than stands there, or ''.
+
+    It ends a text at a NUL, and goes on with the rest of a long line as if that were another
+    (``fgets`` with ``OPT_LEN_MAX`` bytes in ``__parse_jobs_ini``, 3.33).
+    """
+    for number, line in enumerate(text.split("\n"), 1):
+        if not all(each.isprintable() or each == "\t" for each in line.removesuffix("\r")):
+            return f"line {number} holds a character that cannot be shown"
+        if len(line.encode("utf-8", "surrogateescape")) > _LONGEST_LINE:
+            return f"line {number} is longer than {_LONGEST_LINE} bytes, where fio cuts it in two"
+    return ""
 
 
 def parse_study(
@@ -149,6 +187,9 @@ def _workloads(spec: StudyFile, read: Callable[[str], str], source: Source) -> t
             why = error.strerror if isinstance(error, OSError) else "not UTF-8"
             advice = "It is looked for beside the study."
             message = f"{table.jobfile} cannot be read: {why}"
+            problems.append(Problem(("workloads", name, "jobfile"), message, advice))
+        if why := _misread(jobfile):
+            message, advice = f"{table.jobfile}: {why}", "Is it a job file, saved as plain text?"
             problems.append(Problem(("workloads", name, "jobfile"), message, advice))
         found.append(convert.workload(name, table, jobfile))
     _raise(problems, source)

@@ -15,6 +15,7 @@ import re
 
 from iotrial.model.results import Results
 from iotrial.report.trial_table import columns, rows
+from iotrial.report.visible import visible
 
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")  # noqa: RUF001 (full-width signs count as well)
 _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
@@ -35,9 +36,9 @@ def csv(results: Results) -> str:
                 inert(row.metric),
                 "" if row.value is None else repr(float(row.value)),
                 inert(row.unit),
-                row.censored,
+                inert(row.censored),
                 inert(row.job),
-                row.state,
+                inert(row.state),
                 "" if row.started is None else _time(row.started),
                 inert(row.source),
             )
@@ -46,7 +47,9 @@ def csv(results: Results) -> str:
 
 
 def inert(text: str) -> str:
-    """``text``, or ``'text`` where a spreadsheet would compute it.  A plain number stays one."""
+    """``text``, or ``'text`` where a spreadsheet would compute it.  A plain number stays one.
+    Control characters, line breaks too, are shown by their codes."""
+    text = visible(text)
     if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
         return f"'{text}"
     return text

@@ -173,11 +173,11 @@ def _row(row: TrialRow, prefix: str, target: str) -> str:
         said = f"original, line {escape(row.line)}" if row.line else "original"
         files = f'<a href="{prefix}{row.source}">{said}</a>'
     return (
-        f"<tr id=t{row.number} class={row.state}><td class=n>{row.number}"
+        f"<tr id=t{row.number} class={escape(row.state)}><td class=n>{row.number}"
         f"<td class=n data-s={row.seconds:.1f}>{format_seconds(row.seconds)}"
         f"{_cell(row.workload)}<td class=k>{escape(row.treatment)}{target}"
         f"<td class=n>{row.block}{where}{_linked(row.response, prefix)}{_linked(row.p99, prefix)}"
-        f"<td>{row.state}{again}{doubts}"
+        f"<td>{escape(row.state)}{again}{doubts}"
         f"<td class=k>{files}\n"
     )
 

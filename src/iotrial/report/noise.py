@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from iotrial.files import only_files, read_bytes
 from iotrial.formats import telemetry
 from iotrial.model.results import Results
 from iotrial.model.tool import Course, Tracing
@@ -207,14 +208,15 @@ def _courses(
 
 def _own(workload: Workload, metric: str, folder: Path) -> Course | None:
     driver = tool(workload.tool)
+    if not folder.is_dir():
+        return None
+    only_files(folder, folder.parent.parent)
     return driver.course(folder, metric) if isinstance(driver, Tracing) else None
 
 
 def _device(folder: Path) -> Course | None:
-    try:
-        return telemetry.course((folder / "telemetry.jsonl").read_bytes())
-    except FileNotFoundError:
-        return None
+    path = folder / "telemetry.jsonl"
+    return telemetry.course(read_bytes(path, folder.parent.parent)) if path.exists() else None
 
 
 def document(found: Sequence[Part]) -> list[dict[str, Any]]:

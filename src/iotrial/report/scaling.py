@@ -17,7 +17,7 @@ from iotrial.model.trial import TrialRecord
 from iotrial.report.visible import visible
 from iotrial.stats.causes import Observation, typical, why
 from iotrial.stats.scaling import Scaling, counting, scaling
-from iotrial.store import read_strains
+from iotrial.trial_files import read_strains
 
 HEAD = ("step", "efficiency (interval)", "seen then")
 NOTE = "What was seen is an observation, no proof: what nobody samples may be the limit."

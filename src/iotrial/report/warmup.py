@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from iotrial.files import read_bytes
 from iotrial.formats import telemetry
 from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
@@ -81,7 +82,7 @@ def _measured(
     courses = []
     for record in records[:: math.ceil(len(records) / MOST) or 1]:
         path = results.folder / "trials" / record.trial.folder / "telemetry.jsonl"
-        course = telemetry.course(path.read_bytes()) if path.is_file() else None
+        course = telemetry.course(read_bytes(path, results.folder)) if path.is_file() else None
         if course is not None and len(course.values) >= FEWEST:
             courses.append(course)
     if not courses:

@@ -4,7 +4,8 @@ The workload says ``argv`` and ``metrics``; its options fill in ``{NAME}`` in ``
 factor can vary them, and ``{target}`` is the target's path.  Two options are iotrial's own:
 ``seconds``, how long it takes (600 unless said: a time-out follows from it), and ``reads_only``.
 What a command touches cannot be known: unless ``reads_only = true`` it counts as writing, and its
-target must be armed.  Devices that ``argv`` names beside the target are refused.
+target must be armed.  Devices that ``argv`` names beside the target, itself or through its options,
+are refused; of files that it names, only where they are, or lead to, such a device.
 
 Only a number that is found exactly once is believed, unless ``take`` says first, last or sum.
 """
@@ -17,6 +18,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from posixpath import normpath
 from typing import Any
 
 from iotrial.errors import FormatError, UsageError
@@ -31,9 +33,11 @@ _OWN = ("seconds", "reads_only")
 _SECONDS = 600.0
 _SPEC = "iotrial-metrics.json"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
-_DEVICE = re.compile(
-    r"/dev/(?!(?:null|zero|full|u?random|stdin|stdout|stderr|tty|fd|shm)\b)[\w./:-]+"
+_PATH = re.compile(r"(?:\.{1,2}/|/)[^\s=,:;'\"()<>|&`$]*")
+_HARMLESS = re.compile(
+    r"/dev/(?:null|zero|full|u?random|stdin|stdout|stderr|tty|(?:fd|shm)/.*|shm|fd)"
 )
+_RELATIVE = re.compile(r"\A(?:\.{1,2}/)+(?=dev/)")
 _STEP = re.compile(r'\["([^"]*)"\]|\[(\d{1,9})\]|\.?([^.\[\]"]+)')
 _NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
 _FILE = re.compile(r"[A-Za-z0-9_][\w.-]*")
@@ -57,19 +61,20 @@ class Command:
 
     def reach(self, workload: Workload) -> Reach:
         writes = workload.option("reads_only", default=False) is not True
-        named = [each for word in workload.argv for each in _DEVICE.findall(word)]
-        return Reach(reads=True, writes=writes, paths=tuple(dict.fromkeys(named)))
+        named = [each for word in _words(workload) for each in _paths(word)]
+        devices = [each for each in named if each.startswith("/dev/")]
+        return Reach(
+            reads=True,
+            writes=writes,
+            paths=tuple(dict.fromkeys(each for each in devices if not _HARMLESS.fullmatch(each))),
+            mentions=tuple(dict.fromkeys(each for each in named if each not in devices)),
+        )
 
     def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem :meth:`check` finds."""
         for option, problem in self.check(workload, facts):
             raise UsageError(f"workload {workload.name}: {option}: {problem}")
-        values = {name: _text(value) for name, value in workload.options}
-        values["target"] = aimed.path
-        argv = tuple(
-            _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), word)
-            for word in workload.argv
-        )
+        argv = _words(workload, aimed.path)
         spec = json.dumps([asdict(each) for each in workload.metrics], indent=1)
         return Load(argv, ((_SPEC, spec.encode()),))
 
@@ -94,6 +99,22 @@ class Command:
 
 
 TOOL = Command()
+
+
+def _words(workload: Workload, target: str = "") -> tuple[str, ...]:
+    """``argv`` with the options, and the target, filled in."""
+    values = {name: _text(value) for name, value in workload.options}
+    values |= {"target": target} if target else {}
+    return tuple(
+        _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), word)
+        for word in workload.argv
+    )
+
+
+def _paths(word: str) -> list[str]:
+    """Everything in a word that may be a path; one that climbs to ``dev/`` counts as in /dev."""
+    found = (normpath(_RELATIVE.sub("/", each)) for each in _PATH.findall(word))
+    return ["/" + each.lstrip("/") if each.startswith("//") else each for each in found]
 
 
 def defined(workload: Workload) -> Iterator[Metric]:

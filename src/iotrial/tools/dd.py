@@ -4,10 +4,11 @@ What iotrial adds unless the study says otherwise: ``direct = true``, as for fio
 for writes, so that the time ends when the data is on the disk (GNU dd 9.1 syncs before it takes
 the time).  ``conv=notrunc,nocreat`` always: a file keeps what lies beyond, and a device that is
 gone is not replaced by a file in /dev, which would measure memory; in a directory the file is
-made by the first trial, written again by the others, and removed at the end of the study, unless
-it was there before; one to read is there where the study says ``prepare = ["lay out"]``.  ``rw =
-"both"`` copies within the target: what lies at ``skip`` (its beginning) to ``seek``
-(behind what is read), half of the target unless ``size`` says less.  dd writes zeros: storage that
+made by the first trial, written again by the others, and removed at the end of the study, and one
+that was there before is refused; one to read is there where the study says ``prepare =
+["lay out"]``.  ``rw = "both"`` copies within the target: what lies at ``skip`` (its beginning) to
+``seek`` (behind what is read), half of the target unless ``size`` says less.  dd writes
+zeros: storage that
 compresses or deduplicates answers faster than it is.
 """
 
@@ -92,7 +93,7 @@ class Dd:
         made = self.reach(workload).writes or _laid(workload)
         if aimed.kind != "directory" or not made:
             return ()
-        return (Left(_path(workload, aimed), "file", "study"),)
+        return (Left(_path(workload, aimed), "file", "study", ours=True),)
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """The time a slow disk needs."""

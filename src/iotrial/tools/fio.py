@@ -9,7 +9,7 @@ makes a regular file in /dev of a device that is gone, and measures memory.
 
 In a directory its files lie in a folder of iotrial's own, ``iotrial-fio``: no file of somebody
 else is taken for one of fio's, they are kept for the next trial, and at the end of the study they
-go with the folder.  Files that a job file names itself stay.
+go with the folder.  Files that a job file names itself go, too, where they were not there before.
 
 A job file is passed unchanged and gets none of these.  How fio 3.33 combines it with the command
 line: options there are ``[global]`` ones, wherever they stand; a section or ``[global]`` of the
@@ -40,7 +40,7 @@ from iotrial.tools import fio_server
 from iotrial.tools.fio_check import jobfile, passed, problems, sections
 from iotrial.tools.fio_depth import depth_of
 from iotrial.tools.fio_options import resolved
-from iotrial.tools.fio_reach import reach_of
+from iotrial.tools.fio_reach import opened, reach_of
 from iotrial.tools.result import result
 
 _OUTPUT = "fio.json"
@@ -52,6 +52,7 @@ _SLOW_STREAM, _SLOW_RANDOM = 20e6, 200.0  # bytes/s, I/Os per second
 _LOG, _KINDS = "rate", ("bw", "iops")
 _WINDOWS = 100  # in a trial, of a log: enough to see a warm-up, few enough to cost nothing
 _SHORTEST_WINDOW, _LONGEST_WINDOW = 20, 1000  # ms; fio's helper thread wakes up late by 1 or 2
+_BYTES = re.compile(r"\d+[kmgt]?(?:i?b)?", re.IGNORECASE)
 _CACHED = ("mmap", "splice")
 _COMMON = ("fio", "--output-format=json+", f"--output={_OUTPUT}", "--eta=never")
 
@@ -76,6 +77,8 @@ class Fio:
         without a size."""
         for option, problem in problems(workload, facts):
             raise UsageError(f"workload {workload.name}: {option}: {problem}")
+        if aimed.kind == "file":
+            _need_known_end(sections(workload), aimed)
         said = dict(resolved(replace(workload, options=passed(workload)), facts))
         if said.get("ioengine") == "auto" or not ("ioengine" in said or workload.jobfile):
             said["ioengine"] = "io_uring" if facts.get("io_uring") else "libaio"
@@ -91,12 +94,17 @@ class Fio:
         self,
         workload: Workload,
         aimed: Aimed,
-        facts: Mapping[str, float],  # noqa: ARG002 (one folder, however many files)
+        facts: Mapping[str, float],  # noqa: ARG002 (names do not depend on the machine)
     ) -> tuple[Left, ...]:
         """See :class:`iotrial.model.tool.Leaves`.  The files stay for the next trial, since
-        laying them out takes long.  Those that a job file names itself are its author's."""
-        if aimed.kind != "directory" or any(map(_names_files, sections(workload))):
+        laying them out takes long."""
+        if aimed.kind != "directory":
             return ()
+        known = sections(workload)
+        if any(map(_names_files, known)):
+            named = (path for each in known for path in opened(each))
+            mine = (path for path in named if path.startswith(aimed.path.rstrip("/") + "/"))
+            return tuple(Left(path, "file", "study") for path in dict.fromkeys(mine))
         return (Left(_folder(aimed), "folder", "study"),)
 
     def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
@@ -230,7 +238,39 @@ def _sized(said: Mapping[str, str], aimed: Aimed) -> dict[str, str]:
             advice = 'say how much each job may use, such as size = "1g"'
             raise UsageError(f"fio needs a size in directory {aimed.path}", advice=advice)
         return {"size": str(aimed.size // max(1, int(_bytes(said.get("numjobs", "1"), 1))))}
-    return {"size": str(aimed.size)} if aimed.size else {}
+    return {"size": _after_offsets(said, aimed)} if aimed.size else {}
+
+
+def _after_offsets(said: Mapping[str, str], aimed: Aimed) -> str:
+    """What is left of the target's size behind the furthest offset: fio takes a size from there on,
+    and lays a file out anew that is not as long as both together (setup_files, 3.33)."""
+    moved = [said[option] for option in ("offset", "offset_increment") if option in said]
+    if aimed.kind != "file" or not moved:
+        return str(aimed.size)
+    if any("%" in each for each in moved):
+        return "100%"  # of the file, as it is: up to its end
+    if odd := [each for each in moved if not _BYTES.fullmatch(each)]:
+        advice = "write it as a number of bytes, such as 1m"
+        raise UsageError(f"offset {odd[0]} in {aimed.path} may be beyond its end", advice=advice)
+    jobs = max(1, int(_bytes(said.get("numjobs", "1"), 1)))
+    away = _bytes(said.get("offset", "0"), 0) + (jobs - 1) * _bytes(
+        said.get("offset_increment", "0"), 0
+    )
+    if away >= aimed.size:
+        advice = "take a smaller offset, or a larger file"
+        raise UsageError(f"nothing of {aimed.path} is left behind the offset", advice=advice)
+    return str(int(aimed.size - away))
+
+
+def _need_known_end(known: Sequence[Section], aimed: Aimed) -> None:
+    """Refuse a share of the file as the offset of a size in bytes: how far that goes depends on
+    how long the file is, and fio lays it out anew where it is too short."""
+    for each in known:
+        shares = [v for o in ("offset", "offset_increment") for v in each.values(o) if "%" in v]
+        sizes = [v for o in ("size", "filesize") for v in each.values(o) if "%" not in v]
+        if shares and sizes:
+            what = f"{each.name}: {sizes[-1]} bytes behind {shares[-1]} of {aimed.path}"
+            raise UsageError(f"{what} may be beyond its end", advice="say the size in %, too")
 
 
 def _defaults(said: Mapping[str, str]) -> dict[str, str]:

@@ -38,13 +38,17 @@ def sections(workload: Workload) -> tuple[Section, ...]:
     table = rules.option_table()
     own = tuple((table.canonical(n), _plain(v)) for n, v in passed(workload))
     if not workload.jobfile:
-        return (Section(workload.name, own),)
+        return (Section(workload.name, own, heads=(0,) * len(own)),)
     file = fio_jobfile.parse(jobfile(workload), f"job file of {workload.name}")
     if file.includes:
         advice = f"put the content of {file.includes[0]} in its place"
         raise UsageError("a job file with include cannot be known beforehand", advice=advice)
     return tuple(
-        Section(each.name, (*own, *((table.canonical(n), v) for n, v in each.options)))
+        Section(
+            each.name,
+            (*own, *((table.canonical(n), v) for n, v in each.options)),
+            heads=(*(0,) * len(own), *each.heads),
+        )
         for each in file.sections
     )
 
@@ -111,13 +115,26 @@ def _jobfile(workload: Workload) -> Iterator[Problem]:
         return
     table = rules.option_table()
     own = {table.canonical(name): name for name, _ in passed(workload)}
-    named = [bool(each.values("filename") or each.values("directory")) for each in known]
+    named = [any(map(each.values, rules.NAMES_FILES)) for each in known]
     if any(named) and not all(named):
         yield "jobfile", "some sections name files and some do not: let all do, or none"
     for option, name in own.items():
         if any(option in _canonical(each) for each in file.sections):
             yield name, "the job file sets it too, and would win: take it out of the job file"
     yield from dict.fromkeys(p for each in file.sections for p in _section(each))
+    yield from dict.fromkeys(p for each in known for p in _named_after(each))
+
+
+def _named_after(section: Section) -> Iterator[Problem]:
+    """Where a job names no file, fio names its files after the job, in whatever folder that is."""
+    if section.values("filename") or section.values("opendir"):
+        return
+    if "/" in section.name:
+        what = f"[{section.name}] fio makes a file name of it, which a / leads elsewhere: rename it"
+        yield "jobfile", what
+    for value in section.values("filename_format"):
+        if "/" in value:
+            yield "jobfile", f"[{section.name}] filename_format: a / leads elsewhere: take it out"
 
 
 def _canonical(section: Section) -> set[str]:
@@ -163,6 +180,10 @@ def _value(option: str, value: str, name: str) -> Iterator[Problem]:
                 "io_uring, libaio, psync and other engines that work on files"
             ),
         )
+    if option == "mem" and ":" in value:
+        yield name, "fio would write its buffers over that file: leave it out"
+    if option in rules.LOGS and "/" in value:
+        yield name, "a log stays in the trial's folder: give a name without /"
     if option in rules.SECONDS:
         try:
             rules.duration(value.rpartition("-")[2])

@@ -1,28 +1,46 @@
-"""What a load will touch, read from its options before anything is armed."""
+"""What a load will touch, read from its options before anything is armed.
+
+File names are put together as fio does it (3.33: ``str_filename_cb`` in options.c, ``add_file`` in
+filesetup.c, ``add_job`` in init.c).  It takes the options of a section sorted, ``directory`` before
+``filename``, and opens a name in the directory that is known *then*: one in ``[global]`` does not
+lie in the directory that a job names later.  A directory goes before an absolute name as well.  A
+job without a name gets one from its own: ``JOB.NUMBER.FILE``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 
+from iotrial.errors import UsageError
 from iotrial.formats.fio.jobfile import Section, filenames
 from iotrial.model.tool import Reach
 from iotrial.tools import fio_rules as rules
+
+_SIZE = re.compile(r"(\d{1,18})([kmgtp]?)(?:i?b)?", re.IGNORECASE)
+_PERCENT = re.compile(r"(\d{1,3})%")
+_WHOLE = 100
+_MOST_FILES = 4096
 
 
 def reach_of(sections: Iterable[Section]) -> Reach:
     """The union over all jobs.  What cannot be told counts as written to.
 
     ``paths`` are what the jobs name beside the target, in order, each once; a log or iolog
-    counts only when it leaves the trial's folder.
+    counts only when it leaves the trial's folder.  Raises UsageError where a job opens thousands
+    of files.
     """
     every = tuple(sections)
-    paths = [path for each in every for path in _paths(each)]
+    paths = [path for each in every for path in (*opened(each), *_others(each))]
     runs = [command for each in every for command in _commands(each)]
+    alters = [what for each in every if not _writes(each) for what in _alters(each)]
     return Reach(
         reads=any(map(_reads, every)),
         writes=any(map(_writes, every)),
         paths=tuple(dict.fromkeys(paths)),
         runs=tuple(dict.fromkeys(runs)),
+        extent=max((_extent(each) or 0 for each in every), default=0),
+        alters=tuple(dict.fromkeys(alters)),
     )
 
 
@@ -34,26 +52,111 @@ def _last(section: Section, option: str, default: str) -> str:
 def _writes(section: Section) -> bool:
     changes = _last(section, "ioengine", "") in rules.CHANGING_ENGINES
     replays = bool(section.values("read_iolog") or section.values("profile"))
-    return changes or replays or _last(section, "rw", "read") not in rules.READS
+    trims = any(not rules.is_off(value) for o in rules.TRIMS for value in section.values(o))
+    zones = _last(section, "zonemode", "") == "zbd"
+    asked = _last(section, "rw", "read") not in rules.READS
+    return changes or replays or trims or zones or asked
 
 
 def _reads(section: Section) -> bool:
     return _last(section, "rw", "read") not in rules.WRITES or bool(section.values("verify"))
 
 
-def _paths(section: Section) -> list[str]:
-    """Files as fio will open them: ``filename`` lies in ``directory`` where there is one."""
-    names = [name for value in section.values("filename") for name in filenames(value)]
-    folders = [name for value in section.values("directory")[-1:] for name in filenames(value)]
-    found = names or folders
-    if names and folders:
-        found = [f"{folder}/{name}" for folder in folders for name in names]
+# What happens to a file that is only read.
+
+
+def _alters(section: Section) -> Iterator[str]:
+    """Options that are not known to leave a file as it is."""
     for option, value in section.options:
-        if option in rules.PATH_OPTIONS and "/" in value:
-            found.extend(filenames(value))
+        off = option in rules.HARMLESS_AT_ZERO and rules.is_off(value)
+        none = option == "fallocate" and value in {"none", "0"}
+        if option not in rules.HARMLESS | rules.COMMAND_OPTIONS and not off and not none:
+            yield f"{option}={value}"
+    if _extent(section) is None:
+        told = [f"{o}={value}" for o in _SIZES for value in section.values(o)]
+        yield " ".join(told)
+
+
+_SIZES = ("size", "filesize", "offset", "offset_increment", "numjobs")
+
+
+def _extent(section: Section) -> int | None:
+    """How many bytes a file must have that fio is not to make longer; None: it cannot be told.
+
+    An upper bound: the largest size after the furthest offset.  Per cents are of the file.
+    """
+    length = _bytes(section, "size"), _bytes(section, "filesize")
+    begin = _bytes(section, "offset")
+    apart, jobs = _bytes(section, "offset_increment"), _bytes(section, "numjobs", 1)
+    if None in (*length, begin, apart, jobs):
+        return None
+    furthest = (begin or 0) + (apart or 0) * max(0, (jobs or 1) - 1)
+    return furthest + max(length[0] or 0, length[1] or 0)
+
+
+def _bytes(section: Section, option: str, default: int = 0) -> int | None:
+    """The largest of a range; None for what only fio, or the machine, can tell."""
+    values = section.values(option)
+    if not values:
+        return default
+    found = [_number(part) for part in re.split(r"[-:,]", values[-1])]
+    return None if None in found else max(each or 0 for each in found)
+
+
+def _number(text: str) -> int | None:
+    if percent := _PERCENT.fullmatch(text):
+        return 0 if int(percent[1]) <= _WHOLE else None
+    match = _SIZE.fullmatch(text)
+    return int(match[1]) * 1024 ** " kmgtp".index(match[2].lower() or " ") if match else None
+
+
+# Names.
+
+
+def opened(section: Section) -> list[str]:
+    """The files that fio opens for a job, where it names any itself, or a directory for them.
+
+    Relative ones lie in the folder that fio works in.
+    """
+    heads = section.heads or (0,) * len(section.options)
+    folders: tuple[str, ...] = ()
+    found: list[str] = []
+    for head in sorted(set(heads)):
+        mine = [o for o, at in zip(section.options, heads, strict=True) if at == head]
+        for option, value in mine:
+            if option == "directory":
+                folders = filenames(value)
+        names = [n for option, value in mine if option == "filename" for n in filenames(value)]
+        found += [_joined(folder, name) for name in names for folder in folders or ("",)]
+    found += [folder for value in section.values("opendir") for folder in filenames(value)]
+    if found or not folders:
+        return found
+    return [_joined(folder, name) for folder in folders for name in _derived(section)]
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _derived(section: Section) -> list[str]:
+    jobs, files = _bytes(section, "numjobs", 1), _bytes(section, "nrfiles", 1)
+    if jobs is None or files is None or jobs * files > _MOST_FILES:
+        raise UsageError(
+            f"[{section.name}] opens too many files in a directory that it names itself",
+            advice='Write filename = "target" among the options: the target takes their place.',
+        )
+    form = _last(section, "filename_format", "")
+    if form:
+        return [form]
+    return [f"{section.name}.{job}.{file}" for job in range(jobs) for file in range(files)]
+
+
+def _others(section: Section) -> Iterator[str]:
+    for option, value in section.options:
+        if option in rules.PATH_OPTIONS and option != "opendir" and "/" in value:
+            yield from filenames(value)
         elif option == "mem" and ":" in value:
-            found.append(value.partition(":")[2])
-    return found
+            yield value.partition(":")[2]
 
 
 def _commands(section: Section) -> list[str]:

@@ -71,15 +71,70 @@ ENGINES = frozenset({
 })  # fmt: skip
 # They wait for each I/O: fio 3.33 silently runs them at depth 1, whatever iodepth says.
 SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"})
-# They change files without any rw option saying so.
+# They change files without any rw option saying so; libpmem sets their length as it opens them.
 CHANGING_ENGINES = frozenset({
-    "falloc", "ftruncate", "filecreate", "filedelete", "e4defrag", "dircreate", "dirdelete",
+    "libpmem", "falloc", "ftruncate", "filecreate", "filedelete", "e4defrag", "dircreate",
+    "dirdelete",
 })  # fmt: skip
 
 # Options that name a file or device, beside filename and directory.
 PATH_OPTIONS = frozenset({
     "opendir", "lockfile", "replay_redirect", "write_iolog", "write_bw_log", "write_lat_log",
     "write_iops_log", "write_hist_log", "merge_blktrace_file", "filename_format", "donorname",
+})  # fmt: skip
+# Those of them that fio writes to.
+LOGS = frozenset({
+    "write_iolog", "write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log",
+    "merge_blktrace_file", "donorname",
+})  # fmt: skip
+# Options that have blocks discarded, or zones reset, whatever rw says.
+TRIMS = frozenset({
+    "trim_percentage", "trim_backlog", "trim_backlog_batch", "zone_reset_frequency",
+    "zone_reset_threshold",
+})  # fmt: skip
+# Options with which a load that reads a file, of the size it needs, leaves it as it is (fio 3.33,
+# filesetup.c and backend.c): those that say how I/O is asked for, timed, counted and told.  What a
+# newer fio adds is not known, until it is entered here.
+HARMLESS = frozenset({
+    "allow_file_create", "allrandrepeat", "ba", "block_error_percentiles", "bs", "bs_is_seq_rand",
+    "bs_unaligned", "bsrange", "bssplit", "buffer_compress_chunk", "buffer_compress_percentage",
+    "buffer_pattern", "buffered", "bwavgtime", "clat_percentiles", "clocksource", "cmdprio",
+    "cmdprio_bssplit", "cmdprio_class", "cmdprio_hint", "cmdprio_percentage", "continue_on_error",
+    "cpuchunks", "cpuload", "cpumask", "cpumode", "cpus_allowed", "cpus_allowed_policy",
+    "create_fsync", "create_serialize", "dedupe_global", "dedupe_mode", "dedupe_percentage",
+    "dedupe_working_set_percentage", "description", "direct", "directory",
+    "disable_bw_measurement", "disable_clat", "disable_lat", "disable_slat", "disk_util",
+    "end_fsync", "error_dump", "exit_on_io_done", "exit_what", "exitall", "exitall_on_error",
+    "fadvise_hint", "fdatasync", "file_service_type", "filename", "filesize", "fixedbufs", "flow",
+    "flow_id", "flow_sleep", "force_async", "fsync", "fsync_on_close", "grace_time",
+    "group_reporting", "gtod_cpu", "gtod_reduce", "hipri", "hipri_percentage", "hugepage-size",
+    "ignore_error", "invalidate", "io_size", "io_submit_mode", "iodepth", "iodepth_batch",
+    "iodepth_batch_complete_max", "iodepth_batch_complete_min", "iodepth_low", "ioengine",
+    "iomem_align", "iopsavgtime", "job_start_clock_id", "kb_base", "lat_percentiles",
+    "latency_percentile", "latency_run", "latency_target", "latency_window", "libaio_vectored",
+    "lockfile", "lockmem", "log_alternate_epoch", "log_alternate_epoch_clock_id", "log_avg_msec",
+    "log_compression", "log_compression_cpus", "log_entries", "log_hist_coarseness",
+    "log_hist_msec", "log_issue_time", "log_max_value", "log_offset", "log_prio",
+    "log_store_compressed", "log_unix_epoch", "log_window_value", "loops", "max_latency", "mem",
+    "name", "new_group", "nice", "nonvectored", "norandommap", "nowait", "numa_cpu_nodes",
+    "numa_mem_policy", "number_ios", "numjobs", "offset", "offset_align", "offset_increment",
+    "openfiles", "per_job_logs", "percentage_random", "percentile_list", "pre_read", "prio",
+    "prioclass", "priohint", "ramp_size", "ramp_time", "random_distribution", "random_generator",
+    "random_sequence_stride", "randrepeat", "randseed", "rate", "rate_cycle",
+    "rate_ignore_thinktime", "rate_iops", "rate_iops_min", "rate_min", "rate_process",
+    "refill_buffers", "registerfiles", "runtime", "rw", "rw_sequencer", "rwmixread", "rwmixwrite",
+    "scramble_buffers", "serialize_overlap", "significant_figures", "size", "slat_percentiles",
+    "softrandommap", "sqthread_poll", "sqthread_poll_cpu", "startdelay", "stats", "steadystate",
+    "steadystate_check_interval", "steadystate_duration", "steadystate_ramp_time", "stonewall",
+    "sync", "thinkcycles", "thinktime", "thinktime_blocks", "thinktime_blocks_type",
+    "thinktime_iotime", "thinktime_spin", "thp", "thread", "time_based", "unified_rw_reporting",
+    "unique_filename", "unit_base", "uncached", "userspace_reap", "wait_for", "write_bw_log",
+    "write_hist_log", "write_iops_log", "write_lat_log", "zero_buffers",
+})  # fmt: skip
+# The others that a 0 turns off.
+HARMLESS_AT_ZERO = frozenset({
+    "atomic", "create_on_open", "do_verify", "file_append", "overwrite", "unlink",
+    "unlink_each_loop", "verify_only", "verify_state_save", "verify_state_load",
 })  # fmt: skip
 COMMAND_OPTIONS = frozenset({"exec_prerun", "exec_postrun", "program"})
 

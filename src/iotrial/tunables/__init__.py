@@ -65,6 +65,16 @@ def define(rows: Iterable[Tunable]) -> None:
     _closure.cache_clear()
 
 
+def of_study() -> tuple[Tunable, ...]:
+    """The rows that the study defines itself."""
+    return tuple(_OF_STUDY.values())
+
+
+def by_command_of_study(name: str) -> bool:
+    """Whether only a command of the study's own says what is in force: that is for a run."""
+    return name in _OF_STUDY and bool(_OF_STUDY[name].read)
+
+
 @cache
 def _catalogue() -> dict[str, Tunable]:
     return {row.name: row for row in all_tunables()}

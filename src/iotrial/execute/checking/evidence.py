@@ -13,14 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
+from pydantic import TypeAdapter
+
+from iotrial.errors import FormatError
 from iotrial.execute.checking.sentry import Sentry, Task
 from iotrial.execute.interruption import Interruption
-from iotrial.files import append, line, parse_line, write_text
+from iotrial.files import append, line, parse_line, read_text, write_text
 from iotrial.model.check import Said
 from iotrial.model.checked import Command
 from iotrial.model.host import Completed, Host
+from iotrial.rows import checked
 
 INLINE = 8192
 """Characters of what a command said that stand in its line; more lies in a file of its own."""
@@ -105,16 +109,27 @@ class Evidence:
             self.unwritten = self.unwritten or error
 
 
+_COMMAND = TypeAdapter(Command)
+T = TypeVar("T")
+
+
+def checked_line(path: Path, number: int, text: str, adapter: TypeAdapter[T]) -> T:
+    """One line of a file as what ``adapter`` makes of it.  Raises FormatError, naming all three."""
+    row = parse_line(path, number, text)
+    try:
+        return checked(adapter, row)
+    except FormatError as error:
+        raise FormatError(f"{path}:{number}: {error.message}") from error
+
+
 def commands(folder: Path) -> Iterator[Command]:
     """The commands of a case, read back; a torn last line is passed over."""
     path = folder / "commands.jsonl"
     if not path.exists():
         return
-    whole, _, _ = path.read_text("utf-8").rpartition("\n")
+    whole, _, _ = read_text(path, folder.parent.parent).rpartition("\n")
     for number, text in enumerate(whole.splitlines(), start=1):
-        row: dict[str, Any] = parse_line(path, number, text)
-        row["argv"] = tuple(row["argv"])
-        yield Command(**row)
+        yield checked_line(path, number, text, _COMMAND)
 
 
 @dataclass

@@ -17,10 +17,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from iotrial.errors import FormatError, UsageError
-from iotrial.execute.checking.evidence import commands
-from iotrial.files import append, line, parse_line, read_json, read_text, truncate, write_json
+from iotrial.execute.checking.evidence import checked_line, commands
+from iotrial.files import append, line, read_bytes, read_json, read_text, truncate, write_json
 from iotrial.model.checked import Checked, Machine, Result
+from iotrial.rows import checked as checked_row
 
 HEADER, ROWS = "checks.json", "results.jsonl"
 FORMAT = 1
@@ -46,6 +49,10 @@ class Header:
             tuple(sorted(name for name, _ in self.suites)),
             tuple(sorted(machine.name for machine in self.machines)),
         )
+
+
+_HEADER = TypeAdapter(Header)
+_RESULT = TypeAdapter(Result)
 
 
 def new_folder(base: Path, suites: Sequence[str], started: float) -> Path:
@@ -76,21 +83,13 @@ def header_of(folder: Path) -> Header:
             f"{folder} is no folder of checks: it has no {HEADER}",
             advice="Name the folder that `iotrial check` printed, or that --out named.",
         )
-    row: Any = read_json(folder / HEADER)
+    row: Any = read_json(folder / HEADER, folder)
     if not isinstance(row, dict) or row.get("format") != FORMAT:
         raise FormatError(f"{folder / HEADER}: not a session of checks of this format")
     try:
-        return Header(
-            tuple((name, title) for name, title in row["suites"]),
-            tuple(row["cases"]),
-            tuple(Machine(**each) for each in row["machines"]),
-            float(row["started"]),
-            int(row["rounds"]),
-            row["seed"],
-            tuple(row["ways"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{folder / HEADER}: not a session of checks: {error}") from error
+        return checked_row(_HEADER, row)
+    except FormatError as error:
+        raise FormatError(f"{folder / HEADER}: not a session of checks: {error.message}") from error
 
 
 def add(folder: Path, result: Result) -> None:
@@ -105,20 +104,18 @@ def results(folder: Path, *, mend: bool = False) -> tuple[Result, ...]:
     path = folder / ROWS
     if not path.exists():
         return ()
-    whole, newline, torn = read_text(path).rpartition("\n")
+    whole, newline, torn = read_text(path, folder).rpartition("\n")
     if mend and torn:
         truncate(path, len((whole + newline).encode()))
     return tuple(_result(path, number, text) for number, text in enumerate(whole.splitlines(), 1))
 
 
 def _result(path: Path, number: int, text: str) -> Result:
-    row = parse_line(path, number, text)
-    for name in ("reasons", "owed"):
-        row[name] = tuple(row.get(name, ()))
-    try:
-        return Result(**row)
-    except TypeError as error:
-        raise FormatError(f"{path}:{number}: {error}") from error
+    found = checked_line(path, number, text, _RESULT)
+    parts = found.folder.split("/")
+    if found.folder and (parts[0] != "cases" or {"", ".", ".."} & set(parts)):
+        raise FormatError(f"{path}:{number}: folder: is none of those in cases/")
+    return found
 
 
 def last_before(folder: Path, header: Header) -> tuple[str, Mapping[str, Result]]:
@@ -172,4 +169,4 @@ def checked(folder: Path, *, stopped: str = "", evidence: bool = True) -> Checke
 def _log(place: Path) -> Iterator[str]:
     path = place / "kernel.log"
     if path.exists():
-        yield path.read_text("utf-8", "replace")
+        yield read_bytes(path, place.parent.parent).decode("utf-8", "replace")

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from iotrial.errors import FileRefused, HostError, HostUnreachable, IotrialError, OwedError
+from iotrial.errors import HostError, HostUnreachable, IotrialError, OwedError
 from iotrial.execute.checking.evidence import CLEAN_UP, Evidence, Witness
 from iotrial.execute.checking.sentry import Sentry, Task, base_of
-from iotrial.execute.debris import unmake
 from iotrial.execute.guard import guarded, lease_of
 from iotrial.execute.identity import witness_probes
 from iotrial.execute.interruption import Interruption
@@ -26,7 +25,6 @@ from iotrial.execute.journal import (
     journal_path,
     numbered,
     open_journal,
-    read_session,
 )
 from iotrial.execute.load import TOKEN
 from iotrial.execute.loops import free_number
@@ -304,20 +302,14 @@ def struck(stage: Stage, evidence: Evidence) -> list[str]:
 
 
 def _paid(stage: Stage) -> list[str]:
-    host, path = stage.witness.as_host(), stage.journal.path
-    while True:
-        payment = Payment()
-        try:
-            pay(host, read_session(path, host.read(path)), payment)
-        except HostUnreachable:
-            raise
-        except HostError as error:
-            if not stage.made:
-                return [f"{stage.host.name}: {error.message}"]
-            stage.made = 0
-            # A process that does not end may wait for what is undone here.
-            for made in reversed(read_session(path, host.read(path)).made):
-                with suppress(OwedError, FileRefused):
-                    unmake(host, made)
-            continue
-        return [f"{stage.host.name}: {line}" for line in payment.owed]
+    """Pay what the case owes, from memory; gives back what could not be, and whether the journal
+    was not what was written."""
+    host, journal, payment = stage.witness.as_host(), stage.journal, Payment()
+    lost = ""
+    try:
+        journal.check(*stage.host.batch([journal.look]))
+    except OwedError as error:
+        lost = error.message
+    pay(host, journal.session(), payment)
+    owed = [f"{stage.host.name}: {line}" for line in payment.owed]
+    return [*owed, lost] if lost else owed

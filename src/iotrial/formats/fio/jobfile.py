@@ -24,12 +24,14 @@ Option = tuple[str, str]
 class Section:
     """One job: its ``options`` in the order fio sees them, those of ``[global]`` first.  A switch
     without a value has the value ``""``.  ``line`` is where it begins, ``lines`` where each option
-    stands, for those who want to say so; two jobs are alike wherever they stand."""
+    stands, for those who want to say so, ``heads`` where the section that it stands in begins (0:
+    the command line); two jobs are alike wherever they stand."""
 
     name: str
     options: tuple[Option, ...]
     line: int = field(default=0, compare=False)
     lines: tuple[int, ...] = field(default=(), compare=False)
+    heads: tuple[int, ...] = field(default=(), compare=False)
 
     def values(self, option: str) -> tuple[str, ...]:
         """Every value given to ``option``, in order."""
@@ -50,17 +52,18 @@ def parse(text: str, raw: str = "job file") -> JobFile:
     Raises :class:`~iotrial.errors.FormatError` with the line for an option before the first
     section, and for a file without a job.
     """
-    shared: list[tuple[int, Option]] = []
-    jobs: list[tuple[str, int, list[tuple[int, Option]]]] = []
+    shared: list[tuple[int, int, Option]] = []
+    jobs: list[tuple[str, int, list[tuple[int, int, Option]]]] = []
     includes: list[str] = []
-    current: list[tuple[int, Option]] | None = None
+    current: list[tuple[int, int, Option]] | None = None
+    head = 0
     for number, line in enumerate(text.split("\n"), 1):
         content = _without_comment(line)
         if not content:
             continue
         if content.startswith("["):
             name = content[1:].rstrip("]")
-            current = shared
+            current, head = shared, number
             if not name.startswith("global"):
                 current = [*shared]
                 jobs.append((name, number, current))
@@ -70,11 +73,17 @@ def parse(text: str, raw: str = "job file") -> JobFile:
             raise FormatError(f"{raw}:{number}: {content[:60]!r} stands before the first [section]")
         else:
             key, _, value = content.partition("=")
-            current.append((number, (key.strip(), value.strip())))
+            current.append((number, head, (key.strip(), value.strip())))
     if not jobs and not includes:
         raise FormatError(f"{raw}: no job: a job file needs a [section] that is not [global]")
     sections = tuple(
-        Section(name, tuple(o for _, o in given), line, tuple(number for number, _ in given))
+        Section(
+            name,
+            tuple(option for _, _, option in given),
+            line,
+            tuple(number for number, _, _ in given),
+            tuple(began for _, began, _ in given),
+        )
         for name, line, given in jobs
     )
     return JobFile(sections, tuple(includes))

@@ -7,6 +7,7 @@ is 127, as in a shell.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 from collections.abc import Sequence
@@ -113,6 +114,7 @@ def _status(machine: Machine, path: str) -> dict[str, str]:
         "a": f"{mode:o}",
         "u": "0",
         "g": "0",
+        "G": "root",
         "h": "1",
     }
 
@@ -165,9 +167,21 @@ def _perl(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
     if "0x4C81" in script:
         number = re.search(r"0x4C81,\s*([0-9]+)", script)
         return _remove_loop(machine, int(number[1] if number else arguments[2]))
+    if "0x4C05" in script:
+        return _backings(machine, arguments[2:])
     if _claims(arguments):
         return _claim(machine, arguments[2])
     return _fail("perl: the fake host does not know this script", 255)
+
+
+def _backings(machine: Machine, names: Sequence[str]) -> Said:
+    """LOOP_GET_STATUS64 of several: file system and inode of the file; no device is behind one."""
+    lines = ""
+    for block in (machine.blocks[name] for name in names if name in machine.blocks):
+        if block.backing:
+            path, inode = block.backing
+            lines += f"{block.name} {_status(machine, path)['d']}:{inode} 0\n"
+    return Said(0, lines)
 
 
 def _remove_loop(machine: Machine, number: int) -> Said:
@@ -204,7 +218,12 @@ def _dd(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
         return _fail(f"dd: error writing '{path}': No space left on device")
     if machine.kind(str(PurePosixPath(path).parent)) != "directory":
         return _fail(f"dd: failed to open '{path}': No such file or directory")
-    machine.put(path, b"", mode=0o644, size=size).durable = "fsync" in given.get("conv", "")
+    how, there = given.get("conv", "").split(","), machine.files.get(path)
+    if there and "excl" in how:
+        return _fail(f"dd: failed to open '{path}': File exists")
+    file = machine.put(path, b"", mode=0o644, size=size)
+    file.inode = there.inode if there else file.inode
+    file.durable = "fsync" in how
     machine.pass_time(size / _FILL_RATE)
     return Said(0, "", f"{size} bytes copied\n")
 
@@ -305,6 +324,20 @@ def _mv(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
     return Said()
 
 
+def _former(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    """The script of execute/former.py that says whether a file was moved aside."""
+    return Said(0, "moved aside\n" if machine.kind(arguments[-1]) else "as it was\n")
+
+
+def _saved(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    """The one that saves a file whose content has not this sum."""
+    path, digest, saved = arguments[-3:]
+    file = machine.files.get(machine.real(path))
+    if file is not None and hashlib.sha256(file.data).hexdigest() != digest:
+        machine.files[saved] = machine.files.pop(machine.real(path))
+    return Said()
+
+
 COMMANDS: dict[str, Program] = {
     "blkid": Program(_blkid, changes=False),
     "chmod": Program(lambda _m, _a, _s: Said(), changes=True),
@@ -315,6 +348,8 @@ COMMANDS: dict[str, Program] = {
     "false": Program(lambda _m, _a, _s: Said(1), changes=False),
     "fio": Program(_fio, changes=False),
     "id": Program(_id, changes=False),
+    "iotrial-former": Program(_former, changes=False),
+    "iotrial-saved": Program(_saved, changes=True),
     "iotrial-together": Program(lambda _m, _a, _s: Said(), changes=True),
     "kill": Program(_kill, changes=True),
     "losetup": Program(_losetup, changes=True),
@@ -356,10 +391,10 @@ def program_of(machine: Machine, argv: Sequence[str]) -> Program | None:
 
 
 def changes(program: Program, argv: Sequence[str]) -> bool:
-    """Does this command change the machine?  Claiming a device (O_EXCL) for a moment does not."""
+    """Does it change the machine?  Claiming a device, or asking for its file, does not."""
     verdict = program.changes if isinstance(program.changes, bool) else program.changes(argv[1:])
     return verdict and not _claims(argv)
 
 
 def _claims(argv: Sequence[str]) -> bool:
-    return any("sysopen" in word for word in argv)
+    return any("sysopen" in word or "0x4C05" in word for word in argv)

@@ -12,7 +12,15 @@ from pathlib import PurePosixPath
 from iotrial.hosts.fake import proc as fake_proc
 from iotrial.hosts.fake.disk import BLOCKS, KNOBS, Disk, block, holder
 from iotrial.hosts.fake.names import index
-from iotrial.hosts.fake.part import Control, Part, Program, all_parts, folders, mounting
+from iotrial.hosts.fake.part import (
+    Control,
+    Part,
+    Program,
+    Remembering,
+    all_parts,
+    folders,
+    mounting,
+)
 from iotrial.hosts.fake.queue import refuse
 from iotrial.hosts.fake.queues import NEWEST
 from iotrial.hosts.fake.sysctl import Sysctls
@@ -73,6 +81,7 @@ class Machine:
         self.clock = 1000.0
         self._random = random.Random(seed)
         self._inodes = 1000
+        self.parts: dict[str, Part] = {}
         self.boot()
         self.put("/etc/fstab", b"/dev/fakesys1 / ext4 defaults 0 1\n", mode=0o644)
 
@@ -80,7 +89,11 @@ class Machine:
         """What a reboot does: settings, processes, loop devices and memory filesystems go."""
         self.boot_id = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
         self.sysctls = Sysctls()
-        self.parts: dict[str, Part] = all_parts()
+        former = self.parts
+        self.parts = all_parts()
+        for name in former:
+            if isinstance(part := self.parts[name], Remembering):
+                part.remember(former[name], self)
         self._mounting = mounting(self.parts)
         self.programs: dict[str, Program] = {}
         for part in reversed(self.parts.values()):

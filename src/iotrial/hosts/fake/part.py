@@ -99,6 +99,15 @@ class Mounting(Protocol):
         ...
 
 
+@runtime_checkable
+class Remembering(Protocol):
+    """A part that a reboot does not make forget everything."""
+
+    def remember(self, former: Part, machine: Machine) -> None:
+        """Take over what lasts from the one that was there before the boot."""
+        ...
+
+
 def all_parts() -> dict[str, Part]:
     """A fresh one of each, by the name of its file."""
     return {name: made() for name, made in _kinds().items()}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +18,7 @@ from types import MappingProxyType
 
 from iotrial.errors import UsageError
 from iotrial.keep.profile import Entry, Profile, plain
+from iotrial.keep.vetting import problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,12 @@ class Export:
 def export(profile: Profile, names: Sequence[str] = ()) -> Export:
     """The native files for a profile, by the formats chosen (none: those that fit).
 
-    Raises UsageError for a format that does not exist.
+    Raises UsageError for a format that does not exist, and for an entry that cannot be kept.
     """
     known = formats()
+    for entry in profile.entries:
+        if found := problem(entry):
+            raise UsageError(f"{plain(str(entry))}: {found[1]}", advice="Leave it out.")
     for name in names:
         if name not in known:
             raise UsageError(f"there is no format {name!r}", advice=f"Known: {', '.join(known)}")
@@ -91,6 +96,26 @@ def export(profile: Profile, names: Sequence[str] = ()) -> Export:
             files += each.write(profile.only(mine))
             left = [entry for entry in left if entry not in mine]
     return Export(tuple(files), tuple(left))
+
+
+_WORD = re.compile(r"[A-Za-z0-9_.,:=+@/-]+")
+_INTERFACE = re.compile(r"[A-Za-z0-9_.@][A-Za-z0-9_.@-]*")
+
+
+def is_word(text: str) -> bool:
+    """Such that it stands for itself in any of the formats: no blank, quote, pattern, comment,
+    escape, variable or specifier."""
+    return _WORD.fullmatch(text) is not None
+
+
+def is_phrase(text: str) -> bool:
+    """Several such words, with one blank between them."""
+    return all(map(is_word, text.split(" ")))
+
+
+def is_interface(name: str) -> bool:
+    """A name of an interface that is no pattern, where patterns are taken."""
+    return _INTERFACE.fullmatch(name) is not None
 
 
 def header(profile: Profile, entries: Iterable[Entry], undo: str, mark: str = "#") -> str:

@@ -6,7 +6,7 @@ put anywhere by itself.
 
 from __future__ import annotations
 
-from iotrial.keep.native import Format, NativeFile, header
+from iotrial.keep.native import Format, NativeFile, header, is_word
 from iotrial.keep.native.modprobe import parameter
 from iotrial.keep.profile import Entry, Profile
 
@@ -24,7 +24,7 @@ def _word(entry: Entry) -> str:
 
 
 def _takes(entry: Entry) -> bool:
-    return bool(_word(entry)) and not set(entry.value) & set(" \t\"'\\")
+    return bool(_word(entry)) and is_word(entry.value)
 
 
 def _write(profile: Profile) -> tuple[NativeFile, ...]:

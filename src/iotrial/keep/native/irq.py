@@ -10,11 +10,13 @@ Sources: systemd.service(5), irqbalance(1), Documentation/core-api/irq/irq-affin
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from iotrial.keep.native import Format, NativeFile, header
 from iotrial.keep.profile import Entry, Profile
 
+_CPUS = re.compile("[0-9]+(?:[-,:/][0-9]+)*")
 _SET = """\
 # moved CPUS NAME: the interrupt that NAME asked for goes to CPUS.
 moved() {
@@ -33,12 +35,14 @@ case $name in
 
 def _takes(entry: Entry) -> bool:
     asked = dict(entry.ids).get("of", "")
-    return entry.tunable == "irq.affinity" and _is_word(asked)
+    return (
+        entry.tunable == "irq.affinity" and _is_word(asked) and bool(_CPUS.fullmatch(entry.value))
+    )
 
 
 def _is_word(text: str) -> bool:
     """Such that it stands for itself in sed and in a pattern of sh."""
-    return bool(text) and all(sign.isalnum() or sign in "-_@:" for sign in text)
+    return bool(text) and text.isascii() and all(sign.isalnum() or sign in "-_@:" for sign in text)
 
 
 def _write(profile: Profile) -> tuple[NativeFile, ...]:

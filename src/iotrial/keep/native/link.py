@@ -7,7 +7,7 @@ matches by the hardware address.  Applied by udev when the interface appears.
 
 from __future__ import annotations
 
-from iotrial.keep.native import Format, NativeFile, header
+from iotrial.keep.native import Format, NativeFile, header, is_interface
 from iotrial.keep.profile import Entry, Profile
 
 _SWITCH = {"on": "yes", "off": "no"}
@@ -39,7 +39,8 @@ _MICROSECONDS = {"RxCoalesceSec", "TxCoalesceSec"}
 
 
 def _takes(entry: Entry) -> bool:
-    return entry.tunable in _KEYS and bool(entry.device) and entry.value.isalnum()
+    plain = entry.value.isascii() and entry.value.isalnum()
+    return entry.tunable in _KEYS and is_interface(entry.device) and plain
 
 
 def _value(entry: Entry) -> str:

@@ -7,7 +7,7 @@ new initramfs, one built into the kernel takes them from its command line alone
 
 from __future__ import annotations
 
-from iotrial.keep.native import Format, NativeFile, header
+from iotrial.keep.native import Format, NativeFile, header, is_word
 from iotrial.keep.profile import Entry, Profile
 
 _ELSEWHERE = {
@@ -30,7 +30,7 @@ def parameter(entry: Entry) -> tuple[str, str] | None:
 
 
 def _takes(entry: Entry) -> bool:
-    return parameter(entry) is not None and not set(entry.value) & set(" \t\"'\\#")
+    return parameter(entry) is not None and is_word(entry.value)
 
 
 def _write(profile: Profile) -> tuple[NativeFile, ...]:

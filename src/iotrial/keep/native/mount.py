@@ -15,6 +15,7 @@ from iotrial.keep.profile import Entry, Profile
 from iotrial.tunables import tunable
 
 _INITIAL = ("/", "/usr")
+_LONGEST_NAME = 255
 
 
 def _takes(entry: Entry) -> bool:
@@ -23,6 +24,7 @@ def _takes(entry: Entry) -> bool:
         and entry.tunable != "mount.mounted"
         and entry.device not in _INITIAL
         and bool(dict(entry.ids).get("options"))
+        and len(f"{escaped(entry.device)}.mount.d".encode()) <= _LONGEST_NAME
     )
 
 

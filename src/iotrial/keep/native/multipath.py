@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-from iotrial.keep.native import Format, NativeFile, header
+from iotrial.keep.native import Format, NativeFile, header, is_phrase
 from iotrial.keep.profile import Entry, Profile
-from iotrial.tunables.multipath import FOLDER, section_of
+from iotrial.tunables.multipath import FOLDER, UNSET, section_of
 
 
 def _takes(entry: Entry) -> bool:
-    return section_of(_key(entry)) != "" and '"' not in entry.value
+    return section_of(_key(entry)) != "" and entry.value != UNSET and is_phrase(entry.value)
 
 
 def _key(entry: Entry) -> str:

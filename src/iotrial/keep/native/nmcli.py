@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 
-from iotrial.keep.native import Format, NativeFile, header
+from iotrial.keep.native import Format, NativeFile, header, is_interface, is_word
 from iotrial.keep.profile import Entry, Profile
 
 _KEYS = {
@@ -35,7 +35,7 @@ _KEYS = {
 
 
 def _takes(entry: Entry) -> bool:
-    return entry.tunable in _KEYS and bool(entry.device)
+    return entry.tunable in _KEYS and is_interface(entry.device) and is_word(entry.value)
 
 
 def _write(profile: Profile) -> tuple[NativeFile, ...]:

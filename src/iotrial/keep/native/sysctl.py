@@ -15,7 +15,8 @@ _PREFIX = "sysctl."
 
 def _takes(entry: Entry) -> bool:
     # sunrpc's keys exist when its module is loaded: modprobe.d holds those.
-    return entry.tunable.startswith(_PREFIX) and not _key(entry).startswith("sunrpc.")
+    # A dash in front would have errors ignored.
+    return entry.tunable.startswith(_PREFIX) and not _key(entry).startswith(("sunrpc.", "-"))
 
 
 def _key(entry: Entry) -> str:

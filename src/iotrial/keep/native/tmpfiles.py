@@ -18,7 +18,8 @@ def _takes(entry: Entry) -> bool:
     knob = tunable(entry.tunable)
     if knob.change or knob.how or knob.read or knob.durable or knob.reload:
         return False
-    return knob.path.startswith(("/sys/kernel/", "/sys/devices/system/cpu/"))
+    # A dash alone is no argument.
+    return entry.value != "-" and knob.path.startswith(("/sys/kernel/", "/sys/devices/system/cpu/"))
 
 
 def _write(profile: Profile) -> tuple[NativeFile, ...]:

@@ -11,11 +11,14 @@ cpu, vm and modules.
 
 from __future__ import annotations
 
-from iotrial.keep.native import Format, NativeFile, header
+import re
+
+from iotrial.keep.native import Format, NativeFile, header, is_interface, is_phrase, is_word
 from iotrial.keep.native.modprobe import parameter
 from iotrial.keep.profile import Entry, Profile
 from iotrial.tunables import tunable
 
+_HEXADECIMAL = re.compile("[0-9a-fA-F]+")
 Section = tuple[str, tuple[str, ...]]
 """Its name, and the lines that say which devices it is about."""
 _VM = {"mm.thp": "transparent_hugepages", "mm.thp_defrag": "transparent_hugepage.defrag"}
@@ -44,7 +47,9 @@ _NET = {
 
 
 def _takes(entry: Entry) -> bool:
-    return _line(entry) is not None
+    # A value may be a call of a function of tuned's (``${f:exec:…}``); names may be patterns.
+    named = is_interface(entry.device) if entry.tunable in _NET else is_word(entry.device or "x")
+    return named and is_phrase(entry.value) and _line(entry) is not None
 
 
 def _line(entry: Entry) -> tuple[Section, str, str] | None:
@@ -67,7 +72,10 @@ def _of_device(entry: Entry) -> tuple[Section, str, str] | None:
         which = ("type=net", f"devices={entry.device}")
         return (f"net_{entry.device}", which), kind, f"{key} {value}"
     if name in _DISK and (ids := dict(entry.ids)).get("wwid", "").startswith("naa."):
-        wwn = f"0x{ids['wwid'].removeprefix('naa.')}"
+        number = ids["wwid"].removeprefix("naa.")
+        if not _HEXADECIMAL.fullmatch(number):
+            return None
+        wwn = f"0x{number}"
         which = ("type=disk", f"devices_udev_regex=(ID_WWN_WITH_EXTENSION={wwn})")
         return (f"disk_{entry.device}", which), _DISK[name], value
     knob = tunable(name)

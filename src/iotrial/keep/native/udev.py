@@ -49,7 +49,9 @@ _MATCHES = {
     "port_name": ("ATTR{{port_name}}",),
 }
 """Kinds of identity, the surest first."""
-_SPECIAL = re.compile(r"[*?\[\]]")
+_SPECIAL = re.compile(r"[*?\[]")
+_UNWRITABLE = frozenset('"|\\')
+"""What cannot be written between quotes, or is not itself there."""
 
 
 def _takes(entry: Entry) -> bool:
@@ -61,6 +63,8 @@ def _takes(entry: Entry) -> bool:
         and not knob.change
         and not entry.device.startswith("loop")
         and _attribute(entry) != ""
+        and _UNWRITABLE.isdisjoint(entry.value)
+        and _UNWRITABLE.isdisjoint(_known_by(entry))
     )
 
 
@@ -109,15 +113,24 @@ def _rule(entry: Entry) -> str:
 
 
 def _match(entry: Entry) -> list[str]:
+    return [f'{place}=="{pattern(text)}"' for place, text in _identity(entry)]
+
+
+def _identity(entry: Entry) -> list[tuple[str, str]]:
+    """The surest of what it is known by: (place, text) pairs."""
     ids = dict(entry.ids)
     for kind, places in _MATCHES.items():
         if ids.get(kind):
-            return [f'{place.format()}=="{pattern(ids[kind])}"' for place in places]
+            return [(place.format(), ids[kind]) for place in places]
     if ids.get("vendor") and ids.get("model"):
-        return [f'ATTRS{{{each}}}=="{pattern(ids[each])}"' for each in ("vendor", "model")]
+        return [(f"ATTRS{{{each}}}", ids[each]) for each in ("vendor", "model")]
     if ids.get("model"):
-        return [f'ATTRS{{model}}=="{pattern(ids["model"])}"']
-    return [f'KERNEL=="{pattern(entry.device.partition("/")[0].replace("!", "/"))}"']
+        return [("ATTRS{model}", ids["model"])]
+    return [("KERNEL", entry.device.partition("/")[0].replace("!", "/"))]
+
+
+def _known_by(entry: Entry) -> str:
+    return "".join(text for _, text in _identity(entry))
 
 
 def _note(entry: Entry) -> str:
@@ -130,16 +143,13 @@ def _note(entry: Entry) -> str:
 
 
 def pattern(text: str) -> str:
-    """A pattern that matches ``text``.  A quote or a ``|`` cannot be written: ``?`` matches it."""
-    literal = _SPECIAL.sub(
-        lambda found: "?" if found.group() == "]" else f"[{found.group()}]", text
-    )
-    return re.sub(r'["|\\]', "?", literal).strip()
+    """A pattern that matches ``text`` and nothing else."""
+    return _SPECIAL.sub(r"[\g<0>]", text.strip())
 
 
 def assigned(text: str) -> str:
     """A value to assign: substitutions are written out."""
-    return text.replace("$", "$$").replace("%", "%%").replace('"', "")
+    return text.replace("$", "$$").replace("%", "%%")
 
 
 FORMAT = Format(

@@ -8,12 +8,14 @@ somebody has a file open.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iotrial.hosts.fake.commands import COMMANDS, program_of
-from iotrial.hosts.fake.machine import Machine
-from iotrial.hosts.fake.part import Control, Program, Said
+from iotrial.hosts.fake.machine import File, Machine
+from iotrial.hosts.fake.part import Control, Part, Program, Said
+
+Hidden = tuple[dict[str, File], dict[str, int]]
 
 EXT4, NFS = "/mnt/fake-ext4", "/mnt/fake-nfs"
 _NEGOTIATED = ("addr", "clientaddr", "mountaddr", "namlen", "seclabel")
@@ -99,13 +101,15 @@ class FileSystem:
 
 @dataclass
 class Mounts:
-    """``mounted`` is by mount point, ``made`` by device node."""
+    """``mounted`` is by mount point, ``made`` by device node, ``hidden`` what lies on a file system
+    that is not mounted, by its source: files and folders by their paths below the mount point."""
 
     below: tuple[str, ...] = ()
 
     mounted: dict[str, Mounted] = field(default_factory=dict)
     made: dict[str, FileSystem] = field(default_factory=dict)
     busy: set[str] = field(default_factory=set)
+    hidden: dict[str, Hidden] = field(default_factory=dict)
     _numbers: int = 50
 
     def __post_init__(self) -> None:
@@ -147,6 +151,29 @@ class Mounts:
             "iotrial-mount-back": Program(self._back, changes=True, torn=self._unmounted),
             "iotrial-bdi": Program(self._bdi, changes=lambda words: len(_arguments(words)) > 1),
         }
+
+    def remember(self, former: Part, machine: Machine) -> None:
+        """File systems on disks, and what is on them."""
+        assert isinstance(former, Mounts)  # noqa: S101 (for the type checker)
+        self.made = {node: made for node, made in former.made.items() if not made.backing}
+        self.hidden = former.hidden
+        for point in former.mounted.keys() - self.mounted.keys():
+            former.hide(machine, point)
+
+    def hide(self, machine: Machine, point: str) -> None:
+        """Whatever is below a mount point that goes is not there any more."""
+        here, below = self.mounted[point], f"{point}/"
+        files = {path: machine.files.pop(path) for path in _below(machine.files, below)}
+        folders = {path: machine.folders.pop(path) for path in _below(machine.folders, below)}
+        self.hidden[here.source] = (
+            {path.removeprefix(below): file for path, file in files.items()},
+            {path.removeprefix(below): mode for path, mode in folders.items()},
+        )
+
+    def show(self, machine: Machine, point: str) -> None:
+        files, folders = self.hidden.pop(self.mounted[point].source, ({}, {}))
+        machine.files |= {f"{point}/{name}": file for name, file in files.items()}
+        machine.folders |= {f"{point}/{name}": mode for name, mode in folders.items()}
 
     # -- the kernel -------------------------------------------------------------------------
 
@@ -208,14 +235,18 @@ class Mounts:
         kind = {"nfs": "nfs4"}.get(said.get("-t", ""), said.get("-t", ""))
         if kind not in _KNOWN or (source.startswith("/dev/loop") and made is None):
             return _REFUSED
-        return Said() if self.mount(point, source, kind, said.get("-o", "")) else _REFUSED
+        if not self.mount(point, source, kind, said.get("-o", "")):
+            return _REFUSED
+        self.show(machine, point)
+        return Said()
 
-    def _umount(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _umount(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
         point = words[-1]
         if point not in self.mounted:
             return Said(32, "", f"umount: {point}: not mounted.\n")
         if point in self.busy:
             return Said(32, "", f"umount: {point}: {_BUSY}\n")
+        self.hide(machine, point)
         del self.mounted[point]
         return Said()
 
@@ -224,6 +255,7 @@ class Mounts:
         if machine.kind(node) != "block special file":
             return Said(1, "", f"mkfs.ext4: {node}: No such file or directory\n")
         uuid = words[list(words).index("-U") + 1] if "-U" in words else ""
+        self.hidden.pop(node, None)
         self.made[node] = FileSystem("ext4", uuid, _backing(machine, node))
         return Said()
 
@@ -337,6 +369,10 @@ def _taken(kind: str, options: str) -> dict[str, str | None]:
         known = key in _KNOWN[kind] and bool(value) == (name not in _FLAGS)
         found[key] = word if known else None
     return found
+
+
+def _below(paths: Iterable[str], folder: str) -> list[str]:
+    return [path for path in paths if path.startswith(folder)]
 
 
 def _devno(machine: Machine, each: Mounted) -> str:

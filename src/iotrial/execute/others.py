@@ -1,0 +1,125 @@
+"""Others: who else could change what a path leads to, between our look and a load's open.
+
+A load opens its target by name, long after we have looked at it.  Whoever may write one of the
+folders on the way there can put a link in its place, and root's load then writes wherever that
+leads.  So every folder from ``/`` down must be root's or ours, and closed to others; a folder
+with the sticky bit (``/tmp``) will do for what lies deeper, because only its owner may rename or
+remove that.  A group counts as others, unless it is the private one of root or of ourselves.
+
+Sources: inode(7), the sticky bit; acl(5): with an access list the bits of the group are its mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from iotrial.errors import TargetRefused
+from iotrial.model.host import Host
+from iotrial.model.target import Target
+
+_FORMAT = "%u|%a|%G|%n"
+_FIELDS = 4
+_GROUP, _WORLD, _STICKY = 0o020, 0o002, 0o1000
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Who may write a folder: its owner's number, its permission bits, the name of its group;
+    ``private``: nobody but root and ourselves is in that."""
+
+    path: str
+    owner: int
+    mode: int
+    group: str
+    private: bool = False
+
+    @property
+    def open(self) -> bool:
+        """May others write it?"""
+        return bool(self.mode & _WORLD or (self.mode & _GROUP and not self.private))
+
+    @property
+    def sticky(self) -> bool:
+        return bool(self.mode & _STICKY)
+
+
+def need_closed(host: Host, target: Target, folder: str) -> None:
+    """Refuse a real ``folder`` in which others could plant something, or that they could replace.
+
+    Raises TargetRefused.
+    """
+    *above, last = _folders(host, folder)
+    _refuse(target, folder, meddling([*above, last], _ours(host)))
+
+
+def need_kept(host: Host, target: Target, folder: str) -> None:
+    """The same for a folder in which only a thing of ours is used, which nobody else may touch:
+    it may be sticky.  Raises TargetRefused."""
+    _refuse(target, folder, meddling(_folders(host, folder), _ours(host), bottom=True))
+
+
+def meddling(chain: Sequence[Folder], ours: frozenset[int], *, bottom: bool = False) -> str:
+    """Why others can change what the last folder of ``chain`` holds, which begins with ``/``;
+    '' when they cannot.  With ``bottom`` what it holds is ours, and the sticky bit will do."""
+    for number, folder in enumerate(chain, start=1):
+        if folder.owner not in ours:
+            return f"{folder.path} belongs to user {folder.owner}"
+        shielded = folder.sticky and (bottom or number < len(chain))
+        if folder.open and not shielded:
+            who = "everybody" if folder.mode & _WORLD else f"the group {folder.group}"
+            return f"{folder.path} may be written by {who} (mode {folder.mode:04o})"
+    return ""
+
+
+def _refuse(target: Target, folder: str, why: str) -> None:
+    if not why:
+        return
+    raise TargetRefused(
+        f"others could put something else in the place of {target.path or folder}",
+        target=target.name,
+        evidence=(why,),
+        advice="A load would follow a link that they plant. Close the folder (chmod go-w, chown),"
+        f" or make one that is yours alone: mkdir -m 0700 {folder.rstrip('/')}/mine",
+    )
+
+
+def _ours(host: Host) -> frozenset[int]:
+    if not host.unprivileged:
+        return frozenset({0})
+    said = host.run(["id", "-u"]).text.strip()
+    return frozenset({0, int(said)} if said.isdigit() else {0})
+
+
+def _folders(host: Host, folder: str) -> list[Folder]:
+    """The folder and all above it, from the root down, in one round trip."""
+    path = PurePosixPath(folder)
+    chain = [str(each) for each in (*reversed(path.parents), path)]
+    done = host.run(["stat", "-c", _FORMAT, *chain])
+    found = [_folder(host, line) for line in done.text.splitlines()]
+    if done.exit != 0 or len(found) != len(chain):
+        raise TargetRefused(f"{folder} cannot be looked at: {done.complaint}")
+    return found
+
+
+def _folder(host: Host, line: str) -> Folder:
+    owner, mode, group, path = line.split("|", _FIELDS - 1)
+    bits = int(mode, 8)
+    shared = bits & _GROUP and not bits & _WORLD
+    return Folder(path, int(owner), bits, group, bool(shared and _private(host, path, group)))
+
+
+def _private(host: Host, path: str, group: str) -> bool:
+    """Whether a group is root's own or ours, with nobody else in it, and there is no access list
+    that lets more users in."""
+    ours = {"root", host.run(["id", "-un"]).text.strip()}
+    said = host.run(["getent", "group", group])
+    members = said.text.strip().rpartition(":")[2].split(",")
+    listed = host.run(["ls", "-ld", "--", path])
+    plain = listed.exit == 0 and not listed.text.split(" ", 1)[0].endswith("+")
+    return group in ours and said.exit == 0 and plain and _within(members, ours)
+
+
+def _within(members: Iterable[str], ours: set[str]) -> bool:
+    return {member for member in members if member} <= ours

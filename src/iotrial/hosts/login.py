@@ -1,0 +1,107 @@
+"""How a study says that ssh(1) reaches a machine, as words for ssh: pure.
+
+What they may say is where a machine is and who logs in how.  What is executed on this machine is
+for its user's own ssh_config(5) to say.
+"""
+
+from __future__ import annotations
+
+import getopt
+import re
+import shlex
+from collections.abc import Sequence
+
+from iotrial.errors import UsageError
+
+_GETOPT = "1246ab:c:e:fgi:kl:m:no:p:qstvxAB:CD:E:F:GI:J:KL:MNO:PQ:R:S:TVw:W:XYy"
+"""ssh's own options (ssh.c of OpenSSH 9.2)."""
+_LOGIN_ONLY = frozenset("46aAbBcCFiIJkKlmopvxXYyP")
+"""Those that say how to reach a host.  The others make ssh do something else than we ask."""
+_HARMLESS = frozenset(
+    """
+    addressfamily batchmode bindaddress bindinterface certificatefile checkhostip ciphers
+    compression connectionattempts connecttimeout forwardagent globalknownhostsfile
+    gssapiauthentication hashknownhosts hostkeyalgorithms hostkeyalias hostname identitiesonly
+    identityfile ipqos kexalgorithms loglevel macs nohostauthenticationforlocalhost
+    passwordauthentication port preferredauthentications proxyjump pubkeyacceptedalgorithms
+    pubkeyacceptedkeytypes pubkeyauthentication rekeylimit requiredrsasize serveralivecountmax
+    serveraliveinterval stricthostkeychecking tcpkeepalive updatehostkeys user
+    userknownhostsfile verifyhostkeydns visualhostkey
+    """.split()  # noqa: SIM905 (a list of forty lines otherwise)
+)
+"""Options of ssh_config(5) that execute and load nothing.  Not ProxyCommand, LocalCommand,
+KnownHostsCommand, PKCS11Provider, SecurityKeyProvider, Include, Match, XAuthLocation …"""
+_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_NAMES = frozenset(("user", "hostname", "proxyjump", "hostkeyalias"))
+_SPOILT = re.compile(r"""[\s\x00-\x1f\x7f-\x9f'`"$\\;&<>|(){}]""")
+"""What ssh(1) since 9.6 refuses in a name as well (ssh.c valid_hostname): a ProxyCommand of the
+user's own would hand it to a shell."""
+
+
+def destination(where: str) -> list[str]:
+    """``where``, as a study says it, as words for ssh: options, then the host.
+
+    >>> destination("box7 -p 2222")
+    ['-p', '2222', '--', 'box7']
+
+    Raises UsageError for what is not one host.
+    """
+    options, host = login(where)
+    return [*(word for pair in options for word in pair if word), "--", host]
+
+
+def login(where: str) -> tuple[list[tuple[str, str]], str]:
+    """``where`` as (option, value) pairs, the value '' of a switch, and the host.
+
+    >>> login("box7 -p 2222")
+    ([('-p', '2222')], 'box7')
+
+    Raises UsageError for what is not one host.
+    """
+    try:
+        words = shlex.split(where)
+        first, rest = getopt.getopt(words, _GETOPT)
+        more, left = getopt.getopt(rest[1:], _GETOPT)
+    except (ValueError, getopt.GetoptError) as error:
+        raise UsageError(f"ssh = {where!r}: {error}", advice=_HOW) from error
+    odd = [option for option, _ in first + more if option[1] not in _LOGIN_ONLY]
+    if odd or left or not rest:
+        what = f"{(odd + left)[0]} is not about how to reach a host" if odd + left else "no host"
+        raise UsageError(f"ssh = {where!r}: {what}", advice=_HOW)
+    if why := _acts(first + more, rest[0]):
+        raise UsageError(f"ssh = {where!r}: {why}", advice=_HOW)
+    return first + more, rest[0]
+
+
+def _acts(options: Sequence[tuple[str, str]], host: str) -> str:
+    """Why these words would have ssh(1) do something here, or mean no machine; or ''.
+
+    What is executed on this machine is for its user's own ssh_config(5) to say, never for a study,
+    an inventory or a results folder."""
+    for option, value in options:
+        if _ODD.search(value):
+            return f"{option} {value!r} holds a control character"
+        name = re.split(r"[\s=]", value.strip().strip('"'), maxsplit=1)[0].lower()
+        if option == "-I" or (option == "-o" and name not in _HARMLESS):
+            return f"{option} {value} may have ssh execute a program or load a library here"
+        named = re.split(r"\s*[\s=]\s*", value.strip().strip('"'), maxsplit=1)[-1]
+        named = named if option == "-o" else value
+        if (option in ("-J", "-l") or name in _NAMES) and not _is_name(named):
+            return f"{option} {value!r} names no machine or user"
+    return "" if _is_name(host) else f"{host!r} names no machine"
+
+
+def _is_name(word: str) -> bool:
+    return bool(word) and not word.startswith("-") and not _SPOILT.search(word)
+
+
+_HOW = 'Say it as to ssh(1): a name of ssh_config, or "user@host", or "-p 2222 user@host".'
+
+
+def unreachable(where: str) -> tuple[str, str] | None:
+    """Why ``where`` is no way to reach a machine, and what to write instead; None: it is one."""
+    try:
+        login(where)
+    except UsageError as error:
+        return error.message, error.advice
+    return None

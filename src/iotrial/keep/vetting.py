@@ -1,0 +1,126 @@
+"""What may be kept at all: the one look at every text of a profile, wherever it comes from.
+
+A profile is made of a results folder, or of a file; both may be somebody else's, and what is
+written is read later by programs that run as root.  So a text is printable, on one line, and of
+the form that its place has; a setting is one of the catalogue's, and never one whose commands or
+files a study defines.  Each format then refuses what only it cannot hold (``takes``).
+"""
+
+from __future__ import annotations
+
+import re
+from posixpath import normpath
+from typing import TYPE_CHECKING
+
+from iotrial.errors import UsageError
+from iotrial.hosts.login import login
+from iotrial.tunables import tunable
+
+if TYPE_CHECKING:
+    from iotrial.keep.profile import Entry
+    from iotrial.model.tunable import Tunable
+
+_LONGEST = 1024
+_OF_STUDY = "file."
+_FORMS = {
+    "ids": re.compile(r"[a-z][a-z0-9_]*"),
+    "wwid": re.compile(r"[!-~]+(?: +[!-~]+)*"),
+    "md_uuid": re.compile(r"[0-9A-Fa-f:-]+"),
+    "address": re.compile(r"[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5,19}"),
+    "port_name": re.compile(r"(?:0x)?[0-9A-Fa-f]+"),
+    "options": re.compile(r"[A-Za-z0-9_.:/+=@,\[\]-]+"),
+}
+"""Of kinds of identity that have a form; of all others any printable text."""
+_NOT_SHOWN = re.compile(r"(?i)x-|helper=|comment=|loop|bind$|rbind$|move$|remount$")
+"""Mount options that /proc/mounts never shows: they would be acts, or commands to systemd."""
+_SWITCHES = {"-4", "-6", "-C", "-a", "-k", "-q", "-v", "-x"}
+_WITH_A_WORD = {"-p", "-l", "-J", "-b", "-B", "-c", "-m"}
+_REACHED_BY = re.compile(r"\[?[A-Za-z0-9_][A-Za-z0-9_.@:%\]-]*")
+
+
+def of_study(entry: Entry) -> bool:
+    """Whether only files and commands that the study defines could make it so."""
+    return entry.tunable.startswith(_OF_STUDY)
+
+
+def problem(entry: Entry) -> tuple[str, str] | None:
+    """(key, why) of what keeps a setting from being kept; None where nothing does."""
+    if of_study(entry):
+        return "tunable", f"{entry.tunable} is made of files and commands that a study defines"
+    try:
+        knob = tunable(entry.tunable)
+    except UsageError as error:
+        return "tunable", f"{error.message}. {error.advice}"
+    if why := _misplaced(entry, knob):
+        return "on", why
+    found = ((key, f"{key} {why}") for key, text in _texts(entry) if (why := _wrong(key, text)))
+    return next(found, None) or _refused(entry)
+
+
+def _misplaced(entry: Entry, knob: Tunable) -> str:
+    """Why it cannot be kept of that device, or ''."""
+    if knob.scope == "host" and entry.device:
+        return f"{entry.tunable} belongs to the host, not to {entry.device!r}"
+    if knob.scope != "host" and not entry.device:
+        return f"{entry.tunable} belongs to a {knob.scope}"
+    if why := knob.device_problem(entry.device):
+        return f"{entry.tunable}: {why}"
+    if knob.scope == "mount" and normpath(entry.device) != entry.device:
+        return f"{entry.device!r} is not the plain path of a mount point"
+    return ""
+
+
+def _texts(entry: Entry) -> list[tuple[str, str]]:
+    return [
+        ("tunable", entry.tunable),
+        ("on", entry.device),
+        ("value", entry.value),
+        *(("ids", kind) for kind, _ in entry.ids),
+        *entry.ids,
+    ]
+
+
+def _wrong(key: str, text: str) -> str:
+    """Printable: no control characters, none of Unicode's ends of a line, nothing that turns the
+    direction of writing or has no width."""
+    form = _FORMS.get(key)
+    acts = key == "options" and any(_NOT_SHOWN.match(word) for word in text.split(","))
+    wrong = (
+        (not text.isprintable(), "holds a control character"),
+        (len(text) > _LONGEST, f"is longer than {_LONGEST} characters"),
+        (key != "on" and not text.strip(), "is empty"),
+        (key == "value" and text != text.strip(), "begins or ends with a blank"),
+        (form is not None and not form.fullmatch(text), "has not the form of one"),
+        (acts, "holds what no mounted file system shows"),
+    )
+    return next((f"{why}: {text[:80]!r}" for found, why in wrong if found), "")
+
+
+def _refused(entry: Entry) -> tuple[str, str] | None:
+    """What the tunable itself cannot be told."""
+    try:
+        tunable(entry.tunable).acts(entry.device, entry.value)
+    except UsageError as error:
+        return "value", error.message
+    except ValueError as error:
+        return "value", f"{entry.tunable}: {error}"
+    return None
+
+
+def way_problem(ssh: str) -> str:
+    """Why a way to a host that a results folder names is not gone, or ''.
+
+    ssh(1) runs programs, reads files and hands over keys on this machine where its options say so;
+    a folder may say how a host is called, and no more.
+    """
+    if not ssh:
+        return ""
+    try:
+        options, host = login(ssh)
+    except UsageError as error:
+        return error.message
+    for option, value in options:
+        plain = option in _SWITCHES or (option in _WITH_A_WORD and _REACHED_BY.fullmatch(value))
+        if not plain:
+            return f"ssh = {ssh!r}: {option} {value}".rstrip() + " is not taken from results"
+    return "" if _REACHED_BY.fullmatch(host) else f"ssh = {ssh!r}: {host!r} is no name of a host"

@@ -1,0 +1,63 @@
+"""Every command that a study brings along: what a run of it executes beside its loads, so that a
+person can see it before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iotrial.model.study import Study
+from iotrial.tunables import of_study
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """``where`` in the study, and ``when`` it is executed."""
+
+    where: str
+    when: str
+    argv: tuple[str, ...]
+
+
+def commands(study: Study) -> tuple[Command, ...]:
+    """In the order of the study's tables, each once."""
+    found = (*_knobs(), *_targets(study), *_chores(study), *_manual(study))
+    return tuple(dict.fromkeys(found))
+
+
+def _knobs() -> Iterator[Command]:
+    for knob in of_study():
+        if knob.read:
+            read = tuple(word.format(device="") for word in knob.read)
+            yield Command(knob.name, "will be read by", read)
+        for act in knob.how("", "{value}") if knob.how and knob.read else ():
+            if act.kind == "run":
+                yield Command(knob.name, "after its file is written or given back", act.argv)
+
+
+def _targets(study: Study) -> Iterator[Command]:
+    for target in study.targets:
+        for argv in target.create:
+            yield Command(f"targets.{target.name}", "makes it", argv)
+        for argv in target.remove:
+            yield Command(f"targets.{target.name}", "removes it", argv)
+        if what := target.mount:
+            options = ("-o", what.options) if what.options else ()
+            argv = ("mount", "-t", what.type, *options, what.source, target.path)
+            yield Command(f"targets.{target.name}", "mounts it", argv)
+
+
+def _chores(study: Study) -> Iterator[Command]:
+    for load in study.workloads:
+        for when, chores in (("before", load.prepare), ("after", load.cleanup)):
+            for chore in chores:
+                if chore.argv:
+                    yield Command(f"workloads.{load.name}", f"{when} each {chore.each}", chore.argv)
+        for argv in load.evidence:
+            yield Command(f"workloads.{load.name}", "after each load, its output kept", argv)
+
+
+def _manual(study: Study) -> Iterator[Command]:
+    for factor in study.factors:
+        if factor.verify:
+            yield Command(f"factors.{factor.name}", "says which level is there", factor.verify)

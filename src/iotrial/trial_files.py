@@ -1,0 +1,104 @@
+"""Trials as they lie in a results folder, read back: from their line of measurements.jsonl, or from
+their own folder.  Everything raises :class:`~iotrial.errors.FormatError`, naming file and key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from iotrial import files, rows
+from iotrial.errors import FormatError
+from iotrial.model.strain import Strain, strain_of
+from iotrial.model.tool import Parsed, Tool
+from iotrial.model.trial import TrialRecord
+from iotrial.rows import Triples, record_in
+from iotrial.tools import tool
+from iotrial.tools.merging import merged
+
+FORMAT = 1
+STRAIN, STRAIN_FORMAT = "strain.json", 1
+
+
+@contextmanager
+def placed(place: str) -> Iterator[None]:
+    """Say where it stands what a row is not."""
+    try:
+        yield
+    except FormatError as error:
+        if error.message.startswith(place):
+            raise
+        raise FormatError(f"{place}: {error.message}", advice=error.advice) from error
+
+
+def known(row: dict[str, Any] | None, name: str, memo: dict[str, Triples]) -> TrialRecord | None:
+    """The record of a line of measurements.jsonl; None where there is none, or it is damaged: it
+    is derived, and the trial's own folder is read instead."""
+    try:
+        record = record_in(row, memo) if row else None
+    except FormatError:
+        return None
+    return record if record and record.trial.folder == name else None
+
+
+def derived(folder: Path) -> dict[str, dict[str, Any]]:
+    """The lines of measurements.jsonl by their trials' folders; without those that are damaged."""
+    path = folder / "measurements.jsonl"
+    found: dict[str, dict[str, Any]] = {}
+    if not path.exists():
+        return found
+    for line in files.read_bytes(path, folder).split(b"\n"):
+        try:
+            row = json.loads(line)
+            found[row["folder"]] = row
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+    return found
+
+
+def read_strains(folder: Path) -> tuple[Strain, ...]:
+    """What everything on the way bore in a trial; () where that was not kept (an older version's
+    trial, one that failed early).  Raises FormatError for what is not whole."""
+    path = folder / STRAIN
+    if not path.is_file():
+        return ()
+    row = files.read_object(path, folder.parent.parent)
+    if row.get("format") != STRAIN_FORMAT:
+        raise FormatError(f"{path}: format {row.get('format')!r} is not known")
+    with placed(str(path)):
+        return tuple(map(strain_of, rows.strains_in(row)))
+
+
+def read_trial(folder: Path, top: Path | None = None) -> TrialRecord:
+    """A committed trial from its own folder, its raw output parsed again.  Below ``top``, the
+    results folder, no link is followed."""
+    top = top or folder.parent.parent
+    path = folder / "trial.json"
+    row = files.read_object(path, top)
+    if row.get("format") != FORMAT:
+        raise FormatError(f"{path}: format {row.get('format')!r} is not known")
+    row |= {part: files.read_text(folder / f"{part}.json", top) for part in ("before", "after")}
+    with placed(str(path)):
+        record = record_in(row | {"values": {}}, {})
+        if record.trial.folder != folder.name:
+            raise FormatError(f"trial.number, trial.id: are those of {record.trial.folder}")
+    if record.state == "failed":
+        return record
+    files.only_files(folder, top)  # the tool reads what it finds there
+    driver = tool(record.tool)
+    with placed(str(folder)):
+        if record.parts:
+            told = [(part, _parsed(driver, folder / part)) for part in record.parts]
+            return replace(record, measurements=merged(driver, told))
+        return replace(record, measurements=_parsed(driver, folder).measurements)
+
+
+def _parsed(driver: Tool, folder: Path) -> Parsed:
+    try:
+        return driver.parse(folder)
+    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        raise FormatError(f"{driver.name}: {error}") from error

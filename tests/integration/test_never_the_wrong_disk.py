@@ -1,0 +1,89 @@
+"""Never the wrong disk: a thousand studies that may get at what nobody armed, and no write to it.
+
+Each is executed for real, by the same functions that ``iotrial run`` calls: most are refused, some
+measure.  What is not armed is compared by content after each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from iotrial.errors import IotrialError
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.runner import Unwatched, execute_study
+from iotrial.hosts.local import LocalHost
+from iotrial.plan.load import load_study
+from wrong_disk import Case, World, a_world, cases, changed
+
+pytestmark = pytest.mark.root
+
+NUMBER, PARTS = 1000, 8
+
+
+class Planter(Unwatched):
+    """Puts something in the way at the first such moment."""
+
+    def __init__(self, world: World, case: Case) -> None:
+        self.world, self.case = world, case
+        self.done = False
+
+    def _at(self, moment: str) -> None:
+        if moment == self.case.moment and not self.done:
+            self.done = True
+            self.case.during(self.world)
+
+    def planned(self, *_: object) -> None:
+        self._at("planned")
+
+    def began(self, *_: object) -> None:
+        self._at("began")
+
+
+def outcome(world: World, case: Case, folder: Path) -> str:
+    """Execute the study, and say what came of it: a class of error, or how many trials what."""
+    folder.mkdir()
+    (folder / "job.fio").write_text(world.fill(case.job))
+    (folder / "study.toml").write_text(case.study(world))
+    try:
+        with Interruption() as interruption:
+            done = execute_study(
+                load_study(folder / "study.toml"),
+                LocalHost(),
+                folder / "results",
+                watcher=Planter(world, case),
+                interruption=interruption,
+            )
+    except IotrialError as error:
+        return type(error).__name__
+    return "measured" if done.counts["valid"] else "failed"
+
+
+def clear(world: World) -> None:
+    """Take away what a case has put, or left, in the way."""
+    for path in (world.root / "new.img", world.folder / "iotrial-fio"):
+        if path.is_symlink() or path.is_file():
+            path.unlink()
+        elif path.is_dir():
+            for each in path.iterdir():
+                each.unlink()
+            path.rmdir()
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_nothing_that_is_not_armed_is_written_to(part: int, tmp_path: Path, state: Path) -> None:
+    came: Counter[str] = Counter()
+    wrong = []
+    with a_world(tmp_path / "world") as world:
+        for number, case in enumerate(cases(NUMBER)[part::PARTS]):
+            case.before(world)
+            before = world.seen()
+            came[outcome(world, case, tmp_path / str(number))] += 1
+            wrong += [f"{case}: {what}" for what in changed(world, before)]
+            wrong += [f"{case}: {each} is still owed" for each in state.glob("journal.d/*")]
+            clear(world)
+    assert not wrong, "\n".join(wrong)
+    assert came["TargetRefused"] > 15, came
+    assert came["measured"] > 2, came

@@ -1,0 +1,161 @@
+"""A load that only reads cannot write, whatever it tries: the kernel refuses it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from iotrial.execute.load import TOKEN, end_loads
+from iotrial.execute.sealed import Means, Seal, means, sealing
+from iotrial.hosts.local import LocalHost
+
+pytestmark = pytest.mark.root
+
+HOST = LocalHost()
+OFFERED = means(HOST)
+LANDLOCK_ALONE = Means(landlock=OFFERED.landlock)
+MEANS = {"mounts": Means(mounts=True), "landlock": LANDLOCK_ALONE, "both": OFFERED}
+CONTENT = b"precious\n" * 1000
+
+WAYS = {
+    "open to write": 'echo x 1<>"$1"',
+    "open to cut": ': >"$1"',
+    "append": 'echo x >>"$1"',
+    "truncate": 'truncate -s 1 "$1"',
+    "extend": 'truncate -s +4096 "$1"',
+    "remove": 'rm -f "$1"',
+    "rename over": 'echo x >"$2/new" && mv -f "$2/new" "$1"',
+    "rename away": 'mv "$1" "$1.away"',
+    "dd": 'dd if=/dev/zero of="$1" bs=4k count=1 conv=notrunc',
+    "direct": 'dd if=/dev/zero of="$1" bs=4k count=1 oflag=direct conv=notrunc',
+    "through a link": 'ln -s "$1" "$2/link" && echo x >"$2/link"',
+    "through /proc": 'echo x >"/proc/self/root$1"',
+    "by a child": 'sh -c \'echo x >"$1"\' x "$1"',
+    "by a daemon": 'setsid sh -c \'echo x >"$1"\' x "$1"',
+    "punch a hole": 'fallocate --punch-hole --length 4096 "$1"',
+    "fio writes": 'fio --name=x --filename="$1" --rw=write --size=4k --bs=4k --output=/dev/null',
+    "fio extends": 'fio --name=x --filename="$1" --rw=read --size=1m --bs=4k --output=/dev/null',
+    "fio removes": 'fio --name=x --filename="$1" --rw=read --size=8k --bs=4k --unlink=1 '
+    "--output=/dev/null",
+}
+
+
+def run(argv: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(argv, cwd=folder, capture_output=True, timeout=60, check=False)
+
+
+@pytest.mark.skipif(not OFFERED.landlock, reason="this kernel has no Landlock, or perl is missing")
+@pytest.mark.parametrize("how", MEANS)
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_a_file_that_is_sealed_stays_as_it_was(tmp_path: Path, how: str, kind: str) -> None:
+    place, work = tmp_path / 'with blanks\' and "quotes"', tmp_path / "work"
+    place.mkdir()
+    work.mkdir()
+    path = place / "precious"
+    seal = Seal((str(path if kind == "file" else place),))
+    for way, script in WAYS.items():
+        path.write_bytes(CONTENT)
+        own = work / way.replace("/", "")
+        own.mkdir()
+        argv = ("sh", "-c", script, "x", str(path), str(own))
+        run(sealing(argv, [seal], MEANS[how]), own)
+        assert path.exists(), way
+        assert path.read_bytes() == CONTENT, way
+    assert run(sealing(("cat", str(path)), [seal], MEANS[how]), work).stdout == CONTENT
+
+
+@pytest.mark.parametrize("how", MEANS)
+def test_the_tools_own_folder_in_a_directory_stays_writable(tmp_path: Path, how: str) -> None:
+    own = tmp_path / "d" / "iotrial-fio" / "data"
+    own.mkdir(parents=True)
+    (tmp_path / "d" / "theirs").write_bytes(CONTENT)
+    seal = Seal((str(tmp_path / "d"),), (str(own),))
+    script = 'echo x >"$1/new" && rm "$1/new" && echo y >"$1/new"; echo z >"$1/../../theirs"'
+    done = run(sealing(("sh", "-c", script, "x", str(own)), [seal], MEANS[how]), tmp_path)
+    assert done.returncode != 0
+    assert (own / "new").read_bytes() == b"y\n"
+    assert (tmp_path / "d" / "theirs").read_bytes() == CONTENT
+
+
+def test_a_device_is_not_sealed_by_a_mount_but_by_landlock(
+    loop_device: str, tmp_path: Path
+) -> None:
+    node, backing = f"/dev/{loop_device}", tmp_path / "loop.img"
+    write = ("sh", "-c", f"head -c 4096 /dev/urandom | dd of={node} conv=notrunc,fsync")
+    before = backing.read_bytes()
+    done = run(sealing(write, [Seal((node,))], Means(mounts=True)), tmp_path)
+    assert done.returncode == 0
+    os.sync()
+    assert backing.read_bytes() != before, "a read-only mount of the node would do after all"
+    written = backing.read_bytes()
+    sealed = Seal(("/dev",))
+    for node_ in (node, "/dev/loop-control"):
+        opened = ("sh", "-c", f": <>{node_}")
+        assert run(sealing(opened, [sealed], OFFERED), tmp_path).returncode != 0
+    assert run(sealing(write, [sealed], OFFERED), tmp_path).returncode != 0
+    reads = (
+        "sh",
+        "-c",
+        f"dd if={node} of=/dev/null bs=1M count=1 && echo x >/dev/shm/$$ && rm /dev/shm/$$",
+    )
+    assert run(sealing(reads, [sealed], OFFERED), tmp_path).returncode == 0
+    assert backing.read_bytes() == written
+
+
+def test_it_stays_one_process_and_leaves_no_mount(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(CONTENT)
+    before = Path("/proc/self/mountinfo").read_text()
+    argv = sealing(("sleep", "60"), [Seal((str(path),)), Seal(("/dev",))], OFFERED)
+    process = HOST.start(argv, folder=tmp_path, environment={TOKEN: "sealed-test"})
+    until = time.monotonic() + 10
+    while Path(f"/proc/{process.pid}/comm").read_text() != "sleep\n":
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert str(path) in Path(f"/proc/{process.pid}/mountinfo").read_text()
+    assert Path("/proc/self/mountinfo").read_text() == before
+    assert end_loads(HOST, "sealed-test") == [f"ended process {process.pid} of the load"]
+    assert process.wait(5.0) == -9
+    path.unlink()  # EBUSY where anything were mounted on it
+
+
+STUDY = """
+question = "q"
+[targets.data]
+file = "{path}"
+size = "4KiB"
+[workloads.reads]
+tool = "command"
+argv = ["sh", "-c", "echo x >'{path}'; truncate -s 0 '{path}'; rm '{path}'; echo 1 {{x}}"]
+options = {{ reads_only = true, seconds = "1s" }}
+metrics = {{ score = {{ pattern = "(1)", better = "higher" }} }}
+[factors.x]
+option = "x"
+workload = "reads"
+levels = ["a", "b"]
+[design]
+blocks = 1
+settle = "0s"
+[decide]
+primary = "score"
+"""
+
+
+def test_a_command_that_promises_to_read_only_is_held_to_it(tmp_path: Path, state: Path) -> None:
+    path, study = tmp_path / "precious", tmp_path / "own.toml"
+    path.write_bytes(CONTENT)
+    study.write_text(STUDY.format(path=path))
+    argv = (sys.executable, "-m", "iotrial.cli.main", "run", str(study), "--out", "results")
+    done = run(argv, tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    assert path.read_bytes() == CONTENT
+    said = [each.read_text() for each in tmp_path.glob("results/trials/*/stderr")]
+    assert len(said) == 2
+    assert all(text.count("Read-only file system") == 2 and "busy" in text for text in said)
+    assert str(path) not in Path("/proc/self/mountinfo").read_text()
+    assert not list(state.glob("journal.d/*"))
