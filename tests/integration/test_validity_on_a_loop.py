@@ -104,8 +104,13 @@ def beside(folder: Path, *commands: Sequence[str]) -> Iterator[list[int]]:
 
 
 def fio_on(node: str, rw: str) -> list[str]:
+    """A stranger's load, from when the first trial goes on: a disk that somebody writes to
+    beforehand is refused."""
     options = [f"--rw={rw}", "--bs=64k", "--direct=1", "--ioengine=libaio", "--iodepth=8"]
-    return ["fio", "--name=foreign", f"--filename={node}", *options, "--time_based", "--runtime=99"]
+    load = ["--name=foreign", f"--filename={node}", *options, "--time_based", "--runtime=99"]
+    goes_on = "until set -- results/trials/*.partial/telemetry.jsonl && test -e \"$1\""
+    wait = f"(set --; {goes_on}; do sleep 0.02; done); exec \"$@\""
+    return ["sh", "-c", wait, "-", "fio", *load]
 
 
 def test_undisturbed_trials_are_valid_and_without_doubt_ten_times(tmp_path: Path) -> None:
