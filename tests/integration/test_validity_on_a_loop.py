@@ -108,8 +108,8 @@ def fio_on(node: str, rw: str) -> list[str]:
     beforehand is refused."""
     options = [f"--rw={rw}", "--bs=64k", "--direct=1", "--ioengine=libaio", "--iodepth=8"]
     load = ["--name=foreign", f"--filename={node}", *options, "--time_based", "--runtime=99"]
-    goes_on = "until set -- results/trials/*.partial/telemetry.jsonl && test -e \"$1\""
-    wait = f"(set --; {goes_on}; do sleep 0.02; done); exec \"$@\""
+    goes_on = 'until set -- results/trials/*.partial/telemetry.jsonl && test -e "$1"'
+    wait = f'(set --; {goes_on}; do sleep 0.02; done); exec "$@"'
     return ["sh", "-c", wait, "-", "fio", *load]
 
 
