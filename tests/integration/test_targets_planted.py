@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import TargetRefused, TrialError
-from iotrial.execute.ground import folders_of
+from iotrial.execute.inodes import folders_of
 from iotrial.execute.places import fill
 from iotrial.execute.targets import lay_out, ready, same
 from iotrial.hosts.local import LocalHost
@@ -124,7 +124,7 @@ def test_what_is_planted_after_it_was_laid_out_is_seen(
     with pytest.raises(TargetRefused, match="f is not what it was") as caught:
         same(HOST, aim)
     was, now = caught.value.evidence
-    assert aim.ground in was
+    assert aim.inode in was
     assert "is:" in now
     assert victim.read_bytes() == b"v" * MIB
 

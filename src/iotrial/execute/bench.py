@@ -65,7 +65,7 @@ class Bench:
     settings in force now beyond the former state; ``gone_with`` names the devices and mount
     points that exist only as long as this bench; ``left`` what loads leave, by path, with what
     removes it (None: it was there before us); ``laid`` the targets whose file was not there before
-    us; ``grounds`` what the folders of tools are known by (:mod:`iotrial.execute.ground`);
+    us; ``inodes`` what the folders of tools are known by (:mod:`iotrial.execute.inodes`);
     ``means`` what loads are sealed with here (None: nobody asked yet); ``began`` when the first
     load did, by the host's clock in seconds since the epoch."""
 
@@ -81,7 +81,7 @@ class Bench:
     gone_with: set[str] = field(default_factory=set)
     left: dict[str, MadeDebt | None] = field(default_factory=dict)
     laid: set[str] = field(default_factory=set)
-    grounds: dict[str, str] = field(default_factory=dict)
+    inodes: dict[str, str] = field(default_factory=dict)
     means: Means | None = None
     began: int = 0
 

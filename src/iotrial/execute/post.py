@@ -15,7 +15,7 @@ from iotrial.execute import validity
 from iotrial.execute.cache import meet_cache
 from iotrial.execute.crew import Crew
 from iotrial.execute.evidence import gather_evidence
-from iotrial.execute.ground import folders_of, settled
+from iotrial.execute.inodes import folders_of, settled
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.leaving import clear, lefts, own
 from iotrial.execute.load import Ended, last_words
@@ -82,7 +82,7 @@ class Post:
         self.leaves = lefts(self.driver, self.workload, aimed, self.member.numbers)
         try:
             own(bench, self.aim, self.leaves)
-            folders_of(bench.host, self.aim.target, self.leaves, bench.grounds)
+            folders_of(bench.host, self.aim.target, self.leaves, bench.inodes)
             self.doubts += meet_cache(bench, self.trial)
         except TrialError as refused:
             return self.words(refused.message)

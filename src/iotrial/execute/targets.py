@@ -13,8 +13,8 @@ from iotrial.errors import TargetRefused
 from iotrial.execute import look
 from iotrial.execute.arming import arms, password, portrait, sharers
 from iotrial.execute.file_usage import file_busy, file_usages
-from iotrial.execute.ground import need_same, settled
 from iotrial.execute.identity import BlockDevice, disks, identity_of, sight, whole
+from iotrial.execute.inodes import need_same, settled
 from iotrial.execute.mounts import MEMORY
 from iotrial.execute.naming import need_lasting_name, node
 from iotrial.execute.others import need_closed, need_kept
@@ -289,10 +289,10 @@ def _ready_directory(host: Host, target: Target, reach: Reach) -> Aim:
 def _aim_at(
     host: Host, target: Target, path: str, place: Standing, found: look.Status | None
 ) -> Aim:
-    ground = found.inode_of if found else ""
+    inode = found.inode_of if found else ""
     if place.disk is None:
-        return Aim(target, path, "", None, ground)
-    return Aim(target, path, place.disk.name, identity_of(host, place.disk), ground)
+        return Aim(target, path, "", None, inode)
+    return Aim(target, path, place.disk.name, identity_of(host, place.disk), inode)
 
 
 def lay_out(host: Host, aim: Aim) -> Aim:

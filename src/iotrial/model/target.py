@@ -89,7 +89,7 @@ class Aim:
 
     ``path`` is what the tool is given (device node, file, or directory); ``device`` the kernel
     name whose ``queue/`` is tuned (empty where there is none, such as a network mount);
-    ``identity`` who that device was when it was made ready; ``ground`` which file or folder lay
+    ``identity`` who that device was when it was made ready; ``inode`` which file or folder lay
     at the path then (file system and inode; '' none).
     """
 
@@ -97,4 +97,4 @@ class Aim:
     path: str
     device: str
     identity: Identity | None
-    ground: str = ""
+    inode: str = ""

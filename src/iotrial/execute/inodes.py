@@ -1,4 +1,4 @@
-"""Ground: is what a path leads to still what was looked at?
+"""Inodes: is what a path leads to still what was looked at?
 
 A file or directory target is known by file system and inode.  It is looked at again before every
 trial, links not followed, and after every trial taken down anew, since a load may make its file
@@ -25,8 +25,8 @@ def settled(host: Host, aim: Aim) -> Aim:
         return aim
     found = look.itself(host, aim.path)
     if found is not None and not _is_meant(aim, found):
-        raise _another(host, aim.target, aim.path, aim.ground)
-    return replace(aim, ground=found.inode_of if found else "")
+        raise _another(host, aim.target, aim.path, aim.inode)
+    return replace(aim, inode=found.inode_of if found else "")
 
 
 def need_same(host: Host, aim: Aim) -> None:
@@ -34,8 +34,8 @@ def need_same(host: Host, aim: Aim) -> None:
     put it there now.  Raises TargetRefused."""
     found = look.itself(host, aim.path)
     meant = found is None or _is_meant(aim, found)
-    if not meant or (found.inode_of if found else "") != aim.ground:
-        raise _another(host, aim.target, aim.path, aim.ground)
+    if not meant or (found.inode_of if found else "") != aim.inode:
+        raise _another(host, aim.target, aim.path, aim.inode)
     if aim.target.kind == "file":
         need_kept(host, aim.target, str(PurePosixPath(aim.path).parent))
     else:
