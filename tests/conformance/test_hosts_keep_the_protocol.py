@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
+from iotrial.hosts.bounds import ANSWER_MOST
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.ssh import SSHHost
@@ -134,6 +135,15 @@ def test_a_command_that_takes_too_long_is_an_error(place: Place) -> None:
     with pytest.raises(HostError, match=r"sleep 30"):
         place.host.run(["sleep", "30"], timeout=0.2)
     assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("stream", ["", " >&2"], ids=["stdout", "stderr"])
+def test_what_a_command_says_has_an_end(real: Place, stream: str) -> None:
+    """More than is ever asked for is an error, and the host can be asked again."""
+    flood = ["sh", "-c", f"head -c {ANSWER_MOST + 2**23} /dev/zero{stream}"]
+    with pytest.raises(HostError, match="does not end"):
+        real.host.run(flood)
+    assert real.host.run(["echo", "still there"]).text == "still there\n"
 
 
 # -- files ----------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from pathlib import PurePosixPath
 from typing import Generic, Protocol, TypeVar
 
 from iotrial.errors import FileRefused
+from iotrial.hosts.bounds import ANSWER_MOST
 from iotrial.hosts.steps import code_of
 from iotrial.model.host import Completed
 from iotrial.model.step import Act, Answer, Hold, Look, Step, spoken
@@ -164,13 +165,17 @@ def removed(path: str) -> str:
     return said("drop", path)
 
 
-def run(argv: Sequence[str], stdin: bytes, timeout: float) -> Request[Completed]:
-    def parse(answers: Answers) -> Completed:
-        status, _ = text_of(answers)
-        return Completed(tuple(argv), exit_of(status), bytes_of(answers), bytes_of(answers))
+def run(argv: Sequence[str], stdin: bytes, timeout: float) -> Request[tuple[Completed, int]]:
+    """What the command said; or how many bytes it said, where that is more than is taken."""
+
+    def parse(answers: Answers) -> tuple[Completed, int]:
+        status, length = text_of(answers)
+        done = Completed(tuple(argv), exit_of(status), bytes_of(answers), bytes_of(answers))
+        return done, int(length or 0)
 
     # timeout(1) takes 0 for never.
-    text = said("ran", _base64(stdin), f"{max(timeout, 0.001):.3f}", *argv)
+    within = f"{max(timeout, 0.001):.3f}"
+    text = said("ran", _base64(stdin), ANSWER_MOST, within, *argv)
     return Request(text, parse, timeout + PATIENCE)
 
 

@@ -402,17 +402,27 @@ did() {
 
 # --- commands -----------------------------------------------------------------------------------
 
-# ran BASE64 SECONDS ARGV
+# ran BASE64 MOST SECONDS ARGV: of a command that says more than MOST bytes, only how many.
 ran() {
     unset IN
     if [ -n "$1" ]; then
         IN=$SCRATCH/in
         printf '%s' "$1" | base64 -d >"$IN"
     fi
-    shift
+    MOST=$2
+    shift 2
     asked "$@"
-    text "$?" ''
+    STATUS=$?
     unset IN
+    LENGTH=$(stat -c %s -- "$OUT" "$ERR")
+    LENGTH=$((${LENGTH%"$pick_nl"*} + ${LENGTH#*"$pick_nl"}))
+    if [ "$LENGTH" -gt "$MOST" ]; then
+        text "$STATUS" "$LENGTH"
+        : >"$OUT"
+        : >"$ERR"
+    else
+        text "$STATUS" ''
+    fi
     base64 -w0 -- "$OUT"
     printf '\n'
     [ ! -s "$ERR" ] || base64 -w0 -- "$ERR"

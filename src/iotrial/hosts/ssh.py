@@ -20,6 +20,7 @@ from typing import Self, TypeVar
 from iotrial.errors import FileRefused, HostUnreachable
 from iotrial.hosts import agent
 from iotrial.hosts.agent import Request, said, text_of
+from iotrial.hosts.bounds import ANSWER_MOST, too_much
 from iotrial.hosts.complaints import held, not_ours, timed_out
 from iotrial.hosts.connection import Connection
 from iotrial.hosts.far_load import FarProcess
@@ -101,7 +102,9 @@ class SSHHost:
 
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
         began = time.monotonic()
-        done = self._ask(agent.run(argv, stdin, timeout))
+        done, came = self._ask(agent.run(argv, stdin, timeout))
+        if came:
+            raise too_much(self.name, " ".join(argv), came, ANSWER_MOST)
         if done.exit == _KILLED and time.monotonic() - began >= timeout:
             raise timed_out(self.name, argv, timeout)
         return done
