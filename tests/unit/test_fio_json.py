@@ -242,6 +242,15 @@ def test_a_disk_util_that_is_missing_is_not_missed() -> None:
     assert values(parse(recorded("no-latencies"), "f"))["read.iops"] > 0
 
 
+def test_the_disks_that_fio_names_are_known() -> None:
+    assert parse(recorded("mix"), "f").disks == ("loop697",)
+    assert parse(recorded("no-latencies"), "f").disks == ()
+    for odd in (None, {}, [7], [{}], [{"name": 7}], [{"name": ["sda"]}]):
+        document = json.loads(recorded("mix"))
+        document["disk_util"] = odd
+        assert parse(json.dumps(document).encode(), "f").disks == ()
+
+
 def as_fio2(document: dict[str, Any]) -> dict[str, Any]:
     """A recording in the fields of fio 2: microseconds, KiB, no N, no bins, zeros repeated."""
     for job in document["jobs"]:

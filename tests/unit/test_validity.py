@@ -101,6 +101,54 @@ def test_what_the_tool_has_said_already_is_not_said_twice() -> None:
     assert judged(case(said=said), {"generator-bound"}) == ()
 
 
+# Another disk.
+
+
+@pytest.mark.parametrize(
+    ("named", "verdict"),
+    [
+        ((), None),
+        (("dm-3", "sdb"), None),
+        (("sda", "nvme0n1"), None),
+        (("dm-3", "dm-0", "md127", "sdb"), None),
+        (("dm-3", "sdc"), False),
+        (("sdc",), True),
+        (("dm-7", "sdc"), True),
+        (("mdx",), True),
+    ],
+)
+def test_the_disks_that_a_load_names_are_held_against_the_target(
+    named: tuple[str, ...],
+    verdict: bool | None,  # noqa: FBT001
+) -> None:
+    scene = dataclasses.replace(DIRECT, device="dm-3", disks=("sdb",), below=("sda", "nvme0n1"))
+    doubt = found(dataclasses.replace(case(scene=scene), named=named)).get("other-disk")
+    assert (doubt and doubt.invalid) == verdict
+    if doubt:
+        assert named[-1] in doubt.what
+        assert "dm-3" in doubt.what
+
+
+def test_no_disk_is_another_where_the_target_has_none() -> None:
+    """A target on tmpfs or NFS has no device here."""
+    seen = dataclasses.replace(case(scene=Scene(reads=True)), named=("sda",))
+    assert "other-disk" not in found(seen)
+
+
+def test_the_disks_that_a_load_names_are_kept_with_its_trial(tmp_path: Path) -> None:
+    scene = dataclasses.replace(DIRECT, below=("sda1", "sda"))
+    seen = dataclasses.replace(case(scene=scene), named=("sdc", "sdd"))
+    written.save(tmp_path, seen)
+    again = written.case(tmp_path, ())
+    assert again.named == ("sdc", "sdd")
+    assert again.scene == scene
+    assert found(again) == found(seen)
+    row = json.loads((tmp_path / written.FILE).read_text())
+    del row["named"], row["scene"]["below"]
+    (tmp_path / written.FILE).write_text(json.dumps(row))
+    assert written.case(tmp_path, ()).named == ()  # as written before it was looked at
+
+
 # Foreign I/O.
 
 

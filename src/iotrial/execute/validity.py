@@ -46,6 +46,7 @@ def scene_of(bench: Bench, trial: Trial, facts: Mapping[str, float]) -> Scene:
         cpus=max(1, int(facts.get("cpus", 1))),
         depth=driver.depth(workload, facts) if isinstance(driver, Queueing) else 0,
         ways=_ways(topology) if topology else (),
+        below=tuple(node.name for node in topology.nodes) if topology else (),
     )
 
 
@@ -84,7 +85,7 @@ def decide(
     seconds, parsed = load
     samples = written.samples(folder / written.TELEMETRY)
     pauses = written.pauses(folder / written.PAUSES)
-    case = Case(scene, *seen, seconds, parsed.measurements, samples, pauses)
+    case = Case(scene, *seen, seconds, parsed.measurements, samples, pauses, parsed.disks)
     written.save(folder, case)
     if not parsed.measurements:
         return ()  # it failed: there is nothing to doubt

@@ -85,11 +85,13 @@ class Reach:
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """Measurements (the trial's own with job ``all``, then one set per job) and doubts; ``basis``
-    is what a tool that is :class:`Merging` makes several loads one from, and knows alone."""
+    is what a tool that is :class:`Merging` makes several loads one from, and knows alone;
+    ``disks`` are the kernel names of those that the tool says its files lie on ((): it does not)."""
 
     measurements: tuple[Measurement, ...]
     doubts: tuple[Doubt, ...] = ()
     basis: object = field(default=None, compare=False, repr=False)
+    disks: tuple[str, ...] = ()
 
 
 class Tool(Protocol):

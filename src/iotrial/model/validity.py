@@ -27,7 +27,8 @@ class Scene:
     page cache was met before it; ``size`` how many bytes it may use, ``memory`` how many the host
     has (0: unknown); ``cpus`` how many processors; ``depth`` how many I/Os it keeps in flight (0:
     nobody says).  ``ways`` are the disks below that are meant to carry alike, each with the
-    adapter and the NUMA node it hangs on ('': none).
+    adapter and the NUMA node it hangs on ('': none).  ``below`` is all that the device is built on,
+    by kernel names.
     """
 
     device: str = ""
@@ -43,6 +44,7 @@ class Scene:
     cpus: int = 1
     depth: int = 0
     ways: tuple[tuple[str, str, str], ...] = ()
+    below: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class Pause:
 class Case:
     """All that is known of one load: what checks decide from.  ``seconds`` is how long the load's
     process lived; ``samples`` are the telemetry of the device, ``pauses`` where this machine may
-    have stood still."""
+    have stood still; ``named`` are the disks that the load itself says it used."""
 
     scene: Scene
     before: Snapshot
@@ -119,6 +121,7 @@ class Case:
     measurements: tuple[Measurement, ...] = ()
     samples: tuple[Sample, ...] = ()
     pauses: tuple[Pause, ...] = ()
+    named: tuple[str, ...] = ()
 
     @property
     def elapsed(self) -> float:

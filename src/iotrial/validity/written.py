@@ -31,6 +31,7 @@ def save(folder: Path, case: Case) -> None:
         "before": {"at": case.before.at, "said": dict(case.before.said)},
         "after": {"at": case.after.at, "said": dict(case.after.said)},
         "seconds": case.seconds,
+        "named": case.named,
     }
     text = json.dumps(row, ensure_ascii=True, indent=1)
     (folder / FILE).write_text(text + "\n", encoding="utf-8")
@@ -51,6 +52,7 @@ def case(folder: Path, measurements: tuple[Measurement, ...]) -> Case:
             measurements=measurements,
             samples=samples(folder / TELEMETRY),
             pauses=pauses(folder / PAUSES),
+            named=tuple(map(str, row.get("named", ()))),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"{path}: {error!r}") from error
@@ -60,7 +62,8 @@ def _scene(row: Mapping[str, Any]) -> Scene:
     known = {each.name for each in fields(Scene)}
     told = {name: value for name, value in row.items() if name in known}
     ways = tuple(tuple(way) for way in told.get("ways", ()))
-    return Scene(**(told | {"disks": tuple(told.get("disks", ())), "ways": ways}))
+    several = {name: tuple(told.get(name, ())) for name in ("disks", "below")}
+    return Scene(**(told | several | {"ways": ways}))
 
 
 def _snapshot(row: Mapping[str, Any]) -> Snapshot:

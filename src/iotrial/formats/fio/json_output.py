@@ -48,7 +48,16 @@ def parse(data: bytes, raw: str) -> Parsed:
     jobs = tuple(one for one, _ in entries)
     doubts = doubts_about(jobs, said, report.repeated)
     shallow = queue_doubts(report.record, [entry for _, entry in entries])
-    return Parsed(measurements(jobs, raw), (*doubts, *shallow), jobs)
+    said_disks = _disks(report.record.get("disk_util"))
+    return Parsed(measurements(jobs, raw), (*doubts, *shallow), jobs, said_disks)
+
+
+def _disks(rows: object) -> tuple[str, ...]:
+    """Those that fio has opened files on, and what they are built on; () where it says none."""
+    names = (
+        [row.get("name") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else ()
+    )
+    return tuple(name for name in names if isinstance(name, str))
 
 
 def together(several: Sequence[Parsed], all_of: str) -> tuple[Measurement, ...]:
