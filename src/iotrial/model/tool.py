@@ -86,7 +86,7 @@ class Reach:
 class Parsed:
     """Measurements (the trial's own with job ``all``, then one set per job) and doubts; ``basis``
     is what a tool that is :class:`Merging` makes several loads one from, and knows alone;
-    ``disks`` are the kernel names of those that the tool says its files lie on ((): it does not)."""
+    ``disks`` are the kernel names of those that the tool says its files are on ((): not said)."""
 
     measurements: tuple[Measurement, ...]
     doubts: tuple[Doubt, ...] = ()
