@@ -9,11 +9,11 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
-from iotrial.formats.fio.jobfile import escaped, filenames, parse
+from iotrial.formats.fio.jobfile import escaped, filenames, parse, without
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +27,11 @@ FILES = {
     "comments": "; one\n# two\n  ; three\n[one]\nsize=1m ; four\nfilename=a#five\n",
     "switches": "[one]\ntime_based\nruntime=1\nsize=1m\nstonewall\n",
     "blanks": "  [one]\n\tsize =1m\r\n\n rw=write\r\n",
+    "no bracket at the end": "[job.\nsize=1m\n[jobs\nsize=1m\n[global\nsize=2m\n",
+    "more behind the bracket": "[job]x\nsize=1m\n[job]]\nsize=1m\n[a]b]\nsize=1m\n",
+    "a comment in the brackets": "[job;x]\nsize=1m\n[jo#x]\nsize=1m\n[job] ; x\nsize=1m\n",
+    "a long name": f"[{'n' * 300}]\nsize=1m\n",
+    "control characters": "[one]\x01\nsize=1m\x7f\nfilename=a\xa0\n",
     "two jobs of one name": "[one]\nsize=1m\n[one]\nsize=2m\n",
 }
 
@@ -69,7 +74,12 @@ def test_includes_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line"), [("rw=read\n[one]\n", ":1: 'rw=read'"), ("[global]\nrw=read\n", "no job")]
+    ("text", "line"),
+    [
+        ("rw=read\n[one]\n", ":1: 'rw=read'"),
+        ("[global]\nrw=read\n", "no job"),
+        ("[one]\nrw=read\n[\n", ":3: '\\['"),
+    ],
 )
 def test_what_fio_would_not_run_is_a_format_error(text: str, line: str) -> None:
     with pytest.raises(FormatError, match=line):
@@ -77,6 +87,7 @@ def test_what_fio_would_not_run_is_a_format_error(text: str, line: str) -> None:
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\\", codec="utf-8"), min_size=1)))
+@example(["a", "b\\"])
 def test_escaped_paths_come_back(paths: list[str]) -> None:
     assert filenames(":".join(map(escaped, paths))) == tuple(paths)
 
@@ -85,3 +96,8 @@ def test_escaped_paths_come_back(paths: list[str]) -> None:
 def test_any_text_is_a_job_file_or_a_format_error(text: str) -> None:
     with contextlib.suppress(FormatError):
         parse(text)
+
+
+def test_a_file_without_some_options_keeps_its_other_lines_as_fio_has_them() -> None:
+    text = "[a]\nbs=4k\x0bfilename=x\n filename =y\nrw=read\u2028filename=z\nsize=1m"
+    assert without(text, frozenset({"filename"})) == text.replace(" filename =y\n", "")
