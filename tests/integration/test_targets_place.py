@@ -153,7 +153,7 @@ def test_a_load_may_name_its_target_and_nothing_else(tmp_path: Path) -> None:
         ready(HOST, own, reach("f"))
 
 
-def test_a_file_that_lies_in_a_directory_is_written_only_when_the_study_arms_it(
+def test_a_file_that_lies_in_a_directory_is_not_written_and_a_directory_cannot_be_armed(
     tmp_path: Path,
 ) -> None:
     theirs = tmp_path / "theirs"
@@ -176,8 +176,8 @@ def test_a_file_that_lies_in_a_directory_is_written_only_when_the_study_arms_it(
     ):
         told = refused(reach, armed=False)
         assert f"{theirs} exists, and the load would write to it" in told
-        assert f'destroy = "{tmp_path}"' in told
-        assert not refused(reach, armed=True)
+        assert "move this one away. A directory cannot be armed" in told
+        assert refused(reach, armed=True) == told
     assert not refused(replace(named, extent=MIB), armed=False)
 
 

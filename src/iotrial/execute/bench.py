@@ -292,6 +292,7 @@ def reach_of(study: Study, target: Target) -> Reach:
         runs=tuple(run for reach in reaches for run in reach.runs),
         storage=not reaches or any(reach.storage for reach in reaches),
         extent=max((reach.extent for reach in reaches), default=0),
+        sized=max(reaches, key=lambda reach: reach.extent).sized if reaches else "",
         alters=tuple(dict.fromkeys(what for reach in reaches for what in reach.alters)),
         mentions=tuple(dict.fromkeys(path for reach in reaches for path in reach.mentions)),
     )

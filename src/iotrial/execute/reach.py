@@ -6,7 +6,6 @@ would otherwise pass every check made of the target.
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePosixPath
 
 from iotrial.errors import TargetRefused
@@ -15,6 +14,7 @@ from iotrial.execute.mounts import under
 from iotrial.model.host import Host
 from iotrial.model.target import Aim
 from iotrial.model.tool import Reach
+from iotrial.units import format_bytes
 
 
 def within(host: Host, aim: Aim, reach: Reach) -> None:
@@ -35,7 +35,7 @@ def within(host: Host, aim: Aim, reach: Reach) -> None:
             evidence=tuple(f"names {path}" for path in outside),
             advice=f"Take the names out of the workload: iotrial aims it at {aim.path}.",
         )
-    if aim.target.kind == "directory" and aim.target.destroy != aim.path:
+    if aim.target.kind == "directory":
         _spare(host, aim, reach)
 
 
@@ -44,19 +44,35 @@ def changes(reach: Reach, size: int) -> bool:
     return reach.writes or bool(reach.alters) or size < reach.extent
 
 
+def why_changed(reach: Reach, size: int) -> tuple[str, ...]:
+    """Why a file of this size would not stay as it is under a load that only reads."""
+    found = [f"{option} is not known to leave a file as it is" for option in reach.alters]
+    if size < reach.extent:
+        asked = f" ({reach.sized})" if reach.sized else ""
+        what = f"the file has {format_bytes(size)}, and the load reads {format_bytes(reach.extent)}"
+        found.append(f"{what}{asked}: what is missing would be written first")
+    return tuple(found)
+
+
 def _spare(host: Host, aim: Aim, reach: Reach) -> None:
-    """A file that lies in a directory target already, and that the load names, is somebody's."""
+    """A file that lies in a directory target already, and that the load names, is somebody's; a
+    device node leads out of the directory, wherever it lies."""
     for path in reach.paths:
         there = look.status(host, path)
+        if there and not there.is_file and not there.is_folder:
+            raise TargetRefused(
+                f"{path} is a {there.kind}, neither a file nor a folder",
+                target=aim.target.name,
+                advice="Name another file; a device has to be a target itself.",
+            )
         if there and there.is_file and changes(reach, there.size):
             raise TargetRefused(
                 f"{path} exists, and the load would write to it",
                 target=aim.target.name,
-                evidence=tuple(f"{option} is not known to leave a file as it is"
-                               for option in reach.alters),
-                advice="Name a file that does not exist, or, if the content of all files that the "
-                f"load names is worthless, write in the study: destroy = {json.dumps(aim.path)}",
-            )  # fmt: skip
+                evidence=why_changed(reach, there.size),
+                advice="Name a file that does not exist, or move this one away. A directory cannot "
+                "be armed: if the content is worthless, make the file a target with destroy.",
+            )
 
 
 def _other_device(host: Host, aim: Aim, path: str) -> bool:

@@ -27,7 +27,7 @@ from iotrial.execute.places import (
     settle_folder,
     standing,
 )
-from iotrial.execute.reach import changes, within
+from iotrial.execute.reach import changes, why_changed, within
 from iotrial.execute.usage import busy, usages
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
@@ -234,7 +234,7 @@ def _ready_file(host: Host, target: Target, reach: Reach) -> Aim:
         need_closed(host, target, place.path) if found else need_kept(host, target, place.path)
     there = found.size if found else 0
     if found is None or changes(reach, there) or there < target.size:
-        _need_expendable(target, real, found, reach.alters)
+        _need_expendable(target, real, found, why_changed(reach, there))
         _need_unused(target, file_usages(host, real) if found else ())
         need_writable(target, place)
         need_room(target, place, max(0, laid_size(target.size) - there))
@@ -256,7 +256,7 @@ def _need_no_link(host: Host, target: Target, path: str) -> None:
 
 
 def _need_expendable(
-    target: Target, path: str, found: look.Status | None, alters: tuple[str, ...] = ()
+    target: Target, path: str, found: look.Status | None, why: tuple[str, ...] = ()
 ) -> None:
     """A file that is there is somebody's: written, or made longer, only when the study names it.
 
@@ -269,7 +269,7 @@ def _need_expendable(
         target=target.name,
         evidence=(
             f"{format_bytes(found.size)}, inode {found.inode}, owner {found.owner}",
-            *(f"{option} is not known to leave a file as it is" for option in alters),
+            *why,
         ),
         advice="Name a file that does not exist, or, if its content is worthless, write in the "
         f"study: destroy = {json.dumps(path, ensure_ascii=False)}",

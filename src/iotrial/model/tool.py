@@ -68,9 +68,9 @@ class Reach:
     where what is read and written comes over a network, and the target is only where it starts.
 
     A load that only reads may still change a file: ``extent`` is how many bytes a file must have
-    so that the tool does not lay out the rest, ``alters`` are options that are not known to leave
-    a file as it is.  ``mentions`` are paths of which nobody knows what is done there: they must
-    not lead to a device."""
+    so that the tool does not lay out the rest, ``sized`` the options that ask for so much,
+    ``alters`` are options that are not known to leave a file as it is.  ``mentions`` are paths of
+    which nobody knows what is done there: they must not lead to a device."""
 
     reads: bool
     writes: bool
@@ -80,6 +80,7 @@ class Reach:
     extent: int = 0
     alters: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
+    sized: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +197,15 @@ class Ends(Protocol):
 
     def likely(self, workload: Workload, aimed: Aimed) -> float:
         """Seconds of one execution on :data:`LIKELY` storage."""
+        ...
+
+
+@runtime_checkable
+class Naming(Protocol):
+    """A tool that cannot be told of every path."""
+
+    def unnameable(self, workload: Workload, aimed: Aimed) -> str:
+        """Why the load would open something else than ``aimed`` says, or ''."""
         ...
 
 
