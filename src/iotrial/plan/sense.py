@@ -13,11 +13,11 @@ from itertools import combinations
 from iotrial.errors import IotrialError, UsageError
 from iotrial.model.measurement import Metric, metric, of_study, split
 from iotrial.model.study import Decide, Factor, Level, Study
-from iotrial.model.tool import Reach, Served, Tool
+from iotrial.model.tool import Aimed, Naming, Reach, Served, Tool
 from iotrial.model.workload import Workload
 from iotrial.plan.convert import unfit
 from iotrial.plan.design import applies, cells, open_factors, with_option
-from iotrial.plan.foreseen import each_study
+from iotrial.plan.foreseen import each_study, loads_on
 from iotrial.plan.locate import KeyPath
 from iotrial.plan.problem import Problem, choices
 from iotrial.plan.saturate import unsearchable
@@ -212,6 +212,7 @@ def study_problems(study: Study) -> Iterator[Problem]:
     elif study.decide.limits and study.design.kind != "race" and not study.stages:
         what = "only a race and a search for the highest value mind a limit"
         yield Problem(("decide", "limits"), what, 'Use kind = "race", or guardrails.')
+    yield from dict.fromkeys(_unnameable(study))
     for one, other in combinations(study.factors, 2):
         yield from _clash(one, other)
     if open_factors(study):
@@ -223,6 +224,21 @@ def study_problems(study: Study) -> Iterator[Problem]:
             if not cells(part, workload.name):
                 message = f"every combination of workload {workload.name} is excluded"
                 yield Problem(("exclude", 0), message, "Leave at least one.")
+
+
+def _unnameable(study: Study) -> Iterator[Problem]:
+    """Files and directories that a tool would take for others.  What a device or a loop device is
+    called is not known before there is a machine: commands are asked again there."""
+    for target in study.targets:
+        if target.kind not in ("file", "directory"):
+            continue
+        for load in loads_on(study, target.name):
+            driver = tool(load.tool)
+            if isinstance(driver, Naming):
+                why = driver.unnameable(load, Aimed(target.path, target.kind, target.size))
+                path: KeyPath = ("targets", target.name, target.kind)
+                if why:
+                    yield Problem(path, f"workload {load.name}: {why}", "Rename it.")
 
 
 def _clash(one: Factor, other: Factor) -> Iterator[Problem]:

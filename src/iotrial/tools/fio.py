@@ -30,7 +30,7 @@ from iotrial.errors import UsageError
 from iotrial.formats.fio import json_output as fio_json
 from iotrial.formats.fio.course import OPERATIONS
 from iotrial.formats.fio.course import course as fio_course
-from iotrial.formats.fio.jobfile import Section, escaped
+from iotrial.formats.fio.jobfile import Section, cut, escaped
 from iotrial.model.listen import Listen
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Aimed, Course, Gate, Left, Load, Parsed, Reach, inside
@@ -72,11 +72,17 @@ class Fio:
         """Raises UsageError for a job file with ``include``, FormatError for one without a job."""
         return reach_of(sections(workload))
 
+    def unnameable(self, workload: Workload, aimed: Aimed) -> str:  # noqa: ARG002 (any load)
+        """See :class:`iotrial.model.tool.Naming`.  What stands before our folder is not cut."""
+        return "" if aimed.kind == "directory" else _cut(aimed.path)
+
     def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
-        """Raises UsageError with the first problem :meth:`check` finds, and for a directory
-        without a size."""
+        """Raises UsageError with the first problem :meth:`check` finds, for a path that fio would
+        take for another, and for a directory without a size."""
         for option, problem in problems(workload, facts):
             raise UsageError(f"workload {workload.name}: {option}: {problem}")
+        if why := self.unnameable(workload, aimed):
+            raise UsageError(f"workload {workload.name}: {why}", advice="Rename it.")
         if aimed.kind == "file":
             _need_known_end(sections(workload), aimed)
         said = dict(resolved(replace(workload, options=passed(workload)), facts))
@@ -215,6 +221,13 @@ TOOL = Fio()
 def _spelled(words: Mapping[str, str]) -> list[str]:
     """Options as arguments; each is one word of an argument vector, whatever it contains."""
     return [f"--{option}={value}" for option, value in words.items()]
+
+
+def _cut(path: str) -> str:
+    found = cut(path)
+    return (
+        f"fio would open another file than {path!r}: it cuts a name at {found!r}" if found else ""
+    )
 
 
 def _folder(aimed: Aimed) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from iotrial.errors import IotrialError, UsageError
 from iotrial.formats.fio import jobfile as fio_jobfile
-from iotrial.formats.fio.jobfile import Section
+from iotrial.formats.fio.jobfile import Section, filenames
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import fio_rules as rules
 from iotrial.tools.fio_options import value_text
+from iotrial.tools.fio_reach import NO_FILES, spares_all
 
 Problem = tuple[str, str]
 # fio's own spellings of a time in seconds; it misreads others silently.
@@ -113,6 +114,8 @@ def _jobfile(workload: Workload) -> Iterator[Problem]:
     except IotrialError as error:
         yield "jobfile", str(error).replace("\n ", ";")
         return
+    for number, what in fio_jobfile.misread(workload.jobfile):
+        yield "jobfile", f"line {number}: {what}"
     table = rules.option_table()
     own = {table.canonical(name): name for name, _ in passed(workload)}
     named = [any(map(each.values, rules.NAMES_FILES)) for each in known]
@@ -122,19 +125,31 @@ def _jobfile(workload: Workload) -> Iterator[Problem]:
         if any(option in _canonical(each) for each in file.sections):
             yield name, "the job file sets it too, and would win: take it out of the job file"
     yield from dict.fromkeys(p for each in file.sections for p in _section(each))
-    yield from dict.fromkeys(p for each in known for p in _named_after(each))
+    yield from dict.fromkeys(p for each in known for p in (*_named_after(each), *_found_by(each)))
 
 
 def _named_after(section: Section) -> Iterator[Problem]:
-    """Where a job names no file, fio names its files after the job, in whatever folder that is."""
-    if section.values("filename") or section.values("opendir"):
-        return
-    if "/" in section.name:
-        what = f"[{section.name}] fio makes a file name of it, which a / leads elsewhere: rename it"
-        yield "jobfile", what
-    for value in section.values("filename_format"):
+    """Where a job names no file, fio names its files after the job, in whatever folder that is; and
+    the same with a log.  With several jobs of a section, ``name`` is the name of the first only."""
+    data = not section.values("filename") and not section.values("opendir")
+    log = any(not value for option in rules.LOGS for value in section.values(option))
+    for name in dict.fromkeys((section.name, *section.values("name"))) if data or log else ():
+        if "/" in name:
+            what = "fio makes a file name of it, which a / leads elsewhere: rename it"
+            said = "" if name == section.name else f"name={name}: "
+            yield "jobfile", f"[{section.name}] {said}{what}"
+    if data and section.name in NO_FILES:
+        yield "jobfile", f"[{section.name}] fio would load the folder of that name: rename it"
+    for value in section.values("filename_format") if data else ():
         if "/" in value:
             yield "jobfile", f"[{section.name}] filename_format: a / leads elsewhere: take it out"
+
+
+def _found_by(section: Section) -> Iterator[Problem]:
+    """fio takes every file that it finds below an ``opendir``, whosever it is."""
+    if section.values("opendir") and not spares_all(section):
+        what = "the job could change every file that fio finds there: name its files with filename"
+        yield "jobfile", f"[{section.name}] opendir: {what}, or only read and give no size"
 
 
 def _canonical(section: Section) -> set[str]:
@@ -152,6 +167,8 @@ def _section(section: Section) -> Iterator[Problem]:
         else:
             for _, problem in (*_value(option, value, name), *_misread(option, value)):
                 yield "jobfile", f"[{section.name}] {name}: {problem}"
+        if option in rules.NAMES_FILES and not filenames(value):
+            yield "jobfile", f"[{section.name}] {name}: it names nothing: leave it out"
         if "$" in value and option in {"filename", "directory", *rules.PATH_OPTIONS}:
             yield "jobfile", f"[{section.name}] {name}: write the path out, without $"
 

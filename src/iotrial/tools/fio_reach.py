@@ -16,11 +16,15 @@ from iotrial.errors import UsageError
 from iotrial.formats.fio.jobfile import Section, filenames
 from iotrial.model.tool import Reach
 from iotrial.tools import fio_rules as rules
+from iotrial.tools.fio_server import FOLDER
 
 _SIZE = re.compile(r"(\d{1,18})([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 _PERCENT = re.compile(r"(\d{1,3})%")
 _WHOLE = 100
 _MOST_FILES = 4096
+# What is there where fio is started, and no file: of a job of that name, fio opens that name itself
+# (exists_and_not_regfile in init.c).
+NO_FILES = (".", "..", FOLDER)
 
 
 def reach_of(sections: Iterable[Section]) -> Reach:
@@ -34,12 +38,15 @@ def reach_of(sections: Iterable[Section]) -> Reach:
     paths = [path for each in every for path in (*opened(each), *_others(each))]
     runs = [command for each in every for command in _commands(each)]
     alters = [what for each in every if not _writes(each) for what in _alters(each)]
+    extents = [(_extent(each) or 0, _sizes(each)) for each in every]
+    extent, sized = max(extents, key=lambda each: each[0], default=(0, ""))
     return Reach(
         reads=any(map(_reads, every)),
         writes=any(map(_writes, every)),
         paths=tuple(dict.fromkeys(paths)),
         runs=tuple(dict.fromkeys(runs)),
-        extent=max((_extent(each) or 0 for each in every), default=0),
+        extent=extent,
+        sized=sized if extent else "",
         alters=tuple(dict.fromkeys(alters)),
     )
 
@@ -65,30 +72,43 @@ def _reads(section: Section) -> bool:
 # What happens to a file that is only read.
 
 
+def spares_all(section: Section) -> bool:
+    """Whether a job leaves every file as it is, whatever its size, that it finds by itself."""
+    own = (option for option in _alters(section) if not option.startswith("opendir="))
+    return not _writes(section) and not any(own) and not _extent(section)
+
+
 def _alters(section: Section) -> Iterator[str]:
     """Options that are not known to leave a file as it is."""
     for option, value in section.options:
         off = option in rules.HARMLESS_AT_ZERO and rules.is_off(value)
-        none = option == "fallocate" and value in {"none", "0"}
+        none = value in rules.HARMLESS_AT.get(option, ())
         if option not in rules.HARMLESS | rules.COMMAND_OPTIONS and not off and not none:
             yield f"{option}={value}"
     if _extent(section) is None:
-        told = [f"{o}={value}" for o in _SIZES for value in section.values(o)]
-        yield " ".join(told)
+        yield _sizes(section)
+
+
+def _sizes(section: Section) -> str:
+    return " ".join(f"{o}={value}" for o in _SIZES for value in section.values(o))
 
 
 _SIZES = ("size", "filesize", "offset", "offset_increment", "numjobs")
+_OFFSETS = ("offset", "offset_increment")
 
 
 def _extent(section: Section) -> int | None:
     """How many bytes a file must have that fio is not to make longer; None: it cannot be told.
 
-    An upper bound: the largest size after the furthest offset.  Per cents are of the file.
+    An upper bound: the largest size after the furthest offset.  Per cents are of the file, so that
+    nobody knows here how far so many bytes behind a share of it go.
     """
     length = _bytes(section, "size"), _bytes(section, "filesize")
     begin = _bytes(section, "offset")
     apart, jobs = _bytes(section, "offset_increment"), _bytes(section, "numjobs", 1)
     if None in (*length, begin, apart, jobs):
+        return None
+    if any(length) and any("%" in v for o in _OFFSETS for v in section.values(o)):
         return None
     furthest = (begin or 0) + (apart or 0) * max(0, (jobs or 1) - 1)
     return furthest + max(length[0] or 0, length[1] or 0)
@@ -148,7 +168,8 @@ def _derived(section: Section) -> list[str]:
     form = _last(section, "filename_format", "")
     if form:
         return [form]
-    return [f"{section.name}.{job}.{file}" for job in range(jobs) for file in range(files)]
+    itself = [section.name] if section.name in NO_FILES else []
+    return itself + [f"{section.name}.{job}.{file}" for job in range(jobs) for file in range(files)]
 
 
 def _others(section: Section) -> Iterator[str]:

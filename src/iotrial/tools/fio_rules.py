@@ -129,13 +129,19 @@ HARMLESS = frozenset({
     "sync", "thinkcycles", "thinktime", "thinktime_blocks", "thinktime_blocks_type",
     "thinktime_iotime", "thinktime_spin", "thp", "thread", "time_based", "unified_rw_reporting",
     "unique_filename", "unit_base", "uncached", "userspace_reap", "wait_for", "write_bw_log",
-    "write_hist_log", "write_iops_log", "write_lat_log", "zero_buffers",
+    "write_hint", "write_hist_log", "write_iops_log", "write_lat_log", "zero_buffers",
 })  # fmt: skip
 # The others that a 0 turns off.
 HARMLESS_AT_ZERO = frozenset({
     "atomic", "create_on_open", "do_verify", "file_append", "overwrite", "unlink",
     "unlink_each_loop", "verify_only", "verify_state_save", "verify_state_load",
 })  # fmt: skip
+# Those that only some values make harmless: what fio does without them.
+HARMLESS_AT: Mapping[str, frozenset[str]] = {
+    "fallocate": frozenset({"none", "0"}),
+    "nrfiles": frozenset({"1"}),
+    "zonemode": frozenset({"none"}),
+}
 COMMAND_OPTIONS = frozenset({"exec_prerun", "exec_postrun", "program"})
 
 _EXECUTES = "it would execute a command; iotrial runs nothing but the load"

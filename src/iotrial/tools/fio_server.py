@@ -25,7 +25,7 @@ from pathlib import Path
 from iotrial.errors import FormatError
 from iotrial.formats.fio import json_output
 from iotrial.formats.fio.documents import MARK, messages
-from iotrial.formats.fio.jobfile import Section
+from iotrial.formats.fio.jobfile import Section, unwritable
 from iotrial.model.listen import Listen
 from iotrial.model.tool import Load
 
@@ -101,10 +101,10 @@ def problems(sections: Sequence[Section], options: Sequence[tuple[str, str]]) ->
 
 def unfit(path: str) -> str:
     """Why a target at ``path`` cannot be loaded this way; '' it can."""
-    found = _CUT.search(path)
+    found = unwritable(path)
     if not found:
         return ""
-    return f"a job file of fio, which its client takes, cannot name {path}: {found[0]!r} is in it"
+    return f"a job file of fio, which its client takes, cannot name {path!r}: {found!r} is in it"
 
 
 def version_problem(here: str, there: str) -> str:

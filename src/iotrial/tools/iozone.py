@@ -139,6 +139,8 @@ class Iozone:
         count = max(1, said.threads)
         note = (_MEMORY, f"{facts.get('memory', 0):.0f} {size * count}\n".encode())
         if workload.option("stand_in"):
+            if why := self.unnameable(workload, aimed):
+                raise UsageError(f"workload {workload.name}: {why}", advice="Rename it.")
             made = iozone_by_fio.load(_phases(said, size), folder or "/", name)
             return Load(made.argv, (*made.files, note))
         words = ["iozone", "-R", "-s", f"{size // 1024}k"]
@@ -148,6 +150,10 @@ class Iozone:
         words += [*said.flags, *(["-b", _SHEET] if workload.option("excel", default=False) else [])]
         mode = ["-t", str(count), "-F"] if said.threads else ["-f"]
         return Load((*words, *mode, *_files(aimed, said)), (note,))
+
+    def unnameable(self, workload: Workload, aimed: Aimed) -> str:
+        """See :class:`iotrial.model.tool.Naming`: IOzone takes any path, fio's job files do not."""
+        return iozone_by_fio.unfit(*_place(aimed)) if workload.option("stand_in") else ""
 
     def leaves(
         self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]

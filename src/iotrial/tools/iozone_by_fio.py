@@ -20,7 +20,7 @@ from pathlib import Path
 
 from iotrial.errors import FormatError
 from iotrial.formats.fio import json_output as fio_json
-from iotrial.formats.fio.jobfile import escaped
+from iotrial.formats.fio.jobfile import escaped, unwritable
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Load, Parsed
@@ -58,6 +58,14 @@ class Phases:
 def missing(operations: Sequence[str]) -> list[str]:
     """The operations that fio has no counterpart of."""
     return [each for each in operations if each not in _PHASES]
+
+
+def unfit(directory: str, name: str) -> str:
+    """Why a job file cannot name such files in ``directory``, or would name others; '' it can."""
+    found = unwritable(directory) or unwritable(f"{name}.0")
+    if not found:
+        return ""
+    return f"fio would load other files than {directory}/{name}.0: {found!r} is in their path"
 
 
 def load(phases: Phases, directory: str, name: str) -> Load:
