@@ -9,6 +9,7 @@ size.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -16,7 +17,7 @@ import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -106,7 +107,8 @@ def a_world(root: Path) -> Iterator[World]:
         for name in ("folder", "other", "mnt", "bound"):
             (root / name).mkdir()
         names = ("precious", "vm.img", "folder/precious", "folder/load.0.0", "folder/sub.img",
-                 "other/precious", "folder/iotrial.dd")  # fmt: skip
+                 "folder/job.0.0", "folder/job].0.0", "other/precious", "other/precious_bw.1.log",
+                 "other/precious_lat.1.log", "precious;v2", "precious#2", "precious ")  # fmt: skip
         for name in names:
             (root / name).write_bytes(os.urandom(256 * 1024))
         (root / "precious").write_bytes(os.urandom(MIB))
@@ -121,6 +123,11 @@ def a_world(root: Path) -> Iterator[World]:
         for name in ("spare", "mounted"):
             number = Path(world.loops[name]).stat().st_rdev
             os.mknod(root / f"node-{name}", 0o600 | stat.S_IFBLK, number)
+        os.mknod(
+            root / "folder" / "node",
+            0o600 | stat.S_IFBLK,
+            Path(world.loops["spare"]).stat().st_rdev,
+        )
         yield world
 
 
@@ -180,16 +187,19 @@ UNARMED = {
     "mounted device": 'device = "<mounted>"\ndestroy = "<mounted.img>"',
     "mounted device by a node": 'device = "<node-mounted>"\ndestroy = "<mounted.img>"',
     "partitioned device": 'device = "<parted>"\ndestroy = "<parted.img>"',
+    "file whose name fio cuts": 'file = "<root>/precious;v2"\nsize = "256KiB"',
+    "new file whose name fio cuts": 'file = "<root>/vm.img#new"\nsize = "512KiB"',
+    "file whose last blank fio drops": 'file = "<root>/precious "\nsize = "256KiB"',
     "character device": 'device = "/dev/null"',
     "file as a device": 'device = "<precious>"\ndestroy = "<precious>"',
 }
 ALLOWED = {
     "new file": 'file = "<root>/new.img"\nsize = "256KiB"',
-    "folder": 'directory = "<folder>"\nsize = "256KiB"',
+    "folder": 'directory = "<folder>"',
     "armed device": 'device = "<armed>"\ndestroy = "<armed.img>"',
     "loop of its own": 'loop = { size = "2MiB", directory = "<root>/folder" }',
     "filesystem of its own": (
-        'filesystem = "ext2"\nloop = { size = "2MiB", directory = "<root>/folder" }\nsize = "64KiB"'
+        'filesystem = "ext2"\nloop = { size = "2MiB", directory = "<root>/folder" }'
     ),
 }
 RW = ("read", "randread", "write", "randwrite", "rw", "randrw", "trim", "trimwrite", "randtrim")
@@ -228,12 +238,16 @@ HEADS = (
     "write_bw_log=<root>/other/precious", "write_iolog=../../vm.img", "filename=<mounted>",
     "filename=<mounted.img>", "include <precious>", "numjobs=2", "filename=<swapfile>",
     "FILENAME=<precious>", "filename = <precious>", "create_on_open=1", "verify=md5",
-    "directory=", "filename=", "aux-path=<other>",
+    "directory=", "filename=", "aux-path=<other>", "filename=node", "filename=<folder>/node",
+    "opendir=<folder>", "write_bw_log", "write_lat_log", "name=<root>/other/precious",
+    "name=../../../other/precious",
 )  # fmt: skip
 SECTIONS = (
-    "job", "load", "precious", "../precious", "../other/precious", "../../x", "<precious>",
-    "<spare>", "a/b", "/dev/loop<number>", "..", "load.0.0", "job;x", "précieux",
+    "job", "job", "job", "own", "load", "precious", "../precious", "../other/precious", "../../x",
+    "<precious>", "<spare>", "a/b", "/dev/loop<number>", "..", "load.0.0", "job;x", "précieux",
 )  # fmt: skip
+HEADERS = ("[job.", "[jobs", "[job]x", "[job]]", "[job;x]", "[job]", "[own]")
+"""Lines that begin a section, some as nobody should write them."""
 COMMANDS = (
     '["dd", "if=/dev/zero", "of={out}", "bs=4k", "count=1", "conv=notrunc"]',
     '["dd", "if=/dev/zero", "of=<OUT>", "bs=4k", "count=1", "conv=notrunc"]',
@@ -246,8 +260,27 @@ COMMANDS = (
     '["shred", "-n1", "{out}"]',
     '["rm", "-f", "{out}"]',
     '["env", "OUT={out}", "true"]',
+    '["stat", "{target}"]',
+    '["true"]',
+    '["test", "-e", "{target}"]',
     '["dd", "if=/dev/zero", "of={target}", "bs=4k", "count=1", "conv=notrunc"]',
 )
+SHELLS = (
+    "cd /dev && head -c 4096 /dev/urandom 1<>loop<number>",
+    "env -C /dev dd if=/dev/urandom bs=4k count=1 conv=notrunc of=loop<number>",
+    "head -c 4096 /dev/urandom 1<>/de''v/loop<number>",
+    "head -c 4096 /dev/urandom 1<>/de\\v/loop<number>",
+    "D=dev; head -c 4096 /dev/urandom 1<>/$D/loop<number>",
+    "head -c 4096 /dev/urandom 1<>$(printf /%s/loop<number> dev)",
+    "mknod n b 7 <number> && head -c 4096 /dev/urandom 1<>n",
+    "dd if=/dev/urandom bs=4k count=1 conv=notrunc of={target}/node",
+    "dd if=/dev/urandom bs=4k count=1 conv=notrunc of={target}/../folder/node",
+    "dd if=/dev/urandom bs=4k count=1 conv=notrunc of={target}/../to-device",
+    "ln -s /dev l; dd if=/dev/urandom bs=4k count=1 conv=notrunc of=l/loop<number>",
+    "echo x >{target}/own && rm {target}/own",
+    "cat /proc/version",
+)
+"""Ways to say a device that no reader of ``argv`` sees, and two that harm nothing."""
 OUTS = (
     "<spare>", "<node-spare>", "<to-device>", "/dev/../dev/loop<number>", "//dev/loop<number>",
     "<mounted>", "<node-mounted>", "<parted>", "/proc/self/root<spare>", "/dev/./loop<number>",
@@ -295,6 +328,16 @@ def fio_folder_becomes_a_link(world: World) -> None:
     _replaced(folder, world.root / "other")
 
 
+def fio_file_becomes_a_link(world: World) -> None:
+    data = _folder_of_fio(world) / "data"
+    if data.is_dir() and not data.is_symlink():
+        _replaced(data / "load.0.0", world.root / "precious")
+
+
+def dd_file_becomes_a_link(world: World) -> None:
+    _replaced(world.folder / "iotrial.dd", world.root / "precious")
+
+
 def _replaced(path: Path, goal: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -313,6 +356,7 @@ DURING: tuple[Plant, ...] = (
     the_new_file_is_a_link_to_a_device,
     the_new_file_is_a_hard_link,
     fio_folder_becomes_a_link,
+    fio_file_becomes_a_link,
 )
 MOMENTS = ("planned", "began")
 
@@ -320,7 +364,7 @@ MOMENTS = ("planned", "began")
 @dataclass(frozen=True)
 class Case:
     """``before`` is there when iotrial begins; ``during`` comes at the ``moment`` that its watcher
-    is told of.  ``job`` is the text of a job file."""
+    is told of.  ``job`` is the text of a job file.  ``family`` says which way it tries."""
 
     target: str
     workload: str
@@ -328,6 +372,7 @@ class Case:
     before: Plant = nothing
     during: Plant = nothing
     moment: str = ""
+    family: str = field(default="", compare=False)
 
     def study(self, world: World) -> str:
         return world.fill(f"[targets.t]\n{self.target}\n{self.workload}\n{_REST}")
@@ -353,10 +398,13 @@ def _jobfile() -> str:
 
 
 def _command(argv: str, out: str, options: str) -> str:
-    metric = '[workloads.load.metrics.x]\nunit = "1"\npattern = "(\\\\d+)"\ntake = "first"\n'
-    head = f'[workloads.load]\ntool = "command"\nargv = {argv.replace("<OUT>", out)}\n'
-    words = f'options = {{ out = "{out}", level = 0{options} }}\n'
-    return head + words + metric + _FACTOR.format("level", "[0, 1]")
+    """A command that says how well it did, whatever else it does."""
+    words = ["sh", "-c", '"$@" >&2 && echo 1{level}', "x", *json.loads(argv.replace("<OUT>", out))]
+    given = f'out = "{out}", ' if "{out}" in argv else ""
+    metric = '[workloads.load.metrics.x]\nbetter = "higher"\npattern = "(\\\\d+)"\ntake = "first"\n'
+    head = f'[workloads.load]\ntool = "command"\nargv = {json.dumps(words)}\n'
+    said = f"options = {{ {given}level = 0{options} }}\n"
+    return head + said + metric + _FACTOR.format("level", "[0, 1]")
 
 
 def _dd(rw: str, options: str) -> str:
@@ -368,10 +416,11 @@ def cases(number: int, seed: int = 1) -> list[Case]:
     """So many different cases, always the same for one seed."""
     draw = random.Random(seed)
     found: dict[Case, None] = {}
-    kinds = (_of_options, _of_options, _of_job_files, _of_job_files, _of_commands, _of_dd,
-             _of_links)  # fmt: skip
+    ways = (_of_options, _of_options, _of_job_files, _of_job_files, _of_commands, _of_shells,
+            _of_dd, _of_links)  # fmt: skip
     while len(found) < number:
-        found.setdefault(draw.choice(kinds)(draw))
+        way = draw.choice(ways)
+        found.setdefault(replace(way(draw), family=way.__name__.removeprefix("_of_")))
     return list(found)
 
 
@@ -386,15 +435,25 @@ def _of_options(draw: random.Random) -> Case:
 
 
 def _of_job_files(draw: random.Random) -> Case:
-    lines = ["[global]", "bs=4k", "number_ios=4", "size=64k", *draw.sample(HEADS, 2)]
+    given = draw.sample(HEADS, draw.choice((0, 0, 1, 2)))
+    lines = ["[global]", "bs=4k", "number_ios=4", "size=64k", *given]
     for _ in range(draw.choice((1, 1, 2))):
-        lines += [f"[{draw.choice(SECTIONS)}]", *draw.sample(HEADS, draw.choice((0, 1, 2)))]
+        header = draw.choice((*HEADERS, *(f"[{each}]" for each in SECTIONS)))
+        lines += [header, *draw.sample(HEADS, draw.choice((0, 0, 1, 2)))]
     return Case(_target(draw, 0.6), _jobfile(), "\n".join([*lines, ""]))
 
 
 def _of_commands(draw: random.Random) -> Case:
     only = draw.choice(("", ", reads_only = true"))
     return Case(_target(draw, 0.6), _command(draw.choice(COMMANDS), draw.choice(OUTS), only))
+
+
+def _of_shells(draw: random.Random) -> Case:
+    only = draw.choice(("", "", ", reads_only = true"))
+    names = ("folder", "folder", "armed device", "loop of its own", "filesystem of its own")
+    target = ALLOWED[draw.choice(names)]
+    argv = json.dumps(["sh", "-c", draw.choice(SHELLS)])
+    return Case(target, _command(argv, "", only))
 
 
 def _of_dd(draw: random.Random) -> Case:
@@ -405,6 +464,10 @@ def _of_dd(draw: random.Random) -> Case:
 def _of_links(draw: random.Random) -> Case:
     target = draw.choice((ALLOWED["new file"], ALLOWED["folder"]))
     load = _fio(draw.choice(("randread", "randwrite", "write")), 'size = "64k"')
+    if draw.random() < 0.2:
+        moment = draw.choice(MOMENTS)
+        load = _dd(draw.choice(("write", "both")), ', size = "64k"')
+        return Case(ALLOWED["folder"], load, during=dd_file_becomes_a_link, moment=moment)
     if draw.random() < 0.3:
         return Case(target, load, before=draw.choice(BEFORE))
     moment = draw.choice(MOMENTS)

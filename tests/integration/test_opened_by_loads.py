@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -65,6 +66,16 @@ def test_what_a_load_makes_itself_is_its_own(tmp_path: Path) -> None:
     assert len(list((tmp_path / "results/trials").iterdir())) == 2
 
 
+@pytest.fixture
+def unsealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without perl, where Landlock cannot be asked to close the disks."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "perl").write_text("#!/bin/sh\nexit 127\n")
+    (tmp_path / "bin" / "perl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("unsealed")
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_not_its_own_ends_it(
     tmp_path: Path, state: Path, loop_device: str, way: str
@@ -86,6 +97,20 @@ def test_what_is_not_its_own_ends_it(
     left = subprocess.run(["pgrep", "-f", "sleep 20$"], capture_output=True, check=False).stdout
     environs = [Path(f"/proc/{pid}/environ").read_bytes() for pid in left.decode().split()]
     assert not any(b"IOTRIAL_LOAD=" in each for each in environs)
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.parametrize("way", [way for way in WAYS if "device" in way])
+def test_another_disk_is_closed_to_it_by_the_kernel(
+    tmp_path: Path, loop_device: str, way: str
+) -> None:
+    major, _, minor = Path(f"/sys/block/{loop_device}/dev").read_text().strip().partition(":")
+    script = "set -e; " + WAYS[way].replace("sleep 20", 'echo score "$2"')
+    done = run(tmp_path, script.format(device=f"/dev/{loop_device}", major=major, minor=minor))
+    assert done.returncode == 5, done.stdout + done.stderr
+    said = [each.read_text() for each in tmp_path.glob("results/trials/*/stderr")]
+    assert len(said) == 2
+    assert all("ermission denied" in text or "not permitted" in text for text in said), said
 
 
 @pytest.mark.usefixtures("state")

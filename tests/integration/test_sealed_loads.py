@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -93,10 +94,9 @@ def test_a_device_is_not_sealed_by_a_mount_but_by_landlock(
     os.sync()
     assert backing.read_bytes() != before, "a read-only mount of the node would do after all"
     written = backing.read_bytes()
-    sealed = Seal(("/dev",))
-    for node_ in (node, "/dev/loop-control"):
-        opened = ("sh", "-c", f": <>{node_}")
-        assert run(sealing(opened, [sealed], OFFERED), tmp_path).returncode != 0
+    sealed = Seal(disks=True)
+    opened = ("sh", "-c", f": <>{node}")
+    assert run(sealing(opened, [sealed], OFFERED), tmp_path).returncode != 0
     assert run(sealing(write, [sealed], OFFERED), tmp_path).returncode != 0
     reads = (
         "sh",
@@ -107,11 +107,70 @@ def test_a_device_is_not_sealed_by_a_mount_but_by_landlock(
     assert backing.read_bytes() == written
 
 
+OTHER_DISK = {
+    "by its path": 'dd if="$2" of=/dev/$1 conv=notrunc',
+    "from its folder": 'cd /dev && dd if="$2" of=$1 conv=notrunc',
+    "in pieces": 'dd if="$2" of=/de""v/$1 conv=notrunc',
+    "by a variable": 'D=dev; dd if="$2" of=/$D/$1 conv=notrunc',
+    "through /proc": 'dd if="$2" of=/proc/self/root/dev/$1 conv=notrunc',
+    "by a new node": 'mknod node b $3 && dd if="$2" of=node conv=notrunc',
+    "by a node in its directory": 'dd if="$2" of="$4/node" conv=notrunc',
+    "by a link": 'ln -s /dev/$1 link && dd if="$2" of=link conv=notrunc',
+    "by a child": 'setsid sh -c \'dd if="$2" of="/dev/$1" conv=notrunc\' x "$1" "$2"',
+}
+
+
+@pytest.mark.parametrize("kind", ["directory", "device"])
+@pytest.mark.skipif(not OFFERED.landlock, reason="this kernel has no Landlock, or perl is missing")
+def test_no_load_writes_another_disk_however_it_is_spelt(
+    tmp_path: Path, loop_device: str, kind: str
+) -> None:
+    """The target is a directory, or another device, which stays writable."""
+    backing, place = tmp_path / "loop.img", tmp_path / "place"
+    place.mkdir()
+    (tmp_path / "own").mkdir()
+    numbers = Path(f"/sys/block/{loop_device}/dev").read_text().strip().split(":")
+    os.mknod(place / "node", 0o600 | stat.S_IFBLK, os.makedev(*map(int, numbers)))
+    seal = Seal(disks=True, nodeless=(str(place),))
+    source = tmp_path / "source"
+    source.write_bytes(b"x" * 4096)
+    for way, script in OTHER_DISK.items():
+        words = (loop_device, str(source), " ".join(numbers), str(place))
+        argv = ("sh", "-c", script, "x", *words)
+        done = run(sealing(argv, [seal], OFFERED), tmp_path / "own")
+        os.sync()
+        assert done.returncode != 0, way
+        assert backing.read_bytes().count(b"x") == 0, way
+    inside = ("sh", "-c", 'mkdir "$1/a" "$1/b" && echo y >"$1/a/f" && mv "$1/a/f" "$1/b/f"', "x")
+    assert run(sealing((*inside, str(place)), [seal], OFFERED), tmp_path / "own").returncode == 0
+    assert (place / "b" / "f").read_text() == "y\n"
+    if kind == "device":
+        own = Seal(free=(f"/dev/{loop_device}",), disks=True)
+        argv = ("sh", "-c", OTHER_DISK["by its path"], "x", loop_device, str(source))
+        assert run(sealing(argv, [own], OFFERED), tmp_path / "own").returncode == 0
+        os.sync()
+        assert backing.read_bytes().count(b"x") == 4096
+
+
+@pytest.mark.skipif(not OFFERED.landlock, reason="this kernel has no Landlock, or perl is missing")
+def test_a_node_elsewhere_is_read_and_not_written(tmp_path: Path, loop_device: str) -> None:
+    numbers = Path(f"/sys/block/{loop_device}/dev").read_text().strip().split(":")
+    node, backing = tmp_path / "node", tmp_path / "loop.img"
+    os.mknod(node, 0o600 | stat.S_IFBLK, os.makedev(*map(int, numbers)))
+    (tmp_path / "own").mkdir()
+    seal = Seal(disks=True, nodes=(str(node),))
+    script = 'dd if="$1" of=/dev/null bs=4k count=1 && echo read; printf x 1<>"$1" && echo written'
+    done = run(sealing(("sh", "-c", script, "x", str(node)), [seal], OFFERED), tmp_path / "own")
+    os.sync()
+    assert done.stdout == b"read\n"
+    assert backing.read_bytes().count(b"x") == 0
+
+
 def test_it_stays_one_process_and_leaves_no_mount(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(CONTENT)
     before = Path("/proc/self/mountinfo").read_text()
-    argv = sealing(("sleep", "60"), [Seal((str(path),)), Seal(("/dev",))], OFFERED)
+    argv = sealing(("sleep", "60"), [Seal((str(path),), disks=True)], OFFERED)
     process = HOST.start(argv, folder=tmp_path, environment={TOKEN: "sealed-test"})
     until = time.monotonic() + 10
     while Path(f"/proc/{process.pid}/comm").read_text() != "sleep\n":

@@ -170,3 +170,28 @@ def test_a_tools_own_folder_is_looked_at_before_every_load(
         return
     with pytest.raises(TargetRefused, match="is not what it was"):
         folders_of(HOST, folder(tmp_path), [left], known)
+
+
+@pytest.mark.parametrize("plant", [link, dangling, hard])
+@pytest.mark.parametrize("where", ["the tool's file", "in the tool's folder", "deep in it"])
+def test_a_link_where_a_load_makes_its_file_is_refused(
+    tmp_path: Path, plant: Callable[[Path, Path], None], where: str
+) -> None:
+    own, victim = tmp_path / "iotrial-fio", tmp_path / "victim"
+    data = Path(inside(str(own)))
+    (data / "sub").mkdir(parents=True)
+    victim.write_bytes(b"v")
+    lefts = [Left(str(own), "folder", "study"), Left(str(tmp_path / "j.0.0"), "file", "study")]
+    places = {
+        "the tool's file": tmp_path / "j.0.0",
+        "in the tool's folder": data / "load.0.0",
+        "deep in it": data / "sub" / "load.0.0",
+    }
+    path = places[where]
+    path.write_bytes(b"its own")
+    known: dict[str, str] = {}
+    folders_of(HOST, folder(tmp_path), lefts, known)
+    plant(path, victim)
+    with pytest.raises(TargetRefused, match="is not what it was") as caught:
+        folders_of(HOST, folder(tmp_path), lefts, known)
+    assert str(path) in caught.value.message

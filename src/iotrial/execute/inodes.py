@@ -48,7 +48,8 @@ def _is_meant(aim: Aim, found: look.Status) -> bool:
 
 def folders_of(host: Host, target: Target, wanted: Sequence[Left], known: dict[str, str]) -> None:
     """Refuse a folder of a tool's own that is a link, or not the one that ``known`` has since we
-    made it.  Raises TargetRefused."""
+    made it; and a link, a node or a file of several names where the load makes its files.  Raises
+    TargetRefused."""
     for left in (each for each in wanted if each.kind == "folder"):
         for path in (left.path, inside(left.path)):
             found = look.itself(host, path)
@@ -56,6 +57,18 @@ def folders_of(host: Host, target: Target, wanted: Sequence[Left], known: dict[s
             if found is None or not found.is_folder or (was and was != found.inode_of):
                 raise _another(host, target, path, was)
             known[path] = found.inode_of
+    _need_plain(host, target, wanted)
+
+
+def _need_plain(host: Host, target: Target, wanted: Sequence[Left]) -> None:
+    """What lies where a load makes its files is a file of one name, or a folder."""
+    places = [inside(each.path) if each.kind == "folder" else each.path for each in wanted]
+    if not places:
+        return
+    odd = ("(", "!", "-type", "f", "!", "-type", "d", "-o", "-type", "f", "-links", "+1", ")")
+    found = host.run(["find", "-P", *places, *odd, "-print", "-quit"]).text.rstrip("\n")
+    if found:
+        raise _another(host, target, found, "")
 
 
 def _another(host: Host, target: Target, path: str, was: str) -> TargetRefused:

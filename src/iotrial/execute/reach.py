@@ -7,6 +7,7 @@ would otherwise pass every check made of the target.
 from __future__ import annotations
 
 from pathlib import PurePosixPath
+from posixpath import normpath
 
 from iotrial.errors import TargetRefused
 from iotrial.execute import look
@@ -27,7 +28,8 @@ def within(host: Host, aim: Aim, reach: Reach) -> None:
             advice="Take them out of the job file; what they prepare belongs in the study.",
         )
     outside = [path for path in reach.paths if not _inside(host, aim, path)]
-    outside += [path for path in reach.mentions if _other_device(host, aim, path)]
+    mentions = [normpath(path.replace("{target}", aim.path)) for path in reach.mentions]
+    outside += [path for path in mentions if _other_device(host, aim, path)]
     if outside:
         raise TargetRefused(
             "the workload names files or devices outside its target",

@@ -7,10 +7,12 @@ or EBUSY.  In a directory target the folders that the tool works in stay writabl
 that writes there alone is sealed too.  Nothing is left of it: such mounts go with the last process
 of the load, however that ends.
 
-A read-only mount does not keep a device node on it from being written.  A load that only reads a
-device is therefore kept by Landlock (Documentation/userspace-api/landlock.rst) from opening any
-device below /dev for writing; and without root a file or directory is sealed by the same means.
-Landlock knows only what is allowed: a rule is made for everything but what is sealed.
+A read-only mount does not keep a device node on it from being written.  Landlock
+(Documentation/userspace-api/landlock.rst) therefore keeps every load on files, every command, and
+every load that only reads a device, from opening any other disk below /dev for writing, and from
+making nodes; in a directory target nodes that lie there do not work (nodev).  Without root a file
+or directory is sealed by Landlock as well.  It knows only what is allowed: a rule is made for
+everything but what is sealed.
 
 Where the kernel or the programs (unshare; perl) do not offer it, the load runs as it is.
 """
@@ -18,7 +20,7 @@ Where the kernel or the programs (unshare; perl) do not offer it, the load runs 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from iotrial.model.host import Host
@@ -28,50 +30,67 @@ if TYPE_CHECKING:
     from iotrial.execute.post import Post
 
 _MISSING = 127
+DEV = "/dev"
 _OWN_MOUNTS = ("unshare", "--mount", "--propagation", "private")
 _MOUNT = """\
 while [ "$1" != -- ]; do
     case $1 in
         over) mount -n --bind "$2" "$2" ;;
-        seal) mount -n -o remount,bind,ro "$2" ;;
+        *) mount -n -o "remount,bind,$1" "$2" ;;
     esac || exit 125
     shift 2
 done
 shift
 exec "$@"
 """
-"""Arguments: pairs of a word and a path, ``--``, a command, which the shell becomes."""
-_DEVICES = "/dev"
-_NO_DISKS = tuple(
-    f"/dev/{name}" for name in ("null", "zero", "full", "tty", "ptmx", "pts", "shm", "mqueue")
-)
-"""What programs write below /dev that is no storage."""
+"""Arguments: pairs of ``over``, or the options of a mount, and a path; ``--``; a command, which the
+shell becomes."""
 _LANDLOCK = r"""
 use strict;
-my (%sealed, @free);
+my (%sealed, @free, $disks);
 shift;
 while (@ARGV and ($_ = shift) ne "--") {
     my $path = shift;
-    /seal/ ? $sealed{$path} = 1 : push @free, $path;
+    /disks/ ? $disks = $path : /seal/ ? $sealed{$path} = 1 : push @free, $path;
 }
 my $version = syscall(444, 0, 0, 1);
 exit 125 if $version < 1;
-my $rights = 1 << 1 | 1 << 5 | ($version >= 3 ? 1 << 14 : 0);
-my $attribute = pack("Q", $rights);
+my $of_folders = 1 << 5 | ($version >= 2 ? 1 << 13 : 0);
+my $rights = 1 << 1 | $of_folders | ($version >= 3 ? 1 << 14 : 0);
+my $nodes = $disks ? 1 << 6 | 1 << 11 : 0;
+my $attribute = pack("Q", $rights | $nodes);
 my $rules = syscall(444, $attribute, 8, 0);
 exit 125 if $rules < 0;
 sub allow {
     my $path = shift;
-    return if -l $path or !sysopen(my $at, $path, 010000000);
-    my $rule = pack("Q l", -d $path ? $rights : $rights & ~(1 << 5), fileno $at);
+    return if !sysopen(my $at, $path, 010000000);
+    my $rule = pack("Q l", -d $path ? $rights : $rights & ~$of_folders, fileno $at);
     syscall(445, $rules, 1, $rule, 0);
 }
-sub around {
+sub below {
     my $folder = shift;
     opendir(my $all, $folder || "/") or return;
-    for my $path (map { "$folder/$_" } grep { !/^\.\.?$/ } readdir $all) {
+    return grep { !-l } map { "$folder/$_" } grep { !/^\.\.?$/ } readdir $all;
+}
+sub around {
+    for my $path (below(shift)) {
         next if $sealed{$path};
-        (grep { index($_, "$path/") == 0 } keys %sealed) ? around($path) : allow($path);
+        if ($disks and $path eq $disks) { disks($path) }
+        elsif (grep { index($_, "$path/") == 0 } keys %sealed) { around($path) }
+        else { allow($path) }
+    }
+}
+sub is_disk {
+    my $path = shift;
+    return -b $path || -c _ && $path =~ m{/(?:sg\d+|nvme\d+|ng\d+n\d+|k?mem|port|(?:bsg|raw)/.+)$};
+}
+sub holds { my $path = shift; return -d $path ? grep({ holds($_) } below($path)) : is_disk($path) }
+sub disks {
+    my $folder = shift;
+    my $own = (stat $folder)[0];
+    for my $path (below($folder)) {
+        if (-d $path and (stat _)[0] == $own and holds($path)) { disks($path) }
+        elsif (-d $path or !is_disk($path)) { allow($path) }
     }
 }
 around("");
@@ -79,18 +98,25 @@ allow($_) for @free;
 syscall(446, $rules, 0) == 0 or exit 125;
 exec { $ARGV[0] } @ARGV or exit 127;
 """
-"""Arguments: a name, pairs ``seal PATH`` or ``free PATH``, ``--``, a command.  Rights: write,
-remove, cut (LANDLOCK_ACCESS_FS_WRITE_FILE, _REMOVE_FILE, _TRUNCATE); 444 to 446 are
+"""Arguments: a name, pairs ``disks /dev``, ``seal PATH`` or ``free PATH``, ``--``, a command.
+Rights: write, remove, refer, cut (LANDLOCK_ACCESS_FS_WRITE_FILE, _REMOVE_FILE, _REFER,
+_TRUNCATE), and, given to nobody, to make nodes (_MAKE_CHAR, _MAKE_BLOCK); 444 to 446 are
 landlock_create_ruleset, landlock_add_rule, landlock_restrict_self on every architecture, 010000000
-is O_PATH."""
+is O_PATH.  Disks are block devices, and character devices that lead to one (sg, bsg, NVMe's).
+What is mounted below /dev (shm, pts) holds none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """What a load may not write: ``shut``; and ``free``, what lies in it and it may."""
+    """What a load may not write: ``shut``; and ``free``, what lies in it and it may.  ``disks``:
+    it may write no disk but those that are ``free``; no node in ``nodeless`` works; ``nodes`` are
+    nodes beside those in /dev that it may read alone, which no mount enforces."""
 
     shut: tuple[str, ...] = ()
     free: tuple[str, ...] = ()
+    disks: bool = False
+    nodeless: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,21 +141,25 @@ def means(host: Host) -> Means:
 
 def sealing(argv: Sequence[str], seals: Iterable[Seal], offered: Means) -> tuple[str, ...]:
     """The command that does ``argv``, as the same process, without being able to write what is
-    sealed, as far as the host offers that."""
+    sealed, as far as the host offers that.  Disks are closed where no load may write them all."""
     every = tuple(seals)
-    devices = any(_DEVICES in each.shut for each in every)
-    places = [each for each in every if each.shut and _DEVICES not in each.shut]
+    disks = bool(every) and all(each.disks for each in every)
     command = tuple(argv)
-    shut = [path for each in places for path in each.shut]
-    free = [path for each in places for path in each.free]
-    mounted = bool(shut) and offered.mounts
-    landlocked = [*([_DEVICES] if devices else []), *([] if mounted else shut)]
+    shut = [path for each in every for path in each.shut]
+    free = [path for each in every for path in each.free]
+    nodeless = [path for each in every for path in each.nodeless]
+    landlocked = [*_pairs("disks", [DEV] if disks else []),
+                  *_pairs("seal", [] if offered.mounts else shut),
+                  *_pairs("seal", [path for each in every for path in each.nodes])]  # fmt: skip
     if landlocked and offered.landlock:
-        also = [*free, *(_NO_DISKS if devices else ())]
-        words = [*_pairs("seal", landlocked), *_pairs("free", also)]
-        command = (*offered.landlock, *words, "--", *command)
-    if mounted:  # around the other: Landlock lets nobody mount
-        words = [*_pairs("over", (*shut, *free)), *_pairs("seal", shut)]
+        command = (*offered.landlock, *landlocked, *_pairs("free", free), "--", *command)
+    if offered.mounts and (shut or nodeless):  # around the other: Landlock lets nobody mount
+        inside_of = [path for each in every if each.shut for path in each.free]
+        over = dict.fromkeys([*nodeless, *shut, *inside_of])
+        words = _pairs("over", over)
+        for path in dict.fromkeys([*shut, *nodeless]):
+            options = ("ro",) * (path in shut) + ("nodev",) * (path in nodeless)
+            words += [",".join(options), path]
         script = ("sh", "-c", _MOUNT, "iotrial-sealed", *words, "--")
         command = (*_OWN_MOUNTS, *script, *command)
     return command
@@ -140,17 +170,27 @@ def _pairs(word: str, paths: Iterable[str]) -> list[str]:
 
 
 def seal_of(post: Post) -> Seal:
-    """What the load of a post may not write of its target.  What iotrial made, or the study arms,
-    is nobody's loss."""
+    """What the load of a post may not write.  Of its target, what iotrial made or the study arms
+    is nobody's loss; disks beside it are, whatever the load."""
     aim, bench = post.aim, post.member.bench
     reach = post.driver.reach(post.workload)
-    ours = {aim.path, aim.device} & bench.gone_with or aim.target.name in bench.laid
-    if ours or not reach.storage or aim.target.destroy:
+    if not reach.storage:
         return Seal()
     if aim.target.under_load == "device":
-        return Seal() if reach.writes else Seal((_DEVICES,))
+        nodes = (aim.path, f"{DEV}/{aim.device}")
+        if reach.writes:
+            return Seal(free=nodes, disks=reach.opaque)
+        elsewhere = () if aim.path.startswith(f"{DEV}/") else (aim.path,)
+        return Seal(disks=True, nodes=elsewhere)
+    # A path that leads to everything leaves nothing to close.
+    disks = Seal(disks=aim.path != "/")
+    ours = {aim.path, aim.device} & bench.gone_with or aim.target.name in bench.laid
+    if ours or aim.target.destroy:
+        return disks
+    directory = aim.target.kind == "directory"
+    disks = replace(disks, nodeless=(aim.path,) if directory else ())
     folders = tuple(inside(left.path) for left in post.leaves if left.kind == "folder")
     there_alone = bool(folders) and len(folders) == len(post.leaves) and not reach.paths
-    if reach.writes and not (aim.target.kind == "directory" and there_alone):
-        return Seal()
-    return Seal((aim.path,), folders)
+    if reach.writes and not (directory and there_alone):
+        return disks
+    return replace(disks, shut=(aim.path,), free=folders)

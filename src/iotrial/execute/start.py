@@ -175,20 +175,9 @@ def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limit
 
 
 def _sealed(posts: list[Post], argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The command in which no load can write what none of them may.  Where one may write devices,
-    only the others' files are sealed: all run as one."""
+    """The command in which no load can write what none of them may: all run as one."""
     bench, seals = posts[0].member.bench, [seal_of(post) for post in posts]
-    writes = any(
-        post.aim.target.under_load == "device" and not seal.shut
-        for post, seal in zip(posts, seals, strict=True)
-    )
-    if writes:
-        seals = [
-            seal
-            for post, seal in zip(posts, seals, strict=True)
-            if post.aim.target.under_load != "device"
-        ]
-    if not any(seal.shut for seal in seals):
+    if not any(seal.shut or seal.nodeless for seal in seals) and not all(s.disks for s in seals):
         return argv
     bench.means = bench.means or means(bench.host)
     return sealing(argv, seals, bench.means)

@@ -70,7 +70,8 @@ class Reach:
     A load that only reads may still change a file: ``extent`` is how many bytes a file must have
     so that the tool does not lay out the rest, ``sized`` the options that ask for so much,
     ``alters`` are options that are not known to leave a file as it is.  ``mentions`` are paths of
-    which nobody knows what is done there: they must not lead to a device."""
+    which nobody knows what is done there: they must not lead to a device; ``{target}`` in one
+    stands for the target's path.  ``opaque``: what it opens cannot be computed at all."""
 
     reads: bool
     writes: bool
@@ -81,6 +82,7 @@ class Reach:
     alters: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
     sized: str = field(default="", compare=False)
+    opaque: bool = False
 
 
 @dataclass(frozen=True, slots=True)

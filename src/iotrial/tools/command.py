@@ -5,7 +5,8 @@ factor can vary them, and ``{target}`` is the target's path.  Two options are io
 ``seconds``, how long it takes (600 unless said: a time-out follows from it), and ``reads_only``.
 What a command touches cannot be known: unless ``reads_only = true`` it counts as writing, and its
 target must be armed.  Devices that ``argv`` names beside the target, itself or through its options,
-are refused; of files that it names, only where they are, or lead to, such a device.
+are refused; of files that it names, only where they are, or lead to, such a device.  What it
+spells in other ways the kernel refuses, where it can (:mod:`iotrial.execute.sealed`).
 
 Only a number that is found exactly once is believed, unless ``take`` says first, last or sum.
 """
@@ -33,7 +34,7 @@ _OWN = ("seconds", "reads_only")
 _SECONDS = 600.0
 _SPEC = "iotrial-metrics.json"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
-_PATH = re.compile(r"(?:\.{1,2}/|/)[^\s=,:;'\"()<>|&`$]*")
+_PATH = re.compile(r"(?:\{target\}|\.{1,2}/|/)[^\s=,:;'\"()<>|&`$]*")
 _HARMLESS = re.compile(
     r"/dev/(?:null|zero|full|u?random|stdin|stdout|stderr|tty|(?:fd|shm)/.*|shm|fd)"
 )
@@ -67,7 +68,10 @@ class Command:
             reads=True,
             writes=writes,
             paths=tuple(dict.fromkeys(each for each in devices if not _HARMLESS.fullmatch(each))),
-            mentions=tuple(dict.fromkeys(each for each in named if each not in devices)),
+            mentions=tuple(
+                dict.fromkeys(each for each in named if each not in (*devices, "{target}"))
+            ),
+            opaque=True,
         )
 
     def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
