@@ -41,7 +41,7 @@ from iotrial.plan.aa import noted, restored
 from iotrial.plan.available import Offer
 from iotrial.plan.design import next_trials, with_baselines
 from iotrial.plan.inventory import recorded as recorded_hosts
-from iotrial.plan.load import parse_study
+from iotrial.plan.load import load_study, parse_study
 from iotrial.plan.spread import waiting
 from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
 from iotrial.trial_files import FORMAT, derived, known, placed, read_trial
@@ -241,6 +241,14 @@ def _recorded(folder: Path, head: dict[str, Any], trials: list[Trial]) -> Result
 def _line_in(folder: Path, row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
     with placed(f"{folder}/measurements.jsonl: {str(row['folder'])[:80]}"):
         return record_in(row, memo)
+
+
+def study_at(path: Path) -> Study:
+    """The study in a file.  One that lies in its results folder has its job files and its hosts
+    there, wherever they lay when it began.  Raises as :func:`load_study` does, and FormatError."""
+    if path.name == "study.toml" and (path.parent / "plan.jsonl").is_file():
+        return _study(path.parent)
+    return load_study(path)
 
 
 def _study(folder: Path) -> Study:

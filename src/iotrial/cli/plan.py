@@ -28,8 +28,8 @@ from iotrial.plan.design import levels_of
 from iotrial.plan.estimate import Estimate, Expected, estimate
 from iotrial.plan.executed import commands
 from iotrial.plan.given_up import GivenUp
-from iotrial.plan.load import load_study
 from iotrial.plan.parts import several
+from iotrial.store import study_at
 from iotrial.units import format_bytes, format_wait
 
 SHOWN = 12
@@ -69,7 +69,7 @@ def command(
       iotrial plan study.toml --noise 5%
       iotrial plan study.toml --noise results/2026-11-20-scheduler-aa
     """
-    loaded = load_study(study)
+    loaded = study_at(study)
     with machines(pretend=pretend, several=len(loaded.places) > 1) as reach:
         if several(loaded):
             seen, name = outline_of_many(reach, loaded, in_turn=pretend), loaded.place.name

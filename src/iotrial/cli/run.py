@@ -22,9 +22,8 @@ from iotrial.live.watcher import Live
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.plan.aa import as_aa
-from iotrial.plan.load import load_study
 from iotrial.plan.prior import with_prior
-from iotrial.store import check, is_finished, open_results, studies_in
+from iotrial.store import check, is_finished, open_results, studies_in, study_at
 
 FAILED = 5
 NOTHING = 1
@@ -91,7 +90,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
       iotrial run study.toml --pretend
     """
     address = address_of(live)
-    loaded = load_study(study)
+    loaded = study_at(study)
     if noise:
         loaded = as_aa(loaded, arms, blocks or 0)
     elif blocks is not None or arms != ARMS:

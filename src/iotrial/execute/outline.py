@@ -63,7 +63,11 @@ def outline(host: Host, study: Study) -> Outline:
     return Outline(
         study=study,
         trials=trials,
-        settings=tuple((cell, per_treatment[cell]) for cell in treatments(study, trials)),
+        settings=tuple(  # a race of many treatments does not try all of them in its first blocks
+            (cell, per_treatment[cell])
+            for cell in treatments(study, trials)
+            if cell in per_treatment
+        ),
         commands=_commands(host, study, trials, aims),
         targets=tuple(f"{name}: {words(aim)}" for name, aim in aims.items()),
         topologies=named,

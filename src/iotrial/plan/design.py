@@ -94,7 +94,10 @@ def next_trials(
     A race is planned as far as the next look (:mod:`iotrial.plan.race`), and so is a design that
     ends when all is decided (:mod:`iotrial.plan.looking`).
     Of a study in stages: the same for its latest stage, then for the next one.
+    Of recorded results, which somebody else measured: nothing.
     """
+    if study.design.kind == "recorded":
+        return ()
     if study.stages:
         from iotrial.plan.stages import next_in_stages  # noqa: PLC0415  it asks for each stage here
 

@@ -1,0 +1,80 @@
+"""What `status` and `plan` say of studies that go on: from their own folder, of somebody else's
+results, of more treatments than one block holds."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iotrial.cli.main import status
+
+DATA = Path(__file__).parents[1] / "data"
+STUDY = """
+question = "Which depth?"
+[targets.disk]
+loop = { size = "16MiB" }
+[workloads.reads]
+tool = "fio"
+jobfile = "mine.fio"
+[factors.depth]
+option = "iodepth"
+levels = [1, 32]
+[design]
+kind = "full"
+blocks = 2
+settle = "0s"
+"""
+JOBS = "[reads]\nrw=randread\nbs=4k\nruntime=1s\ntime_based\nioengine=libaio\n"
+
+pytestmark = pytest.mark.usefixtures("state")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    code = status([*words, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_a_study_goes_on_from_the_folder_that_status_names(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("there").mkdir()
+    Path("there/study.toml").write_text(STUDY)
+    Path("there/mine.fio").write_text(JOBS)
+    run(capsys, "run", "there/study.toml", "--pretend", "--out", "r")
+    shutil.rmtree(max(Path("r/trials").iterdir()))
+    Path("r/measurements.jsonl").unlink()
+    Path("there/mine.fio").unlink()
+    code, then = run(capsys, "run", "r/study.toml", "--pretend", "--out", "r")
+    assert code == 0
+    assert then["trials"]["valid"] == 4
+    assert run(capsys, "plan", "r/study.toml", "--pretend")[0] == 0
+
+
+def test_of_imported_results_status_says_that_nothing_is_missing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for case in ("randread", "steady", "mix"):
+        shutil.copy(DATA / "fio" / case / "fio.json", f"{case}.json")
+    run(capsys, "import", "randread.json", "steady.json", "mix.json", "--out", "r")
+    code, said = run(capsys, "status", "r")
+    assert (code, said["valid"], said["missing"]) == (0, 3, 0)
+
+
+def test_a_race_of_more_treatments_than_a_block_holds_is_planned(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    race = STUDY.replace('kind = "full"', 'kind = "race"')
+    Path("many.toml").write_text(race.replace("[1, 32]", str([*range(1, 19)])))
+    Path("mine.fio").write_text(JOBS)
+    code, said = run(capsys, "plan", "many.toml", "--pretend")
+    assert code == 0
+    assert len(said["treatments"]) == 16
