@@ -131,6 +131,7 @@ class HeadRow(TypedDict):
     study: NotRequired[str]
     digest: NotRequired[str]
     recorded: NotRequired[bool]
+    pretended: NotRequired[bool]
     doubts: NotRequired[tuple[tuple[str, str, str], ...]]
     latencies: NotRequired[tuple[LatencyRow, ...]]
     aa: NotRequired[AARow]

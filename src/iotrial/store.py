@@ -47,6 +47,7 @@ from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row,
 from iotrial.trial_files import FORMAT, derived, known, placed, read_trial
 
 INVENTORY = "inventory.json"
+_KINDS = ("real", "pretended")
 
 
 class Store:
@@ -140,6 +141,12 @@ def check(folder: Path, study: Study) -> None:
                 f"{folder} holds another study ({head.get('study')}, {head.get('digest')})",
                 advice="Name another folder with --out, or run the study.toml that lies in it.",
             )
+        if bool(head.get("pretended")) != study.pretended:
+            holds, asked = _KINDS if study.pretended else reversed(_KINDS)
+            raise UsageError(
+                f"{folder} holds {holds} results, and this run is {asked}: the two cannot be mixed",
+                advice="Name another folder with --out.",
+            )
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(
             f"{folder} is not empty and is no results folder",
@@ -147,15 +154,16 @@ def check(folder: Path, study: Study) -> None:
         )
 
 
-def studies_in(parent: Path, digest: str) -> list[Path]:
-    """Results folders below ``parent`` that hold this very study, oldest first."""
+def studies_in(parent: Path, digest: str, *, pretended: bool = False) -> list[Path]:
+    """Results folders below ``parent`` that hold this very study, oldest first: those of
+    ``--pretend``, or those of real machines."""
     found = []
     for path in parent.glob("*/plan.jsonl"):
         try:
             head, _ = _plan(path.parent)
         except FormatError:
             continue  # another version's: not ours to resume
-        if head.get("digest") == digest:
+        if head.get("digest") == digest and bool(head.get("pretended")) == pretended:
             found.append(path.parent)
     return sorted(found, key=lambda folder: (folder / "plan.jsonl").stat().st_ctime)
 
@@ -188,6 +196,8 @@ def create(folder: Path, study: Study, offer: Offer) -> Store:
     if study.inventory:
         files.write_json(folder / INVENTORY, dict(study.inventory), folder)
     head: dict[str, Any] = {"format": FORMAT, "study": study.name, "digest": study.digest}
+    if study.pretended:
+        head["pretended"] = True
     head |= offer.as_dict() | noted(study) | prior.noted(study)
     files.append(folder / "plan.jsonl", files.line(head), folder)
     return Store(folder, restored(study, offer, head.get("aa")))
@@ -211,7 +221,8 @@ def open_results(folder: Path) -> Results:
         return _recorded(folder, head, trials)
     study = restored(_study(folder), Offer.from_dict(head), head.get("aa"))
     study = prior.restored(study, head.get("prior"))
-    study = replace(study, name=str(head.get("study", study.name)))
+    pretended = bool(head.get("pretended"))
+    study = replace(study, name=str(head.get("study", study.name)), pretended=pretended)
     return load(folder, study, trials, list(_records(folder)))
 
 

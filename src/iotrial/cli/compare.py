@@ -71,6 +71,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         from iotrial.stats.regress import regress
 
         latest = _where(open_results(other), where)
+        _alike(results, latest)
         comparison = regress(results, latest)
         if not comparison.findings:
             raise UsageError(
@@ -97,6 +98,17 @@ def _file(path: Path, seen: View, latest: Results, *, regressions: bool) -> None
     told = replace(seen, failures=failures(latest))
     text = junit(told, failing=REGRESSION if regressions else ())
     write(path, text.encode("utf-8", "backslashreplace"), option="--junit")
+
+
+def _alike(former: Results, latter: Results) -> None:
+    """That both are real or both pretended.  Raises UsageError."""
+    if former.pretended != latter.pretended:
+        made_up, real = (former, latter) if former.pretended else (latter, former)
+        raise UsageError(
+            f"{made_up.folder} holds pretended results and {real.folder} real ones: what differs"
+            " between them means nothing",
+            advice="Compare two real folders; `run` without --pretend makes one.",
+        )
 
 
 def _both(former: Results, latter: Results) -> Results:

@@ -87,6 +87,8 @@ def _alike(study: Study, spread: float) -> Noise:
 
 def _from(study: Study, folder: Path, option: str) -> Noise:
     results = open_results(folder)
+    if results.pretended and not study.pretended:
+        raise click.BadParameter("holds pretended results, no measurement", param_hint=option)
     known = _spreads(results)
     if not known:
         raise click.BadParameter("has no repeated trials", param_hint=option)
@@ -140,6 +142,7 @@ def alike(study: Study, other: Study) -> bool:
     theirs = {workload.name: workload for workload in other.workloads}
     return (
         study.place == other.place
+        and study.pretended == other.pretended
         and set(study.targets) <= set(other.targets)
         and all(theirs.get(workload.name) == workload for workload in study.workloads)
         and set(study.decide.primary) <= set(other.decide.primary)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -69,7 +70,7 @@ def command(
       iotrial plan study.toml --noise 5%
       iotrial plan study.toml --noise results/2026-11-20-scheduler-aa
     """
-    loaded = study_at(study)
+    loaded = replace(study_at(study), pretended=pretend)
     with machines(pretend=pretend, several=len(loaded.places) > 1) as reach:
         if several(loaded):
             seen, name = outline_of_many(reach, loaded, in_turn=pretend), loaded.place.name

@@ -90,7 +90,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
       iotrial run study.toml --pretend
     """
     address = address_of(live)
-    loaded = study_at(study)
+    loaded = replace(study_at(study), pretended=pretend)
     if noise:
         loaded = as_aa(loaded, arms, blocks or 0)
     elif blocks is not None or arms != ARMS:
@@ -196,7 +196,7 @@ def exit_code(results: Results) -> int:
 
 def folder_of(parent: Path, study: Study) -> Path:
     """The newest unfinished folder of this very study, or a new one named by date and study."""
-    for folder in reversed(studies_in(parent, study.digest)):
+    for folder in reversed(studies_in(parent, study.digest, pretended=study.pretended)):
         if not is_finished(folder):
             return folder
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", study.name).strip("-.") or "study"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -139,7 +139,8 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         size or 0 if any("directory" in t for _, a in found for t in a.tables.values()) else 0,
         {place.name: place.ssh for place, _ in found} if remote else {},
     )
-    study = parse_study(study_text(asked), f"saturate-{_stem(aims)}.toml", _no_file)
+    made = parse_study(study_text(asked), f"saturate-{_stem(aims)}.toml", _no_file)
+    study = replace(made, pretended=pretend)
     folder = out or folder_of(Path("results"), study)
     if (folder / "plan.jsonl").exists() and is_finished(folder):
         output.note(f"nothing is left to do in {folder}; for a new search name another --out")

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from iotrial.live.picture import STALE
 from iotrial.live.rates import Rates, total
+from iotrial.report.words import PRETENDED
 from iotrial.units import format_change, format_seconds, format_value, format_wait
 
 Document = Mapping[str, Any]
@@ -105,9 +106,11 @@ def picture(document: Document, width: int, height: int) -> Group:
     """All of a :func:`remembered` document, for a window of ``width`` by ``height``."""
     findings, trials = document["findings"][:SHOWN], document["trials"][:LAST_TRIALS]
     words = document["words"][-LAST_WORDS:]
-    others = 6 + sum(len(each) + 1 for each in (findings, trials) if each) + len(words)
+    others = 6 + bool(document.get("pretended")) + len(words)
+    others += sum(len(each) + 1 for each in (findings, trials) if each)
     rows = _lines(document, max(height - others, height // 2))
     return Group(
+        *([_one(PRETENDED, "bold yellow")] if document.get("pretended") else []),
         _one(document["question"], "bold"),
         _one(line(document)),
         _one("  ".join(_counts(document))),

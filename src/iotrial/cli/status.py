@@ -24,6 +24,7 @@ from iotrial.plan.ahead import most_left, standing
 from iotrial.plan.design import next_trials
 from iotrial.plan.race import Stand
 from iotrial.plan.spread import waiting
+from iotrial.report.words import PRETENDED
 from iotrial.store import open_results
 
 
@@ -129,6 +130,7 @@ def _of_results(output: Output, results: Results) -> None:
         {
             "results": str(results.folder),
             "question": results.study.question,
+            "pretended": results.pretended,
             **counts,
             **({"hosts": [asdict(each) for each in where]} if where else {}),
             "at_most": most,
@@ -140,6 +142,8 @@ def _of_results(output: Output, results: Results) -> None:
             ],
         }
     )
+    if results.pretended:
+        output.answer(Text(PRETENDED, style="bold yellow"))
     output.answer(results.study.question)
     output.answer(", ".join(f"{count} {name}" for name, count in counts.items()))
     for line in lines(where):

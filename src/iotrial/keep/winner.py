@@ -38,8 +38,14 @@ def profile(
     to keep.
 
     Raises UsageError for a factor or level that is not there, and RefusedError where there is
-    nothing to keep.
+    nothing to keep, and for pretended results.
     """
+    if results.pretended:
+        raise RefusedError(
+            f"{results.folder}: these results are pretended: no real machine was measured, so"
+            " there is nothing to keep",
+            advice="Run the study without --pretend, and keep what that finds.",
+        )
     levels = dict(chosen or {}) or winners(results, comparison)
     for varied, label in levels.items():
         _known(results, varied, label)

@@ -102,6 +102,8 @@ def _hosts(document: Mapping[str, Any]) -> Iterator[Iterator[str]]:
 def _run(document: Mapping[str, Any]) -> Iterator[Iterator[str]]:
     now, progress = document["trial"], document["progress"]
     info = {"study": document["study"]}
+    if document.get("pretended"):
+        info["pretended"] = "yes"
     if now:
         treatment = " ".join(f"{name}={level}" for name, level in now["treatment"].items())
         info |= {

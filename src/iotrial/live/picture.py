@@ -237,6 +237,7 @@ class Picture:
             "since": round(self._since, 3),
             "asked": self._asked,
             "study": self._study.name,
+            "pretended": self._study.pretended,
             "question": self._study.question,
             "results": self.results,
             "margin": self._study.decide.margin,

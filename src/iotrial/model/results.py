@@ -35,5 +35,10 @@ class Results:
     latencies: tuple[Latency, ...] = ()
 
     @property
+    def pretended(self) -> bool:
+        """Whether a made-up machine gave the numbers (``--pretend``)."""
+        return self.study.pretended
+
+    @property
     def valid(self) -> tuple[TrialRecord, ...]:
         return tuple(record for record in self.records if record.state == "valid")

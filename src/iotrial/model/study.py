@@ -130,7 +130,8 @@ class Study:
     ``exclude`` holds cells that are not to be run: each a tuple of (factor, label) pairs.
     ``aa``: it is an A/A study, made from what ``text`` says.  ``stages``: it is done in these,
     one after the other (:mod:`iotrial.plan.stages`).  ``inventory``: those of ``hosts`` that
-    another file names, each with how ssh(1) reaches it ('': this machine)."""
+    another file names, each with how ssh(1) reaches it ('': this machine).  ``pretended``: it is
+    executed on a made-up machine, and its numbers are made up too."""
 
     question: str
     name: str
@@ -146,6 +147,7 @@ class Study:
     aa: AA | None = None
     stages: tuple[Stage, ...] = ()
     inventory: tuple[tuple[str, str], ...] = ()
+    pretended: bool = False
 
     places: tuple[Place, ...] = field(init=False, repr=False, compare=False)
     """The machines that the targets are on, in the study's order: those they name, or the study's

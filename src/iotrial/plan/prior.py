@@ -42,6 +42,12 @@ def with_prior(study: Study, results: Results) -> Study:
             "a prior orders the work of a race, and this study is none",
             advice='Leave out --prior, or write [design] kind = "race".',
         )
+    if study.pretended != results.pretended:
+        holds, asked = ("pretended", "real") if results.pretended else ("real", "pretended")
+        raise UsageError(
+            f"{results.folder} holds {holds} results, and this run is {asked}",
+            advice="Leave out --prior.",
+        )
     if unknown := open_factors(study):
         raise UsageError(
             f"factor {unknown[0].name}: its levels are not known before the host was asked",

@@ -26,6 +26,7 @@ def csv(results: Results) -> str:
     into = io.StringIO()
     write = comma_separated.writer(into, lineterminator="\n").writerow
     write([inert(name) for name in columns(results)])
+    made_up = ["yes"] if results.pretended else []
     for row in rows(results):
         write(
             (
@@ -41,6 +42,7 @@ def csv(results: Results) -> str:
                 inert(row.state),
                 "" if row.started is None else _time(row.started),
                 inert(row.source),
+                *made_up,
             )
         )
     return into.getvalue()

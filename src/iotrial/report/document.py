@@ -45,6 +45,7 @@ def document(view: View) -> dict[str, Any]:
     counts = view.counts
     return {
         "format": FORMAT,
+        "pretended": view.pretended,
         "question": view.question,
         "recommendation": view.answer,
         "method": view.method,

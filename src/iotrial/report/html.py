@@ -130,6 +130,7 @@ _WORDS = {
     "could_tell": races.could_tell,
     "races": races,
     "plain_change": format_change,
+    "pretended_words": words.PRETENDED,
     "share": words.share,
     "scaling": scaling,
     "staged": staged,

@@ -30,7 +30,8 @@ def junit(view: View, *, failing: Collection[Verdict] = ()) -> str:
     """The document, with its XML declaration.  ``failing`` are the verdicts of primary findings
     that fail; ``view.failures`` the failed trials."""
     cases = [*_findings(view, failing), *map(_trial, view.failures), *_missing(view)]
-    suite = ET.Element("testsuite", {"name": view.study, **_counts(cases)})
+    name = f"{view.study} (pretended)" if view.pretended else view.study
+    suite = ET.Element("testsuite", {"name": name, **_counts(cases)})
     if view.started is not None:
         at = dt.datetime.fromtimestamp(view.started, dt.UTC)
         suite.set("timestamp", at.strftime("%Y-%m-%dT%H:%M:%S"))
@@ -39,7 +40,8 @@ def junit(view: View, *, failing: Collection[Verdict] = ()) -> str:
     for name, value in _properties(view):
         ET.SubElement(properties, "property", name=name, value=value)
     suite.extend(cases)
-    ET.SubElement(suite, "system-out").text = "\n".join(filter(None, (view.answer, view.method)))
+    said = (words.PRETENDED if view.pretended else "", view.answer, view.method)
+    ET.SubElement(suite, "system-out").text = "\n".join(filter(None, said))
     root = ET.Element("testsuites", {"name": "iotrial", **_counts(cases)})
     root.append(suite)
     ET.indent(root)
@@ -53,6 +55,8 @@ def _counts(cases: Collection[ET.Element]) -> dict[str, str]:
 
 
 def _properties(view: View) -> Iterator[tuple[str, str]]:
+    if view.pretended:
+        yield "pretended", words.PRETENDED
     yield "question", view.question
     yield "margin", words.share(view.margin)
     yield "confidence", words.share(view.confidence)

@@ -48,6 +48,8 @@ def code(text: str) -> str:
 
 def _blocks(view: View) -> Iterator[list[str]]:
     head, others = words.headline(view.answer)
+    if view.pretended:
+        yield [f"> **{words.PRETENDED}**"]
     yield [f"# {escape(head)}"]
     for sentence in others:
         yield [escape(sentence)]

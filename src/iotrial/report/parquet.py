@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import parquet as files
 
 from iotrial.model.results import Results
-from iotrial.report.trial_table import AFTER, BEFORE, Row, columns, rows
+from iotrial.report.trial_table import BEFORE, Row, columns, factors, rows
 from iotrial.report.visible import visible
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -37,16 +37,21 @@ def parquet(results: Results) -> bytes:
         "started": [None if row.started is None else round(row.started * 1e6) for row in made],
         "source": [row.source for row in made],
     }
+    if results.pretended:
+        told["pretended"] = [True] * len(made)
     typed = {
         "block": pa.int32(),
         "value": pa.float64(),
         "started": pa.timestamp("us", tz="UTC"),
+        "pretended": pa.bool_(),
     }
     fields = [pa.field(name, typed.get(name, _TEXT)) for name in told]
     about = {
         "iotrial.study": visible(results.study.name),
         "iotrial.question": visible(results.study.question),
     }
+    if results.pretended:
+        about["iotrial.pretended"] = "yes"
     table = pa.table(
         [
             pa.array(values, type=field.type)
@@ -60,5 +65,6 @@ def parquet(results: Results) -> bytes:
 
 
 def _labels(results: Results, made: list[Row]) -> dict[str, list[str | None]]:
-    names = columns(results)[len(BEFORE) : -len(AFTER)]
-    return {name: [row.labels[place] for row in made] for place, name in enumerate(names)}
+    names = columns(results)[len(BEFORE) :]
+    shown = names[: len(factors(results))]
+    return {name: [row.labels[place] for row in made] for place, name in enumerate(shown)}

@@ -87,6 +87,8 @@ def _change(finding: Finding) -> str:
 
 
 def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
+    if view.pretended:
+        yield Text(words.PRETENDED, style="bold yellow")
     head, others = words.headline(view.answer)
     yield Text(head, style="bold")
     yield from map(Text, others)

@@ -18,6 +18,8 @@ from iotrial.report.visible import visible
 BEFORE = ("trial", "block", "workload")
 AFTER = ("metric", "value", "unit", "censored", "job", "state", "started", "source")
 """The columns before and after those of the factors."""
+PRETENDED = ("pretended",)
+"""One more, last, where the numbers are made up: a table of real ones has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def factors(results: Results) -> tuple[str, ...]:
 def columns(results: Results) -> tuple[str, ...]:
     """The names of the columns.  A factor that is called as another column is (``value``) has
     ``factor_`` before its name."""
-    taken = [*BEFORE, *AFTER]
+    taken = [*BEFORE, *AFTER, *PRETENDED]
     names = []
     for factor in factors(results):
         name = visible(factor)
@@ -66,7 +68,7 @@ def columns(results: Results) -> tuple[str, ...]:
             name = f"factor_{name}"
         taken.append(name)
         names.append(name)
-    return (*BEFORE, *names, *AFTER)
+    return (*BEFORE, *names, *AFTER, *(PRETENDED if results.pretended else ()))
 
 
 def rows(results: Results) -> Iterator[Row]:

@@ -134,7 +134,7 @@ class Part:
 class View:
     """Everything a report says.  ``margin`` and ``confidence`` are fractions; ``started`` is
     seconds since the epoch (None: nothing was done), ``seconds`` from the first trial's start to
-    the last one's end."""
+    the last one's end.  ``pretended``: the numbers are made up, which every shape says first."""
 
     study: str
     question: str
@@ -158,6 +158,7 @@ class View:
     digest: str
     started: float | None
     seconds: float
+    pretended: bool = False
     terms: words.Terms = words.TRIALS
     latencies: tuple[Latency, ...] = ()
     stages: tuple[staged.StageRow, ...] = ()
@@ -206,6 +207,7 @@ def view(results: Results, comparison: Comparison) -> View:
         digest=visible(study.digest),
         started=started,
         seconds=ended - started if started is not None else 0.0,
+        pretended=results.pretended,
         terms=words.RUNS if study.design.kind == "recorded" else words.TRIALS,
         latencies=results.latencies,
         stages=tuple(map(staged.row, comparison.stages)),

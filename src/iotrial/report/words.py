@@ -130,6 +130,9 @@ def some(names: Sequence[str], limit: int) -> str:
     return f"{head} and {len(names) - limit:,} more" if len(names) > limit else head
 
 
+PRETENDED = "Pretended: a made-up machine gave these numbers (--pretend); nothing was measured."
+"""What every shape of a report begins with then."""
+
 MERGED = (
     "Percentiles of all I/Os of a treatment's runs: their histograms added up bin by bin,"
     " never an average of percentiles."

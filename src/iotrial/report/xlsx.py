@@ -33,12 +33,14 @@ def xlsx(view: View, results: Results) -> bytes:
     """The whole workbook."""
     book = Workbook(write_only=True)
     book.properties.creator, book.properties.title = "iotrial", view.study or view.question
+    if view.pretended:
+        book.properties.title += " (pretended)"
     grids = sheets(results)
     kept = grids[:SHEETS]
     names = sheet_names(_wanted(kept), (_ANSWER, _TRIALS))
     first = _page(book, _ANSWER)
     for name, grid in zip(names, kept, strict=True):
-        xlsx_grid.fill(_page(book, name), grid)
+        xlsx_grid.fill(_page(book, name), grid, pretended=view.pretended)
     xlsx_answer.fill(first, view, tuple(zip(names, kept, strict=True)), len(grids) - len(kept))
     xlsx_trials.fill(lambda: _page(book, _TRIALS), results)
     into = io.BytesIO()

@@ -94,6 +94,8 @@ def _spread(sheet: Any, row: _Wide, place: int) -> None:  # noqa: ANN401
 
 def _lines(sheet: Any, view: View) -> Iterator[list[Any] | _Wide]:  # noqa: ANN401
     answer, others = words.headline(view.answer)
+    if view.pretended:
+        yield [text(sheet, words.PRETENDED, TITLE)]
     yield [text(sheet, view.question, TITLE)]
     yield [text(sheet, answer, BOLD)]
     yield from _prose(others)

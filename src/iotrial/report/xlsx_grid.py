@@ -72,8 +72,8 @@ def _in(said: str, unit: str) -> str:
     return f"{said} ({visible(unit)})" if unit else said
 
 
-def fill(sheet: Any, grid: Sheet) -> None:  # noqa: ANN401 (openpyxl has no types)
-    """Write the whole sheet."""
+def fill(sheet: Any, grid: Sheet, *, pretended: bool = False) -> None:  # noqa: ANN401 (openpyxl has no types)
+    """Write the whole sheet; its title says where its numbers are ``pretended``."""
     by = measure(grid)
     widest = max(len(block.across) for block in grid.blocks)
     uneven = any(len({cell.n for cell in block.cells.values()}) > 1 for block in grid.blocks)
@@ -82,8 +82,9 @@ def fill(sheet: Any, grid: Sheet) -> None:  # noqa: ANN401 (openpyxl has no type
     for place in range(2, beside):
         sheet.column_dimensions[get_column_letter(place)].width = _COLUMN
     sheet.freeze_panes = "B4"
-    for said, font in _opening(grid, by):
-        sheet.append([text(sheet, said, font)])
+    mark = "Pretended: " if pretended else ""
+    for place, (said, font) in enumerate(_opening(grid, by)):
+        sheet.append([text(sheet, said if place else f"{mark}{said}", font)])
     row = _HEAD
     for count, block in enumerate(grid.blocks):
         lines = list(_lines(sheet, grid, block, by))

@@ -13,7 +13,7 @@ from openpyxl.utils import get_column_letter
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
-from iotrial.report.trial_table import factors, labels_of, source
+from iotrial.report.trial_table import PRETENDED, factors, labels_of, source
 from iotrial.report.visible import visible
 from iotrial.report.xlsx_cells import TIME, countable, head, put, scale
 
@@ -39,7 +39,8 @@ def _fill(sheet: Any, results: Results, records: Sequence[TrialRecord]) -> None:
     units = _units(records)
     scales = {key: scale(values, key[1]) for key, values in units.items()}
     heads = [f"{visible(m)} ({visible(scales[m, u][1])})" if u else visible(m) for m, u in units]
-    line = [*_BEFORE, *map(visible, names), *heads, *_AFTER]
+    made_up = ["yes"] if results.pretended else []
+    line = [*_BEFORE, *map(visible, names), *heads, *_AFTER, *PRETENDED[: len(made_up)]]
     for place in range(1, len(line) + 1):
         sheet.column_dimensions[get_column_letter(place)].width = _WIDTH
     sheet.freeze_panes = "B2"
@@ -56,6 +57,7 @@ def _fill(sheet: Any, results: Results, records: Sequence[TrialRecord]) -> None:
             *_treatment(record, numeric),
             *(_scaled(told.get(key), scales[key][0]) for key in units),
             *_after(record),
+            *made_up,
         ]
         sheet.append([_put(pen, value) for pen, value in zip(pens, values, strict=True)])
 

@@ -29,6 +29,7 @@ def html(all_: Together) -> str:
             direction=words.direction,
             interval=words.interval,
             number=number,
+            pretended_words=words.PRETENDED,
             plain_change=format_change,
             share=words.share,
             strip=verdict_strip,

@@ -70,6 +70,8 @@ def _session(each: Session) -> Iterator[str]:
 
 def _study(study: Measured) -> Iterator[str]:
     yield from ("", f"### {escape(study.question or study.name)}", "", escape(study.answer), "")
+    if study.pretended:
+        yield from (f"> **{words.PRETENDED}**", "")
     yield f"{escape(study.trials)} {_link(study.name, study.href)}."
     yield ""
     head = ("workload", "level", "verdict", "change (interval)", "baseline", "this level", "blocks")

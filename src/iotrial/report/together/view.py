@@ -96,7 +96,8 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a study found.  ``parts`` are its workloads, each with the link to it."""
+    """What a study found.  ``parts`` are its workloads, each with the link to it; ``pretended``:
+    its numbers are made up."""
 
     name: str
     question: str
@@ -108,6 +109,7 @@ class Measured:
     href: str
     parts: tuple[tuple[Part, str], ...]
     doubts: tuple[DoubtGroup, ...]
+    pretended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +132,20 @@ def together(sessions: Sequence[Checks], studies: Sequence[Study]) -> Together:
     measured = tuple(map(_measured, studies))
     return Together(
         title=_title(measured),
-        leads=tuple(_leads(functional, stress, measured)),
+        leads=(*_made_up(measured), *_leads(functional, stress, measured)),
         hosts=tuple(_hosts(sessions, studies)),
         functional=functional,
         stress=stress,
         measured=measured,
         gaps=tuple(_gaps(functional, stress, measured)),
     )
+
+
+def _made_up(measured: Sequence[Measured]) -> Iterator[str]:
+    """Before anything else, where numbers are made up: which."""
+    named = [each.name for each in measured if each.pretended]
+    if named:
+        yield f"{words.PRETENDED} This is so of {words.some(named, _NAMED)}."
 
 
 def _session(each: Checks, *, stress: bool) -> Session | None:
@@ -188,6 +197,7 @@ def _measured(each: Study) -> Measured:
         href=page,
         parts=tuple((part, f"{page}#w{at}") for at, part in enumerate(view.parts, 1)),
         doubts=view.doubt_groups,
+        pretended=view.pretended,
     )
 
 
