@@ -247,7 +247,8 @@ def test_an_a_a_folder_is_an_ordinary_one(done: Path) -> None:
     assert results.facts["fake"]["aa"] == {
         "arms": 2, "levels": {"scheduler": "none", "depth": "8"}
     }  # fmt: skip
-    assert studies_in(done.parent, as_aa(study()).digest) == [done]
+    assert studies_in(done.parent, as_aa(study()).digest, pretended=True) == [done]
+    assert studies_in(done.parent, as_aa(study()).digest) == []
     code, said = invoke("compare", str(done), "--json")
     answer = json.loads(said)
     assert code == 0

@@ -15,7 +15,9 @@ from pathlib import PurePosixPath
 
 from iotrial.hosts.fake import fio as fake_fio
 from iotrial.hosts.fake import proc as fake_proc
+from iotrial.hosts.fake.below import mount_below
 from iotrial.hosts.fake.disk import loop
+from iotrial.hosts.fake.loads import dd
 from iotrial.hosts.fake.machine import Machine
 from iotrial.hosts.fake.part import Program, Said
 from iotrial.hosts.fake.tree import CHARACTERS, CONTROLLER
@@ -74,14 +76,8 @@ def _formatted(form: str, told: dict[str, str]) -> str:
     return re.sub(r"%([a-zA-Z])", lambda m: told.get(m[1], "?"), form)
 
 
-def _mount(machine: Machine, path: str) -> tuple[str, str, str, str]:
-    real = machine.real(path)
-    rows = [r for r in machine.mounts() if r[1] == "/" or f"{real}/".startswith(f"{r[1]}/")]
-    return max(rows, key=lambda row: len(row[1]))
-
-
 def _filesystem(machine: Machine, path: str) -> dict[str, str]:
-    _, point, kind, _ = _mount(machine, path)
+    _, point, kind, _ = mount_below(machine, path)
     roomy = point == "/" or kind in ("ext4", "nfs4")
     free = str(machine.room() // _BLOCK) if roomy else "0"
     size = next((disk.size for disk in machine.disks if disk.mount == "/"), 0)
@@ -98,7 +94,7 @@ def _filesystem(machine: Machine, path: str) -> dict[str, str]:
 def _status(machine: Machine, path: str) -> dict[str, str]:
     real = machine.real(path)
     devno = machine.nodes.get(real) or CHARACTERS.get(real) or (0, 0)
-    major, minor = map(int, _mount(machine, path)[0].split(":"))
+    major, minor = map(int, mount_below(machine, path)[0].split(":"))
     file = machine.files.get(real)
     kernels = machine.mode(real) or (0o600 if any(devno) else 0o755)
     mode = file.mode if file else machine.folders.get(real, kernels)
@@ -207,25 +203,17 @@ def _claim(machine: Machine, node: str) -> Said:
 
 
 def _dd(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    """Not as a load: at once, at a rate that is always the same."""
     if "--version" in arguments:
-        return Said(0, "dd (coreutils) 9.1\n")
+        return Said(0, dd.VERSION)
     given = dict(word.split("=", 1) for word in arguments)
-    if given["of"] == "/dev/null" or given.get("if") == "/dev/zero":
-        return _fail("dd: the pretended machine runs no loads by dd")
-    path = machine.real(given["of"])
-    size = parse_bytes(given.get("bs", "512")) * int(given.get("count", "1"))
-    if size > machine.room():
-        return _fail(f"dd: error writing '{path}': No space left on device")
-    if machine.kind(str(PurePosixPath(path).parent)) != "directory":
-        return _fail(f"dd: failed to open '{path}': No such file or directory")
-    how, there = given.get("conv", "").split(","), machine.files.get(path)
-    if there and "excl" in how:
-        return _fail(f"dd: failed to open '{path}': File exists")
-    file = machine.put(path, b"", mode=0o644, size=size)
-    file.inode = there.inode if there else file.inode
-    file.durable = "fsync" in how
-    machine.pass_time(size / _FILL_RATE)
-    return Said(0, "", f"{size} bytes copied\n")
+    if problem := dd.refused(machine, given):
+        return _fail(problem)
+    size = dd.amount(machine, given)
+    dd.leave(machine, given)
+    seconds = size / _FILL_RATE
+    machine.pass_time(seconds)
+    return Said(0, "", dd.report(size, parse_bytes(given.get("bs", "512")), max(seconds, 1e-4)))
 
 
 def _truncate(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
@@ -382,12 +370,15 @@ def meant(argv: Sequence[str]) -> tuple[str, ...]:
 def program_of(machine: Machine, argv: Sequence[str]) -> Program | None:
     """The program that a command names, or None where it is not installed.
 
-    A script of ours, ``sh -c SCRIPT NAME ARGUMENT…``, is known by its NAME.
+    A script of ours, ``sh -c SCRIPT NAME ARGUMENT…``, is known by its NAME, any other is given to
+    the machine's ``sh``.
     """
     name = argv[0].rpartition("/")[2]
-    if name == "sh" and argv[1:2] == ("-c",):
+    shell = name == "sh"
+    if shell and argv[1:2] == ("-c",):
         name = argv[3] if len(argv) > _SCRIPT_NAME else ""
-    return machine.programs.get(name) or COMMANDS.get(name)
+    found = machine.programs.get(name) or COMMANDS.get(name)
+    return found or (machine.programs.get("sh") if shell else None)
 
 
 def changes(program: Program, argv: Sequence[str]) -> bool:

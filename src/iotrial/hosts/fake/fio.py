@@ -78,7 +78,8 @@ class Job:
     def path(self) -> str:
         if "filename" in self.options:
             return self.options["filename"].replace("\\:", ":")
-        return f"{self.options.get('directory', '.')}/{self.name}.0.0"
+        named = self.options.get("filename_format", f"{self.name}.0.0").replace("$jobnum", "0")
+        return f"{self.options.get('directory', '.')}/{named}"
 
 
 @dataclass(frozen=True, slots=True)

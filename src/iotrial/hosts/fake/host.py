@@ -195,7 +195,7 @@ class FakeHost:
         if program_of(machine, command) is None:
             raise ToolMissing(
                 f"{self.name}: {command[0]} cannot be started: it is not installed",
-                advice="The fake host knows fio.",
+                advice="The pretended machine has fio, bonnie++, IOzone, dd, iperf3 and listing.",
             )
         luck = random.Random(f"{self._seed}:{self._loads}")
 

@@ -11,9 +11,12 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from iotrial.hosts.fake import fio as fake_fio
+from iotrial.hosts.fake.below import block_below
 from iotrial.hosts.fake.commands import program_of
 from iotrial.hosts.fake.disk import SECTOR, Block
 from iotrial.hosts.fake.fio import Command, Work
+from iotrial.hosts.fake.loads import imitate
+from iotrial.hosts.fake.loads.pace import Acted
 from iotrial.hosts.fake.machine import Machine, Task
 from iotrial.hosts.fake.part import Said
 from iotrial.units import parse_bytes
@@ -73,7 +76,8 @@ def _plan(machine: Machine, argv: tuple[str, ...], folder: Path, luck: random.Ra
         return _together(machine, argv[2], folder, luck)._replace(waits=_left(argv[4]))
     program = PurePosixPath(argv[0]).name
     if program != "fio" or "--version" in argv:
-        return _other(machine, argv, folder)
+        acted = None if "--version" in argv else imitate(machine, argv, luck)
+        return _acted(acted, folder) if acted else _other(machine, argv, folder)
     try:
         command = fake_fio.parse(argv, folder)
         blocks = [_open(machine, job) for job in command.jobs]
@@ -90,8 +94,21 @@ def _plan(machine: Machine, argv: tuple[str, ...], folder: Path, luck: random.Ra
     return Plan(seconds, moves, lambda: _report(machine, command, works, disk, folder))
 
 
+def _acted(acted: Acted, folder: Path) -> Plan:
+    """A load of another tool that is imitated."""
+
+    def finish() -> int:
+        for name, said in acted.said.items():
+            (folder / name).write_text(said, "utf-8")
+        if not acted.exit:
+            acted.done()
+        return acted.exit
+
+    return Plan(acted.seconds, acted.moves, finish)
+
+
 def _other(machine: Machine, argv: tuple[str, ...], folder: Path) -> Plan:
-    """Anything but fio: it moves nothing."""
+    """Anything that is no load: it moves nothing."""
     program = PurePosixPath(argv[0]).name
     if program == "sleep":
         return Plan(float(argv[1]), {}, lambda: 0)
@@ -169,18 +186,7 @@ def _open(machine: Machine, job: fake_fio.Job) -> Block | None:
         size = job.options.get("size", "0")
         machine.put(path, b"", mode=0o644, size=0 if "%" in size else parse_bytes(size))
         machine.files[path].durable = False
-    return _disk(machine, devno or _root(machine))
-
-
-def _root(machine: Machine) -> tuple[int, int] | None:
-    return next((disk.content_devno for disk in machine.disks if disk.mount == "/"), None)
-
-
-def _disk(machine: Machine, devno: tuple[int, int] | None) -> Block | None:
-    for block in machine.blocks.values():
-        if devno == block.devno or (block.disk and devno == block.disk.content_devno):
-            return block
-    return None
+    return block_below(machine, path)
 
 
 def _moves(works: Sequence[Work], blocks: Sequence[Block | None]) -> Moves:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from iotrial.hosts.fake.commands import COMMANDS, program_of
 from iotrial.hosts.fake.machine import File, Machine
-from iotrial.hosts.fake.part import Control, Part, Program, Said
+from iotrial.hosts.fake.part import Command, Control, Part, Program, Said
+from iotrial.hosts.fake.parts.upkeep import Upkeep
 
 Hidden = tuple[dict[str, File], dict[str, int]]
 
@@ -42,15 +43,16 @@ _HIDDEN = {
     *("strictatime", "diratime", "async", "nolazytime", "nodiscard", "barrier", "delalloc"),
     *("dioread_nolock", "ac", "cto", "suid", "commit=5", "stripe=0", "max_batch_time=15000"),
     *("min_batch_time=0", "data=ordered", "acregmin=3", "acregmax=60", "acdirmin=30"),
-    *("acdirmax=60", "lookupcache=all"),
+    *("acdirmax=60", "lookupcache=all", "inode_readahead_blks=32"),
 }
 """Defaults, which are not shown."""
 _ALWAYS = ("rw", "atime", "diratime", "suid", "sync", "lazytime")
 _KNOWN = {
     "ext4": (
         *(*_ALWAYS, "discard", "barrier", "dioread", "delalloc", "commit", "stripe", "data"),
-        *("max_batch_time", "min_batch_time"),
+        *("max_batch_time", "min_batch_time", "inode_readahead_blks"),
     ),
+    "ext2": (*_ALWAYS, "stripe"),
     "nfs4": (
         *(*_ALWAYS, "vers", "rsize", "wsize", "namlen", "acregmin", "acregmax", "acdirmin"),
         *("acdirmax", "hard", "cto", "ac", "proto", "nconnect", "timeo", "retrans", "sec"),
@@ -66,7 +68,11 @@ _SERVED = {
         *("timeo=600", "retrans=2", "sec=sys", "local_lock=none", "addr=10.0.0.1"),
     )
 }
-_REMOUNTED = {"nfs4": _ALWAYS, "ext4": tuple(set(_KNOWN["ext4"]) - {"data", "delalloc"})}
+_REMOUNTED = {
+    "nfs4": _ALWAYS,
+    "ext2": _ALWAYS,
+    "ext4": tuple(set(_KNOWN["ext4"]) - {"data", "delalloc"}),
+}
 
 
 @dataclass
@@ -143,7 +149,8 @@ class Mounts:
             "findmnt": Program(self._findmnt, changes=False),
             "mount": Program(self._mount, changes=True),
             "umount": Program(self._umount, changes=True),
-            "mkfs.ext4": Program(self._mkfs, changes=True),
+            "mkfs.ext2": Program(self._mkfs("ext2"), changes=True),
+            "mkfs.ext4": Program(self._mkfs("ext4"), changes=True),
             "iotrial-remove": Program(self._remove, changes=True),
             "iotrial-wipe": Program(self._wipe, changes=True),
             "iotrial-mounted": Program(self._look, changes=False),
@@ -165,6 +172,8 @@ class Mounts:
         here, below = self.mounted[point], f"{point}/"
         files = {path: machine.files.pop(path) for path in _below(machine.files, below)}
         folders = {path: machine.folders.pop(path) for path in _below(machine.folders, below)}
+        if isinstance(memory := machine.parts["upkeep"], Upkeep):  # what it held goes with it
+            memory.cached -= set(_below(memory.cached, below)) - memory.locked
         self.hidden[here.source] = (
             {path.removeprefix(below): file for path, file in files.items()},
             {path.removeprefix(below): mode for path, mode in folders.items()},
@@ -250,14 +259,17 @@ class Mounts:
         del self.mounted[point]
         return Said()
 
-    def _mkfs(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
-        node = words[-1]
-        if machine.kind(node) != "block special file":
-            return Said(1, "", f"mkfs.ext4: {node}: No such file or directory\n")
-        uuid = words[list(words).index("-U") + 1] if "-U" in words else ""
-        self.hidden.pop(node, None)
-        self.made[node] = FileSystem("ext4", uuid, _backing(machine, node))
-        return Said()
+    def _mkfs(self, kind: str) -> Command:
+        def make(machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+            node = words[-1]
+            if machine.kind(node) != "block special file":
+                return Said(1, "", f"mkfs.{kind}: {node}: No such file or directory\n")
+            uuid = words[list(words).index("-U") + 1] if "-U" in words else ""
+            self.hidden.pop(node, None)
+            self.made[node] = FileSystem(kind, uuid, _backing(machine, node))
+            return Said()
+
+        return make
 
     def _made(self, machine: Machine, node: str) -> FileSystem | None:
         found = self.made.get(node)

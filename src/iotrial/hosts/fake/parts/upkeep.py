@@ -92,6 +92,8 @@ class Upkeep:
 
 
 def _find(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    if "--version" in arguments:
+        return Said(0, "find (GNU findutils) 4.9.0\n")
     below = machine.real(arguments[0]).rstrip("/") + "/"
     but = arguments[arguments.index("!") + 2] if "!" in arguments else ""
     found = [
