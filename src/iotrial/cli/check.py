@@ -10,6 +10,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from iotrial.cli.complete import of_devices, of_suites
 from iotrial.cli.output import Output, common
 from iotrial.errors import UsageError
 
@@ -20,7 +21,7 @@ _RANDOM = "random"
 
 
 @click.command()
-@click.argument("suite", nargs=-1)
+@click.argument("suite", nargs=-1, shell_complete=of_suites)
 @click.option(
     "--on",
     "hosts",
@@ -32,6 +33,7 @@ _RANDOM = "random"
     "--devices",
     multiple=True,
     metavar="ID",
+    shell_complete=of_devices,
     help="A disk that cases may write to, by its serial, WWN or a name that cannot move; again "
     "for more; HOST:ID is one of several hosts' own.  [default: loop devices that are made]",
 )
@@ -39,6 +41,7 @@ _RANDOM = "random"
     "--destroy",
     "destroys",
     multiple=True,
+    metavar="ID",
     help="Its serial or WWN, for each of --devices in their order.",
 )
 @click.option(
@@ -51,14 +54,18 @@ _RANDOM = "random"
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
     help="The results folder.  [default: results/DATE-check-SUITE]",
 )
 @click.option(
     "--resume",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="FOLDER",
     help="Go on in this folder: what has a result is not done again.",
 )
-@click.option("--repeat", type=click.IntRange(1), help="Every case so often.  [default: 1]")
+@click.option(
+    "--repeat", type=click.IntRange(1), metavar="NUMBER", help="Every case so often.  [default: 1]"
+)
 @click.option(
     "--shuffle",
     is_flag=False,

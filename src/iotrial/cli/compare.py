@@ -28,7 +28,7 @@ _WORKLOAD = "workload"
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("other", required=False, type=click.Path(path_type=Path))
-@click.option("--factor", help="Only the findings of this factor.")
+@click.option("--factor", metavar="NAME", help="Only the findings of this factor.")
 @click.option("--where", multiple=True, metavar="FACTOR=LEVEL", help="Only these trials.")
 @click.option(
     "--junit",

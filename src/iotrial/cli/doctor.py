@@ -33,6 +33,7 @@ SHOWN = 20
     "--hosts",
     "study",
     type=click.Path(path_type=Path, dir_okay=False),
+    metavar="STUDY",
     help="List the hosts that this study may use, its inventory's too, and touch none.",
 )
 @pretend

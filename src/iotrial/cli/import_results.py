@@ -22,11 +22,17 @@ _LARGE = 64 * 2**20  # bytes: a moment
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="The results folder to make.")
 @click.option(
-    "--map", "map_file", type=click.Path(path_type=Path), help="What the files do not say."
+    "--out", type=click.Path(path_type=Path), metavar="FOLDER", help="The results folder to make."
 )
-@click.option("--format", "format_name", help="Read every file as this format.")
+@click.option(
+    "--map",
+    "map_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What the files do not say.",
+)
+@click.option("--format", "format_name", metavar="NAME", help="Read every file as this format.")
 @click.option(
     "--label",
     "labels",

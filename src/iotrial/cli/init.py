@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
+from rich.table import Table
 from rich.text import Text
 
+from iotrial.cli.complete import of_templates
 from iotrial.cli.output import Output, common
 from iotrial.errors import UsageError
 
 
 @click.command()
-@click.argument("template", required=False)
+@click.argument("template", required=False, shell_complete=of_templates)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--published", is_flag=True, help="List the published studies among the templates.")
 @click.option(
     "--full",
     is_flag=True,
@@ -24,8 +27,14 @@ from iotrial.errors import UsageError
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of study files instead.")
 @common
-def command(
-    output: Output, template: str | None, file: Path | None, *, full: bool, schema: bool
+def command(  # noqa: PLR0913 (click hands over every option)
+    output: Output,
+    template: str | None,
+    file: Path | None,
+    *,
+    published: bool,
+    full: bool,
+    schema: bool,
 ) -> None:
     """Write a study from TEMPLATE to FILE (or stdout); without TEMPLATE, list the templates.
 
@@ -34,6 +43,7 @@ def command(
     \b
     Example:
       iotrial init scheduler study.toml
+      iotrial init --published
       iotrial init redhawk study.toml
       iotrial init redhawk --full study.toml
       iotrial init --schema > study.schema.json
@@ -46,11 +56,13 @@ def command(
     from iotrial.plan import template as templates
 
     if template is None:
-        found = templates.templates()
-        output.document({"templates": [{"name": n, "summary": s} for n, s in found]})
-        for name, summary in found:
-            output.answer(Text.assemble((f"{name:12}", "bold"), summary))
+        _list(output, published=published)
         return
+    if published:
+        raise UsageError(
+            "--published lists templates, and one is named here",
+            advice=f"Leave one of them out: iotrial init {template}",
+        )
     form: templates.Form = "full" if full else "small"
     text, beside = templates.template(template, form), templates.beside(template, form)
     if file is None:
@@ -65,6 +77,30 @@ def command(
     output.document({"template": template, "file": str(file), "written": written})
     also = f", and {' '.join(written[1:])} beside it" if beside else ""
     output.answer(f"{file} is written{also}. Look at it, then: iotrial plan {file}")
+
+
+def _list(output: Output, *, published: bool) -> None:
+    """The templates of one kind, and how the others are listed."""
+    from iotrial.plan import template as templates
+
+    found = [
+        (name, summary)
+        for name, summary in templates.templates()
+        if (name in templates.PUBLISHED) is published
+    ]
+    if published:
+        found.sort(key=lambda each: templates.PUBLISHED.index(each[0]))
+    output.document(
+        {"templates": [{"name": n, "summary": s, "published": published} for n, s in found]}
+    )
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, summary in found:
+        table.add_row(name, Text(summary))
+    here, others = "iotrial init", "iotrial init --published"
+    told = f"All other templates: {here}" if published else f"Published studies: {others}"
+    output.answer(table, Text(f"Write one: iotrial init NAME study.toml.  {told}"))
 
 
 def _write(texts: Mapping[Path, str]) -> list[str]:

@@ -44,7 +44,9 @@ _RANGE = re.compile(r"\[[0-9][0-9,-]*\]")
     metavar="FACTOR=LEVEL",
     help="Keep this level, whatever was found.  [default: what the findings carry]",
 )
-@click.option("--name", help="What it is called on the host.  [default: the study's name]")
+@click.option(
+    "--name", metavar="NAME", help="What it is called on the host.  [default: the study's name]"
+)
 @click.option(
     "--on",
     "hosts",
@@ -53,11 +55,14 @@ _RANGE = re.compile(r"\[[0-9][0-9,-]*\]")
     help="As ssh takes it, or one of the profile's hosts; box[1-4] for several."
     "  [default: the profile's hosts, or this machine]",
 )
-@click.option("--for", "time", default="60s", show_default=True, help="How long to try.")
+@click.option(
+    "--for", "time", default="60s", show_default=True, metavar="TIME", help="How long to try."
+)
 @click.option("--as", "formats", multiple=True, metavar="FORMAT", help="Only these native files.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
     help="Export into this folder.  [default: NAME-kept]",
 )
 @pretend

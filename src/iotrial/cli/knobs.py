@@ -6,6 +6,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from iotrial.cli.complete import of_knobs
 from iotrial.cli.machine import machine
 from iotrial.cli.output import Output, common, pretend
 from iotrial.model.tunable import Tunable
@@ -14,9 +15,11 @@ from iotrial.tunables import Family, catalogue, tunable
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=of_knobs)
 @click.option(
-    "--device", help="Show the values in force on this device, interface, CPU … (kernel name)."
+    "--device",
+    metavar="NAME",
+    help="Show the values in force on this device, interface, CPU … (kernel name).",
 )
 @click.option(
     "--measure-moves",

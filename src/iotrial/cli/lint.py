@@ -25,8 +25,18 @@ LARGEST = 4 * 2**20
 
 @click.command()
 @click.argument("what", nargs=-1, type=click.Path())  # shells complete it with files
-@click.option("--as", "kind", type=click.Choice(KINDS), help="Take the files for this kind.")
-@click.option("--kernel", help="Judge for this kernel, such as 6.1; else this host's, or HOST's.")
+@click.option(
+    "--as",
+    "kind",
+    type=click.Choice(KINDS),
+    metavar="KIND",
+    help=f"Take the files for this kind: {', '.join(KINDS)}.",
+)
+@click.option(
+    "--kernel",
+    metavar="VERSION",
+    help="Judge for this kernel, such as 6.1; else this host's, or HOST's.",
+)
 @pretend
 @common
 def command(

@@ -10,29 +10,61 @@ import sys
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from iotrial import __version__
 from iotrial.cli.output import UNREAD, Output
 from iotrial.errors import IotrialError
 
-VERBS = (
-    "doctor",
-    "init",
-    "plan",
-    "run",
-    "status",
-    "compare",
-    "report",
-    "saturate",
-    "import",
-    "restore",
-    "keep",
-    "knobs",
-    "lint",
-    "check",
-    "vmlab",
-    "completion",
+GROUPS = (
+    (
+        "Try it",
+        (("init", "a study to edit, from a template"),),
+    ),
+    (
+        "Measure",
+        (
+            ("plan", "what a run would do here"),
+            ("run", "execute a study, or resume it"),
+            ("saturate", "find the load a disk bears"),
+        ),
+    ),
+    (
+        "Look",
+        (
+            ("status", "how far a run is"),
+            ("compare", "verdicts of one folder, or two"),
+            ("report", "a page, a table, an export"),
+            ("import", "results that other tools left"),
+        ),
+    ),
+    (
+        "Keep and restore",
+        (
+            ("keep", "make the winner permanent, or undo it"),
+            ("restore", "give back what is owed"),
+        ),
+    ),
+    (
+        "Check",
+        (
+            ("doctor", "is this machine fit to measure?"),
+            ("knobs", "the settings that can be varied"),
+            ("lint", "settings that cannot work"),
+            ("check", "functional tests of storage"),
+        ),
+    ),
+    (
+        "Surroundings",
+        (
+            ("vmlab", "virtual machines with disks"),
+            ("completion", "complete words in your shell"),
+        ),
+    ),
 )
+"""Every verb, by what one wants, with its summary for the screen of help."""
+SUMMARIES = dict(row for _, rows in GROUPS for row in rows)
+VERBS = tuple(SUMMARIES)
 
 
 _MODULES = {"import": "import_results"}  # a module cannot have a keyword's name
@@ -53,6 +85,31 @@ class Verbs(click.Group):
         gc.freeze()  # what was imported stays: nobody need look at it again
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verbs, grouped.  No module is imported for it."""
+        del ctx
+        width = max(map(len, VERBS))
+        formatter.write("\n")
+        for title, rows in GROUPS:
+            formatter.write(f"{title}\n")
+            for verb, summary in rows:
+                formatter.write(f"  {verb:{width}}  {summary}\n")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Verbs come first: they are what one looks for."""
+        self.format_commands(ctx, formatter)
+        formatter.write(_BELOW)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Without importing every verb, as click would for its summary."""
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [
+            CompletionItem(verb, help=summary)
+            for verb, summary in SUMMARIES.items()
+            if verb.startswith(incomplete)
+        ]
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 (whatever a verb answers)
         """Do the verb.  A reader that went away is dealt with here: click would exit with 1,
         which is the code of a negative answer."""
@@ -70,25 +127,34 @@ def _nearest(name: str) -> str:
     return f" Did you mean {found[0]!r}?" if found else ""
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+_BELOW = """
+Example
+  iotrial init scheduler study.toml   a study to edit
+  iotrial plan study.toml             what would be done; changes nothing
+  sudo iotrial run study.toml         do it; run it again to resume
+
+  iotrial VERB --help                 what a verb does, with an example
+  iotrial --version                   the version
+
+Exit codes: 0 done, 1 negative answer, 2 usage or study wrong, 3 refused for
+safety, 4 settings still owed, 5 trials failed, 6 host unreachable, 75 locked,
+130 interrupted.
+"""
+
+
+@click.group(
+    cls=Verbs,
+    invoke_without_command=True,
+    options_metavar="",
+    subcommand_metavar="VERB [ARGUMENTS] [OPTIONS]",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="iotrial")
-def cli() -> None:
-    """Controlled trials of Linux storage settings.
-
-    iotrial changes settings one treatment at a time in random order, proves that each was in
-    force, puts everything back whatever happens, and says which differences are real.
-
-    \b
-    Example:
-      iotrial doctor                     may we measure here?
-      iotrial init scheduler study.toml  a study to edit
-      iotrial plan study.toml            what would be done; touches nothing
-      sudo iotrial run study.toml        do it; run it again to resume
-
-    \b
-    Exit codes: 0 done, 1 negative answer, 2 usage or study wrong, 3 refused for safety,
-    4 settings still owed, 5 trials failed, 6 host unreachable, 75 locked, 130 interrupted.
-    """
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Controlled trials of Linux storage settings."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 _LITTER = 50_000

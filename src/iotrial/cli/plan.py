@@ -46,13 +46,14 @@ _CACHES = {
 @click.argument("study", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--noise",
-    metavar="SHARE|DIR",
-    help="Assume this spread of one trial, such as 5%, or what the A/A study in DIR measured."
+    metavar="SHARE|FOLDER",
+    help="Assume this spread of one trial, such as 5%, or what the A/A study in FOLDER measured."
     "  [default: the newest A/A study of these targets and workloads below results/]",
 )
 @click.option(
     "--pilot",
     type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
     help="Take the spread from this results folder instead.",
 )
 @pretend

@@ -39,7 +39,8 @@ _KINDS = {f".{end}": kind for kind, end in _ENDS.items()}
     "--as",
     "kind",
     type=click.Choice(list(_ENDS)),
-    help="What to write.  [default: as --out ends, or html]",
+    metavar="KIND",
+    help=f"What to write: {', '.join(_ENDS)}.  [default: as --out ends, or html]",
 )
 @click.option(
     "--out",

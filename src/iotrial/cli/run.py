@@ -36,6 +36,7 @@ ARMS = 2
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
     help="The results folder.  [default: results/DATE-STUDY; an unfinished one is resumed]",
 )
 @click.option(
@@ -45,12 +46,20 @@ ARMS = 2
     help="An A/A study instead: the baseline against itself, to measure the noise.",
 )
 @click.option(
-    "--arms", type=int, default=ARMS, show_default=True, help="Identical arms, with --aa."
+    "--arms",
+    type=int,
+    default=ARMS,
+    show_default=True,
+    metavar="NUMBER",
+    help="Identical arms, with --aa.",
 )
-@click.option("--blocks", type=int, help="Blocks, with --aa.  [default: the study's own]")
+@click.option(
+    "--blocks", type=int, metavar="NUMBER", help="Blocks, with --aa.  [default: the study's own]"
+)
 @click.option(
     "--prior",
     type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
     help="Earlier results of the same target: a race of many treatments measures first what did "
     "best there. They decide nothing.",
 )

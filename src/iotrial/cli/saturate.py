@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from iotrial.cli.ceiling_job import write_jobs
+from iotrial.cli.complete import of_targets
 from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.run import conclude, execute, folder_of
@@ -36,7 +37,7 @@ _DURATION, _SIZE, _SHARE = map(
 
 
 @click.command()
-@click.argument("target", nargs=-1, required=True)
+@click.argument("target", nargs=-1, required=True, shell_complete=of_targets)
 @click.option(
     "--for",
     "goal",
@@ -45,28 +46,49 @@ _DURATION, _SIZE, _SHARE = map(
     show_default=True,
     help="What to look for the most of.",
 )
-@click.option("--p99", type=_DURATION, help="The 99th percentile of latency allowed, such as 2ms.")
-@click.option("--rw", help="fio's rw.  [default: randread; read with --for bandwidth]")
-@click.option("--block", "blocks", multiple=True, help="Block size; may be given several times.")
+@click.option(
+    "--p99",
+    type=_DURATION,
+    metavar="TIME",
+    help="The 99th percentile of latency allowed, such as 2ms.",
+)
+@click.option(
+    "--rw", metavar="PATTERN", help="fio's rw.  [default: randread; read with --for bandwidth]"
+)
+@click.option(
+    "--block",
+    "blocks",
+    multiple=True,
+    metavar="SIZE",
+    help="Block size; may be given several times.",
+)
 @click.option(
     "--engine",
     "engines",
     multiple=True,
     type=click.Choice(list(ENGINES)),
-    help="Only these engines.  [default: all that work here]",
+    metavar="NAME",
+    help=f"Only these engines: {', '.join(ENGINES)}.  [default: all that work here]",
 )
-@click.option("--size", type=_SIZE, help="Of a file or loop device; in a directory of each job.")
+@click.option(
+    "--size",
+    type=_SIZE,
+    metavar="SIZE",
+    help="Of a file or loop device; in a directory of each job.",
+)
 @click.option("--write", is_flag=True, help="The load may write: without it, it only reads.")
 @click.option(
     "--destroy",
     "destroys",
     multiple=True,
+    metavar="ID",
     help="With --write on a device: its serial or WWN; of several targets one for each, in their "
     "order.",
 )
 @click.option(
     "--runtime",
     type=_DURATION,
+    metavar="TIME",
     help="Of each deciding trial; those of the search are half as long.  [default: 1s; 4s with "
     "several hosts]",
 )
@@ -75,12 +97,14 @@ _DURATION, _SIZE, _SHARE = map(
     type=_SHARE,
     default="3%",
     show_default=True,
+    metavar="SHARE",
     help="The smallest difference that matters.",
 )
-@click.option("--budget", type=_DURATION, help="No longer than this, such as 5m.")
+@click.option("--budget", type=_DURATION, metavar="TIME", help="No longer than this, such as 5m.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
     help="The results folder.  [default: results/DATE-saturate-TARGET; an unfinished one is "
     "resumed]",
 )

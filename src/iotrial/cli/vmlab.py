@@ -49,8 +49,8 @@ def command() -> None:
 
 @command.command()
 @click.argument("kind", metavar="NAME")
-@click.option("--name", help="What the lab is called.  [default: NAME]")
-@click.option("--nodes", type=int, help="How many.  [default: as NAME has it]")
+@click.option("--name", metavar="NAME", help="What the lab is called.  [default: NAME]")
+@click.option("--nodes", type=int, metavar="NUMBER", help="How many.  [default: as NAME has it]")
 @_KERNEL
 @common
 def up(output: Output, kind: str, name: str | None, nodes: int | None, kernel: str | None) -> None:
@@ -205,7 +205,7 @@ def execute(node: str, words: tuple[str, ...]) -> NoReturn:
     _become(*_one(node), words)
 
 
-@command.command()
+@command.command(short_help="Cut the power of NODE, or of a whole lab.")
 @click.argument("node")
 @common
 def cut(output: Output, node: str) -> None:
@@ -275,7 +275,7 @@ def link(output: Output, node: str, state: Any, which: Any) -> None:  # noqa: AN
     _each(output, node, lambda lab, nodes: plug(lab, nodes, which=which, state=state), state)
 
 
-@command.command()
+@command.command(short_help="End the labs NAME; nothing of them stays.")
 @click.argument("names", metavar="NAME", nargs=-1)
 @click.option("--all", "every", is_flag=True, help="Every lab of this user.")
 @common

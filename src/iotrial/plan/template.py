@@ -17,6 +17,10 @@ from iotrial.errors import UsageError
 
 Form = Literal["small", "full"]
 
+PUBLISHED = ("redhawk", "violin", "bonnie", "panasas", "clustermd")
+"""Templates that are published studies, oldest first; all others are named by what one wants to
+know."""
+
 _JOBFILE = re.compile(r'^jobfile = "([\w.-]+)"$', re.MULTILINE)
 _STUDIES = re.compile(r"^# Beside it: (.+)$", re.MULTILINE)
 

@@ -15,8 +15,6 @@ from iotrial.hosts.fake.disk import GIB, Block, Disk
 from iotrial.hosts.fake.loads import bonnie, iozone, iperf3
 from iotrial.hosts.fake.machine import Machine
 from iotrial.hosts.fake.part import Control, Part, Program, Said
-from iotrial.hosts.fake.parts.lvm import Lvm
-from iotrial.hosts.fake.parts.md import Md
 from iotrial.hosts.fake.queues import QUEUES
 
 _SIZE = 128 * GIB
@@ -32,7 +30,6 @@ class Made:
 
     def __init__(self) -> None:
         self.volumes: dict[str, str] = {}
-        self._md, self._lvm = Md().programs(), Lvm().programs()
 
     def controls(self) -> Mapping[str, Control]:
         return {}
@@ -67,7 +64,7 @@ class Made:
             return _array(machine, words[1])
         if list(words[:1]) == ["--stop"]:
             return _gone(machine, words[1].rpartition("/")[2])
-        return self._md["mdadm"].command(machine, words, stdin)
+        return machine.parts["md"].programs()["mdadm"].command(machine, words, stdin)
 
     def _shell(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
         """``-c SCRIPT $0 ARGUMENT…``."""

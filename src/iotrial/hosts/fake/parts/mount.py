@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from iotrial.hosts.fake.commands import COMMANDS, program_of
 from iotrial.hosts.fake.machine import File, Machine
-from iotrial.hosts.fake.part import Command, Control, Part, Program, Said
+from iotrial.hosts.fake.part import Control, Part, Program, Said
 from iotrial.hosts.fake.parts.upkeep import Upkeep
 
 Hidden = tuple[dict[str, File], dict[str, int]]
@@ -149,8 +150,8 @@ class Mounts:
             "findmnt": Program(self._findmnt, changes=False),
             "mount": Program(self._mount, changes=True),
             "umount": Program(self._umount, changes=True),
-            "mkfs.ext2": Program(self._mkfs("ext2"), changes=True),
-            "mkfs.ext4": Program(self._mkfs("ext4"), changes=True),
+            "mkfs.ext2": Program(partial(self._mkfs, "ext2"), changes=True),
+            "mkfs.ext4": Program(partial(self._mkfs, "ext4"), changes=True),
             "iotrial-remove": Program(self._remove, changes=True),
             "iotrial-wipe": Program(self._wipe, changes=True),
             "iotrial-mounted": Program(self._look, changes=False),
@@ -259,17 +260,14 @@ class Mounts:
         del self.mounted[point]
         return Said()
 
-    def _mkfs(self, kind: str) -> Command:
-        def make(machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
-            node = words[-1]
-            if machine.kind(node) != "block special file":
-                return Said(1, "", f"mkfs.{kind}: {node}: No such file or directory\n")
-            uuid = words[list(words).index("-U") + 1] if "-U" in words else ""
-            self.hidden.pop(node, None)
-            self.made[node] = FileSystem(kind, uuid, _backing(machine, node))
-            return Said()
-
-        return make
+    def _mkfs(self, kind: str, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+        node = words[-1]
+        if machine.kind(node) != "block special file":
+            return Said(1, "", f"mkfs.{kind}: {node}: No such file or directory\n")
+        uuid = words[list(words).index("-U") + 1] if "-U" in words else ""
+        self.hidden.pop(node, None)
+        self.made[node] = FileSystem(kind, uuid, _backing(machine, node))
+        return Said()
 
     def _made(self, machine: Machine, node: str) -> FileSystem | None:
         found = self.made.get(node)
