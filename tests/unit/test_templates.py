@@ -1,4 +1,5 @@
-"""The published studies as templates: both forms are studies, and what they say of them holds."""
+"""Templates: each runs on the pretended machine; of the published studies both forms are studies,
+and what they say of them holds."""
 
 from __future__ import annotations
 
@@ -17,10 +18,21 @@ from iotrial.model.study import Study
 from iotrial.plan.design import next_trials
 from iotrial.plan.load import parse_study
 from iotrial.plan.parts import parts_of
-from iotrial.plan.template import Form, beside, template, templates
+from iotrial.plan.template import (
+    PUBLISHED,
+    Form,
+    beside,
+    template,
+    templates,
+    with_full_form,
+)
 from iotrial.units import parse_bytes
 
-STUDIES = ("redhawk", "violin", "bonnie", "panasas", "clustermd")
+STUDIES = PUBLISHED
+NAMES = tuple(name for name, _ in templates())
+WANTED = tuple(name for name in NAMES if name not in PUBLISHED)
+CAPITALS = ("redhawk", "violin", "bonnie", "panasas", "nvme")
+"""Their full forms name disks, folders and servers that only the user has: a plan refuses them."""
 GONE = ("deadline", "cfq", "anticipatory", "noop")
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -32,6 +44,62 @@ both = pytest.mark.parametrize(
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
     code = status([*arguments, "--json"])
     return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_template_plans_and_runs_on_the_pretended_machine(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "init", name, str(tmp_path / "study.toml"))
+    code, planned = run(capsys, "plan", str(tmp_path / "study.toml"), "--pretend")
+    assert code == 0
+    assert not planned["refused"]
+    code, ran = run(
+        capsys, "run", str(tmp_path / "study.toml"), "--pretend", "--out", str(tmp_path / "r")
+    )
+    assert code == 0
+    assert ran["pretended"] is True
+    assert ran["trials"]["failed"] == ran["trials"]["invalid"] == 0
+    assert ran["trials"]["done"] > 0
+    assert ran["findings"]
+
+
+@pytest.mark.parametrize("name", with_full_form())
+def test_every_full_form_that_can_be_planned_runs_there_too(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "init", name, "--full", str(tmp_path / f"{name}.toml"))
+    for study in sorted(tmp_path.glob("*.toml")):
+        code, _ = run(capsys, "plan", str(study), "--pretend")
+        assert (code == 0) is (name not in CAPITALS)
+        if code == 0:
+            out = str(tmp_path / study.stem)
+            code, ran = run(capsys, "run", str(study), "--pretend", "--out", out)
+            assert code == 0
+            assert ran["trials"]["failed"] == ran["trials"]["invalid"] == 0
+
+
+def test_templates_are_named_by_what_one_wants_to_know_and_the_published_ones_listed_apart(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, told = run(capsys, "init")
+    assert [each["name"] for each in told["templates"]] == list(WANTED)
+    assert {"database", "nvme", "mount", "writeback", "sequential"} <= set(WANTED)
+    assert {"scheduler", "readahead", "file", "aa"} <= set(WANTED)
+    _, told = run(capsys, "init", "--published")
+    assert [each["name"] for each in told["templates"]] == list(PUBLISHED)
+    assert status(["init"]) == 0
+    assert "iotrial init --published" in capsys.readouterr().out
+    assert run(capsys, "init", "redhawk", "--published")[0] == 2
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_a_template_decides_by_a_margin_and_asks_a_question(name: str) -> None:
+    study = parse_study(template(name), f"{name}.toml", beside(name).__getitem__)
+    assert study.question.endswith("?")
+    assert study.decide.margin > 0
+    assert study.design.blocks >= 5
+    assert not [target for target in study.targets if target.destroy]
 
 
 def offered(text: str) -> list[str]:

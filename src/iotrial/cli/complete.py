@@ -24,13 +24,11 @@ _PARTITION = re.compile(r"-part[0-9]+$")
 def of_templates(
     ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Templates; with --full or --published those of published studies."""
-    from iotrial.plan.template import PUBLISHED, templates
+    """Templates; with --full those that have such a form."""
+    from iotrial.plan.template import templates, with_full_form
 
-    given = ctx.params
-    only = PUBLISHED if given.get("full") or given.get("published") else None
-    rows = [row for row in templates() if only is None or row[0] in only]
-    return _beginning(rows, incomplete)
+    full = with_full_form() if ctx.params.get("full") else None
+    return _beginning([row for row in templates() if not full or row[0] in full], incomplete)
 
 
 def of_knobs(

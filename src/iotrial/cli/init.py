@@ -22,7 +22,7 @@ from iotrial.errors import UsageError
 @click.option(
     "--full",
     is_flag=True,
-    help="Of a published study, the form for disks and servers of yours, to be named in it; "
+    help="The form for disks and servers of yours, to be named in it (published studies, nvme); "
     "without it, the form that runs here in minutes, on loop devices.",
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of study files instead.")

@@ -43,11 +43,17 @@ def template(name: str, form: Form = "small") -> str:
             f"there is no template {name!r}", advice=f"{meant}templates: {', '.join(known)}"
         )
     if name not in _names(_folder(form)):
-        having = ", ".join(each for each in _names(_folder(form)) if each in known)
         raise UsageError(
-            f"template {name} has no full form", advice=f"Leave out --full; it is for {having}."
+            f"template {name} has no full form",
+            advice=f"Leave out --full; it is for {', '.join(with_full_form())}.",
         )
     return (_folder(form) / f"{name}.toml").read_text("utf-8")
+
+
+def with_full_form() -> tuple[str, ...]:
+    """The templates that have one, by name."""
+    known = _names(_folder("small"))
+    return tuple(name for name in _names(_folder("full")) if name in known)
 
 
 def beside(name: str, form: Form = "small") -> dict[str, str]:

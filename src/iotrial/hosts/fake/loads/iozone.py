@@ -28,7 +28,6 @@ _TESTS = {
     ),
 }
 """By the number of -i: what a phase is called, in its block and in the report, and its speed."""
-_WRITES = frozenset({"initial", "rewriters", "random writers"})
 _HEAD = """\
 \tIozone: Performance Test of File I/O
 \t        Version $Revision: 3.489 $
