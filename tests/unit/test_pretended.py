@@ -207,6 +207,30 @@ def test_an_unfinished_folder_of_the_other_kind_is_not_found(here: Path) -> None
     assert studies_in(here, digest, pretended=True) == [here / "r"]
 
 
+def test_what_a_pretended_tool_said_is_not_imported(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = sorted((here / "r" / "trials").glob("*/fio.json"))
+    code, told = run(capsys, "import", *map(str, found), "--out", "imported")
+    assert code == 2
+    assert "never measured" in told["error"]["message"]
+    found = sorted((here / "old" / "trials").glob("*/fio.json"))
+    assert run(capsys, "import", *map(str, found), "--out", "imported")[0] == 0
+
+
+def test_to_go_on_is_said_with_the_option(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(max((here / "r" / "trials").iterdir()))
+    (here / "r" / "measurements.jsonl").unlink()
+    assert status(["status", "r"]) == 0
+    assert "iotrial run r/study.toml --out r --pretend" in capsys.readouterr().out
+
+
+def test_a_job_file_of_a_pretended_search_says_so(here: Path) -> None:
+    words = ["saturate", "loop", "--size", "64MiB", "--engine", "libaio", "--pretend", "-q"]
+    assert status([*words, "--out", "s"]) == 0
+    assert PRETENDED in (here / "s" / "ceiling.fio").read_text()
+
+
 def test_a_real_plan_takes_no_noise_from_pretended_results(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from iotrial.model.measurement import metric
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord, treatment_text
 from iotrial.plan.parts import parts_of
+from iotrial.report.words import PRETENDED
 from iotrial.tools.fio_job import job_of
 from iotrial.units import format_value
 
@@ -63,6 +64,8 @@ def _write(results: Results, found: Ceiling, host: str, loads: dict[str, Sequenc
         f"It reached {value} in {best.trials} short trials.",
         "Runtime and ramp are longer here.  Look at filename before you run it.",
     ]
+    if results.pretended:
+        heading.insert(0, PRETENDED)
     if host:
         heading.append(f"This is the part of {host}: start the files of all hosts together,")
         heading.append(f"each on its host: ssh {host} fio - < {NAME}-{host}.fio")

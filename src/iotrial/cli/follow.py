@@ -16,6 +16,7 @@ from iotrial.cli.output import Output
 from iotrial.cli.screen import Document, line, picture, remembered
 from iotrial.errors import UsageError
 from iotrial.live.file import NAME, read
+from iotrial.report.words import PRETENDED
 from iotrial.store import is_finished
 
 EVERY = 1.0
@@ -38,12 +39,15 @@ def follow(output: Output, folder: Path) -> int:
         output.answer(f"Nothing is left to do in {folder}: iotrial status {folder}")
         return 0
     moving = output.answers.is_terminal and not output.json
+    if document.get("pretended") and not moving:
+        output.note(PRETENDED)
     document = (_moving if moving else _lines)(output, folder, document)
     output.document({"live": dict(document)})
     if document["state"] != "over":
+        again = " --pretend" if document.get("pretended") else ""
         output.note(
             f"the run (process {document['pid']}) is gone without having ended. What it owes:"
-            f" iotrial status; to go on: iotrial run {folder}/study.toml --out {folder}"
+            f" iotrial status; to go on: iotrial run {folder}/study.toml --out {folder}{again}"
         )
         return GONE
     if document["why"]:

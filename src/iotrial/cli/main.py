@@ -55,7 +55,7 @@ GROUPS = (
         ),
     ),
     (
-        "Surroundings",
+        "Set up",
         (
             ("vmlab", "virtual machines with disks"),
             ("completion", "complete words in your shell"),

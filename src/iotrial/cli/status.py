@@ -160,7 +160,9 @@ def _of_results(output: Output, results: Results) -> None:
             f" {'; '.join(word for word in words if word)}"
         )
     if counts["missing"]:
-        output.answer(f"To go on: iotrial run {results.folder}/study.toml --out {results.folder}")
+        again = " --pretend" if results.pretended else ""
+        here = results.folder
+        output.answer(f"To go on: iotrial run {here}/study.toml --out {here}{again}")
 
 
 def _race(stand: Stand) -> dict[str, object]:

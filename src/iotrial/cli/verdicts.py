@@ -9,6 +9,7 @@ from iotrial import files
 from iotrial.cli.output import Output
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
+from iotrial.report.words import PRETENDED
 
 
 def judged(results: Results) -> tuple[Results, Comparison]:
@@ -76,6 +77,8 @@ def say_noise(output: Output, results: Results) -> dict[str, Any]:
     if results.study.aa is None:
         return {}
     found = noise(results)
+    if results.pretended:
+        output.answer(PRETENDED)
     output.answer(noise_text(found))
     return {"noise": document(found)}
 

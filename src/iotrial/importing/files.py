@@ -7,12 +7,13 @@ import gzip
 import lzma
 import mmap
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
+from iotrial.files import parse_line, read_bytes
 from iotrial.formats import formats
 from iotrial.formats.fio import jobfile as fio_jobfile
 from iotrial.formats.fio.log_name import log_name
@@ -65,8 +66,25 @@ def given(paths: Sequence[Path]) -> list[Given]:
                 f"{own} is a results folder of iotrial: there is nothing to import in it",
                 advice="Its findings: iotrial compare, or iotrial report, with this folder.",
             )
+    _refuse_pretended(files)
     top = Path(os.path.commonpath([path.parent for path in files]))
     return [Given(path.relative_to(top).as_posix(), path, files[path]) for path in files]
+
+
+def _refuse_pretended(paths: Iterable[Path]) -> None:
+    """Raises UsageError for what a made-up machine said: imported, nobody could tell it from a
+    measurement."""
+    for folder in dict.fromkeys(parent for path in paths for parent in path.parents):
+        plan = folder / "plan.jsonl"
+        if not plan.is_file():
+            continue
+        with suppress(FormatError):
+            head, _, _ = read_bytes(plan, folder).partition(b"\n")
+            if parse_line(plan, 1, head).get("pretended"):
+                raise UsageError(
+                    f"{folder} holds pretended results: what lies in it was never measured",
+                    advice="Import what tools wrote on a real machine.",
+                )
 
 
 def _hidden(path: Path, top: Path) -> bool:
