@@ -38,6 +38,72 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all", action="store_true", help="as often and as long as ever: `./dev test --all`"
     )
+    parser.addoption(
+        "--going-on", metavar="FILE", help="leave out the tests in FILE; add those that pass to it"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if path := config.getoption("--going-on"):
+        config.pluginmanager.register(GoingOn(Path(path)), "going-on")
+
+
+class GoingOn:
+    """What was cut off goes on where it stopped: FILE holds what has passed so far."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        passed = set(self.file.read_text("utf-8").splitlines()) if self.file.exists() else set()
+        _leave_out(config, items, [item for item in items if item.nodeid in passed])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed and not os.environ.get("PYTEST_XDIST_WORKER"):
+            with self.file.open("a", encoding="utf-8") as file:
+                file.write(f"{report.nodeid}\n")
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], some: list[pytest.Item]) -> None:
+    if some:
+        gone = set(map(id, some))
+        items[:] = [item for item in items if id(item) not in gone]
+        config.hook.pytest_deselected(items=some)
+
+
+LONG = Path(__file__).parent / "long.txt"
+
+
+def long_tests() -> list[str]:
+    """What tests begin with that only ``--all`` does (long.txt)."""
+    lines = LONG.read_text("utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def _without_long(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is long, but for a test that was asked for by its very name."""
+    if config.getoption("--all") or any("::" in argument for argument in config.args):
+        return
+    long = long_tests()
+    by_file: dict[str, list[str]] = {}
+    for each in long:
+        by_file.setdefault(each.partition("::")[0], []).append(each)
+    unused = {
+        each for each in long if any(i.nodeid.startswith(each.partition("::")[0]) for i in items)
+    }
+    some = []
+    for item in items:
+        for each in by_file.get(item.nodeid.partition("::")[0], ()):
+            if item.nodeid == each or item.nodeid.startswith((f"{each}[", f"{each}::")):
+                some.append(item)
+                unused.discard(each)
+                break
+    if unused and not any(config.getoption(name, None) for name in ("keyword", "markexpr")):
+        raise pytest.UsageError(f"{LONG}: no test begins with {sorted(unused)}")
+    _leave_out(config, items, some)
 
 
 @pytest.fixture
@@ -72,8 +138,9 @@ def _why_no_vm(item: pytest.Item) -> str:
     return why_not()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test that cannot be done here is skipped with the reason, never silently passed."""
+    _without_long(config, items)
     reasons = {"root": _why_not_root(), "browser": _why_no_browser()}
     for item in items:
         for mark, reason in (*reasons.items(), ("vm", _why_no_vm(item))):

@@ -33,6 +33,7 @@ NAMES = [f"cgroup.v1.{what}" for what in LIMITS]
 HERE = Path(ROOT, "blkio.throttle.read_iops_device").exists()
 
 pytestmark = [
+    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.skipif(not HERE, reason=f"no blkio controller of cgroup v1 at {ROOT}"),
 ]

@@ -30,7 +30,7 @@ from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 from iotrial.tunables.cpu import HOLDER, PIDFILE
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 LATENCY = tunable("cpu.dma_latency")
 DEVICE = Path("/dev/cpu_dma_latency")

@@ -16,7 +16,7 @@ from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 from iotrial.tunables.irq import listed
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 IRQS = Path("/proc/irq")
 AFFINITY = tunable("irq.affinity")

@@ -16,7 +16,7 @@ from iotrial.model.tunable import Setting, Tunable
 from iotrial.tunables import tunable
 from iotrial.tunables.mm import TUNABLES
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 HOST = [each for each in TUNABLES if each.scope == "host"]
 ZRAM = Path("/sys/class/zram-control")

@@ -13,7 +13,7 @@ from iotrial.hosts.local import LocalHost
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 HARMLESS = {
     "printk.console_no_auto_verbose": ("0", "1"),

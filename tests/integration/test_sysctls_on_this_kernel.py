@@ -19,7 +19,7 @@ import pytest
 from iotrial.hosts.fake.sysctl import START, Sysctls
 from stalls import stalled
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 STUDY_OF_2007 = {
     "net.ipv4.ipfrag_low_thresh": "262144",

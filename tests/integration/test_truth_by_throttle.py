@@ -37,6 +37,7 @@ from iotrial.plan.design import next_trials
 from iotrial.store import open_results
 
 pytestmark = [
+    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.timeout(900),
     pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed"),

@@ -29,6 +29,7 @@ from lab import Lab
 from stalls import stalled
 
 pytestmark = [
+    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.usefixtures("state"),
     pytest.mark.skipif(not shutil.which("fincore"), reason="fincore (util-linux) is missing"),

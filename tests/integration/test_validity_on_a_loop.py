@@ -26,6 +26,7 @@ from iotrial.validity import judged, written
 from stalls import stalled
 
 pytestmark = [
+    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.usefixtures("state"),
     pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed"),
