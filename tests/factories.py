@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from iotrial.model.doubt import Doubt
-from iotrial.model.finding import Comparison, Finding, Verdict
+from iotrial.model.finding import Comparison, Finding, Needs, Verdict
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.study import Decide, Design, Factor, Level, Study
@@ -236,10 +236,19 @@ def _finding(of: Results, workload: str, metric: str, level: str) -> Finding:
     low, high = (float(np.exp(middle + side)) for side in (-half, half))
     trials = tuple(r.trial.folder for r in of.valid if r.trial.workload == workload)
     verdict = _verdict(low, high, "clat" not in metric)
+    told = verdict != "cannot-tell"
     return Finding(
         workload, metric, "scheduler", level, "none", float(np.exp(middle)), low, high,
         verdict, len(blocks), trials, noise=float(steps.std(ddof=1)),
+        needs=None if told or "clat" in metric else _needs(middle, half, len(blocks)),
     )  # fmt: skip
+
+
+def _needs(middle: float, half: float, blocks: int) -> Needs:
+    """Plausible as well: half widths fall with the root of the blocks."""
+    away = max(abs(middle), 0.02)
+    more = int(blocks * (1.5 * half / away) ** 2)
+    return Needs(float(np.expm1(away)), blocks + more, more, more * 84.0, same=away == 0.02)
 
 
 def _verdict(low: float, high: float, more: bool) -> Verdict:  # noqa: FBT001

@@ -13,6 +13,23 @@ Verdict = Literal["better", "worse", "same", "cannot-tell"]
 
 
 @dataclass(frozen=True, slots=True)
+class Needs:
+    """What would tell a comparison that nobody can tell yet.
+
+    ``difference`` is the relative one that would be told (0.05: 5 %).  ``blocks`` is how many it
+    takes in all, ``more`` of them on top of those that are there, in ``seconds`` of wall time (all
+    three None: more than can be reckoned with).  ``same``: so many also tell that there is no
+    difference that matters.
+    """
+
+    difference: float
+    blocks: int | None
+    more: int | None
+    seconds: float | None
+    same: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """``level`` of ``factor`` against ``baseline``, for one workload and metric.
 
@@ -22,7 +39,8 @@ class Finding:
     guardrail, whose interval is one comparison's own.  ``noise`` is the standard deviation of one
     trial on the log scale (None where unknown).  ``bound`` says on which side of the ratio the
     truth lies, where one of the two values is censored; where both are, the ratio is nan.
-    ``stage`` is that of a staged study, from 1 (0: none).
+    ``stage`` is that of a staged study, from 1 (0: none).  ``needs`` is what would tell it, where
+    the verdict is cannot-tell (None: it is told, or no noise was measured to say it from).
     """
 
     workload: str
@@ -40,6 +58,7 @@ class Finding:
     noise: float | None = None
     bound: Literal["", "high", "low"] = ""
     stage: int = 0
+    needs: Needs | None = None
 
 
 Likeness = Literal["same", "differs", "cannot-tell"]

@@ -85,7 +85,9 @@ class Design:
     with ``stop`` "decided".  ``prior``: earlier results say what it measures first.  ``saturate``
     searches with its first workload, and races the best of it with the second
     (:mod:`iotrial.plan.saturate`).  ``blocks_over`` "hosts": each block runs on one of the target's
-    hosts, several at the same time (:mod:`iotrial.plan.spread`)."""
+    hosts, several at the same time (:mod:`iotrial.plan.spread`).  ``extended`` are the numbers of
+    blocks that the study had before each time it was extended, after its results had been seen
+    (:mod:`iotrial.plan.extend`)."""
 
     kind: Literal["full", "fraction", "one-at-a-time", "race", "saturate", "recorded"] = "full"
     blocks: int = 5
@@ -97,6 +99,13 @@ class Design:
     stop: Literal["blocks", "decided"] = "blocks"
     blocks_over: Literal["time", "hosts"] = "time"
     prior: Prior | None = None
+    extended: tuple[int, ...] = ()
+
+    @property
+    def looked(self) -> bool:
+        """Whether results are seen, and going on is decided, more than once: intervals then have
+        to hold at all looks together."""
+        return self.stop == "decided" or bool(self.extended)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from iotrial.model.doubt import Doubt
+from iotrial.model.finding import Needs
 from iotrial.model.latency import Latency
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
@@ -38,6 +39,9 @@ def document(view: View) -> dict[str, Any]:
     as ratios (``path``: log ratios) to the treatment that is kept in the end.  ``keep`` (not
     there: nothing to keep) holds the native files for what is recommended.  ``knees`` are of
     ordered factors, each level as a ratio to the best.
+    ``needs`` of a finding is what would tell it (null: it is told, or the noise is not known):
+    ``difference`` a fraction, ``blocks`` in all, ``more_blocks`` and ``seconds`` on top (null: more
+    than 2,048 blocks), ``same``: so many also tell that nothing differs that matters.
     ``ceiling`` is what a search for the highest value came to.  ``scaling`` are the steps of
     factors that count, with what was seen at each; ``borne`` what CPUs, links, adapters, devices
     and paths bore.
@@ -104,11 +108,24 @@ def _finding(row: VerdictRow) -> dict[str, Any]:
         "primary": finding.primary,
         "noise": finding.noise,
         "bound": finding.bound,
+        "needs": _needs(finding.needs),
         **({"stage": finding.stage} if finding.stage else {}),
         "efficiency": scale.efficiency if (scale := scaling(finding)) else None,
         "unit": row.metric.unit,
         "value": row.value,
         "baseline_value": row.base,
+    }
+
+
+def _needs(needs: Needs | None) -> dict[str, Any] | None:
+    if needs is None:
+        return None
+    return {
+        "difference": needs.difference,
+        "same": needs.same,
+        "blocks": needs.blocks,
+        "more_blocks": needs.more,
+        "seconds": needs.seconds,
     }
 
 

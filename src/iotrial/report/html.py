@@ -129,6 +129,7 @@ _WORDS = {
     "number": number,
     "could_tell": races.could_tell,
     "races": races,
+    "needs": words.needs,
     "plain_change": format_change,
     "pretended_words": words.PRETENDED,
     "share": words.share,

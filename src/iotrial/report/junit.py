@@ -76,6 +76,8 @@ def _finding(view: View, part: Part, row: VerdictRow, failing: Collection[Verdic
     could = ""
     if part.resolvable is not None:
         could = f"; these trials could tell from {words.share(part.resolvable)}"
+    if needs := words.needs(row.finding):
+        could += f"; {needs}"
     return _judged(_named(view, row, ""), row.finding, failing, (said, could))
 
 

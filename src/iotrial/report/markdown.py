@@ -150,7 +150,7 @@ def _row(row: VerdictRow, view: View, on: Scale) -> Sequence[str]:
     finding = row.finding
     several = len({other.factor for other in view.findings}) > 1
     name = f"{finding.factor}={finding.level}" if several else finding.level
-    verdict = words.VERDICTS[finding.verdict]
+    verdict = words.verdict(finding)
     return (
         escape(name),
         verdict if finding.verdict in ("same", "cannot-tell") else f"**{verdict}**",
@@ -164,7 +164,7 @@ def _row(row: VerdictRow, view: View, on: Scale) -> Sequence[str]:
 
 def _guardrail(row: VerdictRow) -> Sequence[str]:
     finding = row.finding
-    held = words.guard(finding, row.tolerated)
+    held = "; ".join(filter(None, (words.guard(finding, row.tolerated), words.needs(finding))))
     return escape(row.metric.title), escape(finding.level), held, words.change(finding)
 
 

@@ -43,6 +43,8 @@ _SHORT = 8
 _CHANGE = 22
 _VERDICT = 11
 _NAMED = 6
+_MOST = 24
+"""Lines on what is needed."""
 _STYLES: dict[Verdict, str] = {
     "better": "bold green",
     "worse": "bold red",
@@ -97,6 +99,7 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
         if part.findings:
             yield _heading(part)
             yield _table(part, view, on, room)
+            yield from _needed(part, view)
             yield from _scaling(part)
             yield from _guardrails(part)
             yield from map(Text, knees.lines(part, view.margin))
@@ -145,6 +148,15 @@ def _table(part: Part, view: View, on: Scale, room: _Room) -> Table:
             *drawn,
         )
     return table
+
+
+def _needed(part: Part, view: View) -> Iterator[RenderableType]:
+    """What each comparison needs that nobody can tell yet."""
+    told = [(row, words.needs(row.finding)) for row in part.findings]
+    open_ = [f"{_name(row, view)}: {needs}" for row, needs in told if needs]
+    yield from (Text(line, style="yellow") for line in open_[:_MOST])
+    if len(open_) > _MOST:
+        yield Text(f"and {len(open_) - _MOST} more like these", style="yellow")
 
 
 def _of_factors(part: Part) -> Iterator[RenderableType]:
@@ -292,7 +304,8 @@ def _guardrail(row: VerdictRow) -> str:
     finding = row.finding
     held = words.guard(finding, row.tolerated)
     numbers = f"{words.bare(finding.ratio)} ({words.interval(finding)})"
-    return f"guardrail {finding.metric} {finding.level}: {numbers}, {held}"
+    said = f"guardrail {finding.metric} {finding.level}: {numbers}, {held}"
+    return "; ".join(filter(None, (said, words.needs(finding))))
 
 
 def _terms(view: View) -> str:

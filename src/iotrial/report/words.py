@@ -12,7 +12,7 @@ from iotrial.model.finding import Finding, Verdict
 from iotrial.model.latency import Latency
 from iotrial.model.trial import treatment_text
 from iotrial.report.visible import visible
-from iotrial.units import ABSURD, format_change, format_seconds
+from iotrial.units import ABSURD, format_change, format_seconds, format_wait
 
 if TYPE_CHECKING:
     from iotrial.report.view import Counts
@@ -62,6 +62,32 @@ def change(finding: Finding) -> str:
     """``−18.0 % (−19.9 … −16.1)``."""
     changed = "?" if math.isnan(finding.ratio) else format_change(finding.ratio)
     return f"{changed} ({interval(finding)})"
+
+
+def needs(finding: Finding) -> str:
+    """What would tell it: ``a difference of 5 % would need 40 blocks, about 12m05s more``; where
+    being the same is as likely ``2 % or the same would need …``; empty where nothing is to be said.
+
+    Of a guardrail the difference is that from the tolerated change.
+    """
+    if (more := finding.needs) is None:
+        return ""
+    size = share(more.difference)
+    what = f"a difference of {size}" if not more.same else f"{size} or the same"
+    if not finding.primary:
+        what = f"{size} from what is tolerated"
+    if more.blocks is None or more.seconds is None:
+        return f"{what} would need more than {_MOST_BLOCKS:,} blocks"
+    return f"{what} would need {more.blocks:,} blocks, about {format_wait(more.seconds)} more"
+
+
+_MOST_BLOCKS = 2048
+"""Looks beyond it are not reckoned with (:mod:`iotrial.stats.boundary`)."""
+
+
+def verdict(finding: Finding) -> str:
+    """The verdict; of one that nobody can tell with what would: ``cannot tell: a difference …``."""
+    return ": ".join(filter(None, (VERDICTS[finding.verdict], needs(finding))))
 
 
 def baselines(findings: Sequence[Finding]) -> str:

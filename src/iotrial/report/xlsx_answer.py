@@ -156,7 +156,7 @@ def _note(row: VerdictRow) -> str:
     if row.tolerated:
         return words.guard(row.finding, row.tolerated)
     told = words.interval(row.finding)
-    return "" if "…" in told else told
+    return words.needs(row.finding) if "…" in told else told
 
 
 def _doubt(group: DoubtGroup) -> _Wide:

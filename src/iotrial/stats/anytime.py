@@ -36,6 +36,12 @@ def single_at(look: int, df: int, confidence: float) -> float:
     return _spread(single(MANY, confidence), look, df) if look else single(df, confidence)
 
 
+def tail_of(correlation: Floats, confidence: float) -> float:
+    """The one-sided error that each of several simultaneous intervals may make, at all looks
+    together: what :func:`critical_at` spreads over the looks, for :func:`quantile_at`."""
+    return float(ndtr(-critical_value(correlation, MANY, confidence).value))
+
+
 def bound_at(comparisons: int, look: int, df: int, confidence: float) -> float:
     """:func:`iotrial.stats.simultaneous.bound` for comparisons that are looked at after every
     block."""

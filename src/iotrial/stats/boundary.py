@@ -35,12 +35,12 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from iotrial.stats import looks
 from iotrial.stats.blocks import Floats
 
 FIRST = 2
 """The first look: one block says nothing of the noise."""
-LAST = 2048
-"""The last look.  Intervals hold at all looks up to this one."""
+LAST = looks.LAST
 NEAR = 256
 """Most studies end before this look, and what comes after takes longest to reckon."""
 _GRID = np.linspace(-10.0, 8.0, 1441)

@@ -20,13 +20,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from iotrial.model.finding import Comparison, Finding, Verdict
+from iotrial.model.finding import Comparison, Finding, Needs, Verdict
 from iotrial.model.measurement import higher_is_better
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.stats import contrasts as compared
 from iotrial.stats.anova import shares
-from iotrial.stats.anytime import critical_at, single_at
+from iotrial.stats.anytime import critical_at, single_at, tail_of
 from iotrial.stats.blocks import Fit, Floats, ratio
 from iotrial.stats.ceiling_found import judge_ceiling
 from iotrial.stats.contrasts import Contrast
@@ -34,9 +34,10 @@ from iotrial.stats.effects import comparisons
 from iotrial.stats.interactions import interactions
 from iotrial.stats.knees import knees
 from iotrial.stats.method import Terms, method
+from iotrial.stats.needs import Seen, seconds_of_a_block, to_hold, to_tell
 from iotrial.stats.power import detectable
 from iotrial.stats.race_findings import judge_race
-from iotrial.stats.recommend import Case, recommend
+from iotrial.stats.recommend import MOST, Case, recommend
 from iotrial.stats.responses import Counted, Responses, counted, in_order, look_of, responses
 from iotrial.stats.simultaneous import Critical, workload_confidence
 from iotrial.stats.strata import Stratum, fit_in, stratum, whole_plots
@@ -107,6 +108,7 @@ def judge(results: Results) -> Comparison:
         study, compared.baselines(results), findings, dict(resolvable), _missing(results, findings)
     )
     words = recommend(case) if study.factors else nothing_varied(results)
+    words = " ".join(filter(None, (words, _taken_back(results, findings))))
     terms = tuple(_terms(question, got) for question, got in primary)
     how = method(results, terms, sum(map(len, planned(results).values())))
     crossed, simple = interactions(results)
@@ -121,6 +123,34 @@ def judge(results: Results) -> Comparison:
         shares(results),
         knees=knees(results, findings),
     )
+
+
+def _taken_back(results: Results, findings: Sequence[Finding]) -> str:
+    """What the first report of a study said that was extended since, and this one does not."""
+    study = results.study
+    if not study.design.extended or study.design.stop == "decided":
+        return ""
+    blocks = study.design.extended[0]
+    design = replace(study.design, blocks=blocks, extended=())
+    first = replace(
+        results,
+        study=replace(study, design=design),
+        planned=tuple(trial for trial in results.planned if trial.block <= blocks),
+        records=tuple(record for record in results.records if record.trial.block <= blocks),
+    )
+    now = {_key(f): f.verdict for f in findings}
+    gone = [
+        f"{f.workload} {f.level} ({f.verdict})"
+        for f in judge(first).findings
+        if f.primary and f.verdict not in {"cannot-tell", now.get(_key(f))}
+    ]
+    more = f" and {len(gone) - MOST} more" if len(gone) > MOST else ""
+    said = f"The study was extended, and no longer says what it said after {blocks} blocks of"
+    return f"{said} {', '.join(gone[:MOST])}{more}." if gone else ""
+
+
+def _key(finding: Finding) -> tuple[str, str, str, str]:
+    return finding.workload, finding.metric, finding.factor, finding.level
 
 
 def _in_order(study: Study, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -277,9 +307,31 @@ def _findings(results: Results, question: Question, got: Answer) -> list[Finding
                 _behind(contrast, folders),
                 question.primary,
                 noise,
+                needs=_needs(results, question, got, number) if claim == "cannot-tell" else None,
             )
         )
     return found
+
+
+def _needs(results: Results, question: Question, got: Answer, number: int) -> Needs | None:
+    """What would tell one of the contrasts; None where no noise was measured."""
+    if (seen := seen_of(question, got, number)) is None:
+        return None
+    estimate, a_block = float(got.fit.estimate[number]), seconds_of_a_block(results)
+    if question.tolerance is not None:
+        return to_hold(seen, estimate, question.tolerance, a_block=a_block)
+    directed = higher_is_better(question.responses.metric) is not None
+    margin = results.study.decide.margin
+    return to_tell(seen, estimate, margin, directed=directed, a_block=a_block)
+
+
+def seen_of(question: Question, got: Answer, number: int) -> Seen | None:
+    """How well one of the contrasts is known; None where no noise was measured."""
+    blocks, sure = len(question.responses.layout.incidence), question.confidence
+    if not got.critical or blocks < 2:  # noqa: PLR2004 (one leaves nothing to go by)
+        return None
+    tail = tail_of(got.fit.correlation, sure) if question.primary else (1 - sure) / 2
+    return Seen(float(got.fit.standard_error[number]), got.fit.df, blocks, tail)
 
 
 def _folders(data: Responses) -> list[list[tuple[int, str]]]:

@@ -1,9 +1,11 @@
-"""When a race can be looked at first.  Light: a plan asks without NumPy."""
+"""When a study can be looked at first and last.  Light: a plan asks without NumPy."""
 
 from __future__ import annotations
 
 import math
 
+LAST = 2048
+"""The last look.  Intervals that hold at all looks hold up to this one."""
 LEAST_DF = 3
 """With fewer degrees of freedom a difference would have to be dozens of standard errors."""
 

@@ -80,6 +80,7 @@ def _design(results: Results) -> str:
         text += _AVERAGED.get(results.study.design.kind, "")
     if results.study.design.stop == "decided":
         text += " Looked at after every block: the intervals hold at all looks together."
+    text += _extended(results)
     hard = [factor.name for factor in results.study.factors if factor.hard]
     if hard:
         text += (
@@ -87,6 +88,27 @@ def _design(results: Results) -> str:
             "between whole plots of a block."
         )
     return text
+
+
+def _extended(results: Results) -> str:
+    """What it means for the intervals that the study was extended."""
+    if not (before := results.study.design.extended):
+        return ""
+    said = f" Extended after {_and(before)} blocks, when the results had been seen"
+    if results.study.design.stop == "decided":
+        return f"{said}: that changes nothing, for all looks were reckoned with from the beginning."
+    return (
+        f"{said}. One look had been planned, and going on after it is a second: from then on the "
+        "intervals hold at all looks together (error spending, Lan and DeMets), are wider than "
+        f"those of one look, and take the place of what was said after {before[0]} blocks. Taken "
+        "together with that first report the error may be somewhat more than "
+        f"{percent(1 - results.study.decide.confidence)} (docs/deciding.md has numbers)."
+    )
+
+
+def _and(numbers: Sequence[int]) -> str:
+    *others, last = map(str, numbers)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _workload(terms: Terms) -> str:

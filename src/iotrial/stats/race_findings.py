@@ -9,6 +9,7 @@ was proven not to be the best, *same* lies within the margin of the kept one, an
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.results import Results
@@ -17,7 +18,7 @@ from iotrial.stats.contrasts import baselines
 from iotrial.stats.knees import race_knees
 from iotrial.stats.left_out import left_out_of_race
 from iotrial.stats.method import noise_text, percent
-from iotrial.stats.race_story import price, story, took
+from iotrial.stats.race_story import Took, needs, price, story, took
 from iotrial.stats.raced import Raced, raced
 from iotrial.units import format_change, format_wait
 
@@ -37,7 +38,9 @@ def judge_race(results: Results) -> Comparison:
 def told(results: Results, races: tuple[Raced, ...]) -> Comparison:
     """What these races come to."""
     study = results.study
-    findings = tuple(finding for each in races for finding in _findings(each))
+    findings = tuple(
+        finding for each in races for finding in _findings(each, took(results, each.workload))
+    )
     stories = tuple(
         story(
             each,
@@ -62,22 +65,26 @@ def told(results: Results, races: tuple[Raced, ...]) -> Comparison:
     )
 
 
-def _findings(each: Raced) -> list[Finding]:
-    race, found = each.race, _against_kept(each)
-    if not found:
+def _findings(each: Raced, cost: Took) -> list[Finding]:
+    race = each.race
+    if not race.looks:
         return []
-    found = [finding for finding in found if finding.n]
+    open_ = needs(each, cost)
+    found = {n: replace(_finding(each, n), needs=open_.get(n)) for n in _others(each)}
+    told = [finding for finding in found.values() if finding.n]
     favourite = race.favourite
     if favourite is not None and favourite != race.kept:
-        found.insert(0, _turned(_finding(each, favourite)))
-    return found
+        told.insert(0, _turned(found[favourite]))
+    return told
 
 
 def _against_kept(each: Raced) -> list[Finding]:
     """One for every other treatment, in their order; none before the first look."""
-    race = each.race
-    others = [number for number in range(len(each.cells)) if number != race.kept]
-    return [_finding(each, number) for number in others] if race.looks else []
+    return [_finding(each, number) for number in _others(each)] if each.race.looks else []
+
+
+def _others(each: Raced) -> list[int]:
+    return [number for number in range(len(each.cells)) if number != each.race.kept]
 
 
 def _finding(each: Raced, number: int) -> Finding:
@@ -124,6 +131,7 @@ def _turned(finding: Finding) -> Finding:
         finding.n,
         finding.trials,
         noise=finding.noise,
+        needs=finding.needs,
     )
 
 
@@ -212,6 +220,11 @@ def _method(results: Results, races: tuple[Raced, ...]) -> str:
         f"At {sure} confidence no claim is wrong, at any look up to block {LAST}.",
         f"The margin is ±{margin}.",
     ]
+    if before := study.design.extended:
+        parts.append(
+            f"Extended after {', '.join(map(str, before))} blocks, when the results had been seen: "
+            "that changes nothing, for all looks were reckoned with from the beginning."
+        )
     parts += left_out_of_race(results)
     if prior := study.design.prior:
         parts.append(

@@ -11,8 +11,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iotrial.model.finding import Ahead, Finding, Place, Racer, RaceStory
+from iotrial.model.finding import Ahead, Finding, Needs, Place, Racer, RaceStory
 from iotrial.model.results import Results
+from iotrial.stats.boundary import LAST
 from iotrial.stats.race_ahead import Terms, ahead
 from iotrial.stats.raced import Raced
 from iotrial.units import format_change, format_wait
@@ -125,6 +126,25 @@ def _ahead(each: Raced, cost: Took, most_blocks: int) -> Ahead | None:
     return Ahead(blocks, trials, trials * cost.each, max(allowed, 0))
 
 
+def needs(each: Raced, cost: Took) -> dict[int, Needs]:
+    """Open treatment → what would tell it from the kept one: blocks until it is expected to be
+    dropped or called the same, if difference and noise stay as they were seen
+    (:mod:`iotrial.stats.race_ahead`); as long as the race would go on for it."""
+    race, found = each.race, {}
+    for number, more in ahead(race, Terms(race.size, race.margin, each.confidence)).items():
+        away = race.standing(number).estimate * (1 if each.higher else -1)
+        within = abs(away) <= race.margin
+        seconds = more * len(race.active) * cost.each
+        difference = abs(_grown(race.margin if within else away))
+        far = race.blocks + more >= LAST
+        found[number] = (
+            Needs(difference, None, None, None, within)
+            if far
+            else Needs(difference, race.blocks + more, more, seconds, within)
+        )
+    return found
+
+
 def price(told: RaceStory) -> str:
     """What could be seen in the end, and what going on would cost."""
     words = ""
@@ -139,5 +159,8 @@ def price(told: RaceStory) -> str:
     )
     if more.allowed < more.blocks:
         left = f"only {more.allowed} more" if more.allowed else "no more"
-        words += f" The study allows {left}: a new one needs more [design] blocks or budget."
+        words += (
+            f" The study allows {left}: extend it, or a new one needs more [design] blocks or "
+            "budget."
+        )
     return words.strip()

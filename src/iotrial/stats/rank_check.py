@@ -78,7 +78,7 @@ def _disagrees(
             return "few trials make it the same" if abs(middle) > margin else ""
     heavy = float(differences.std(ddof=1)) > HEAVY * robust_sd(differences)
     level = (1 - results.study.decide.confidence) / family
-    if results.study.design.kind == "race" or results.study.design.stop == "decided":
+    if results.study.design.kind == "race" or results.study.design.looked:
         level = 2 * float(tails_at(level / 2, np.array([len(differences)]))[0])
     clear = heavy and abs(middle) > margin and signed_rank(differences) <= level
     return "few trials hide a difference" if clear else ""

@@ -2,7 +2,7 @@
 
 A level is recommended only where it is better for some workload, worse for none, and breaks no
 guardrail.  Levels are compared with the baseline, never with each other, and the sentence says
-so.  "Cannot tell" is always said, with what the data could have told.
+so.  "Cannot tell" is always said, with what the data could have told and what would tell it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from iotrial.model.finding import Finding, Verdict
 from iotrial.model.study import Factor, Study
+from iotrial.stats.boundary import LAST
 from iotrial.stats.method import percent
-from iotrial.units import ABSURD, format_change
+from iotrial.units import ABSURD, format_change, format_wait
 
 MOST = 4
 """Claims spelt out for a factor; the rest is in the table of findings."""
@@ -160,7 +161,26 @@ def _untold(case: Case, own: Sequence[Finding]) -> str:
         for workload in _unique(f.workload for f in own if f.verdict == "cannot-tell")
         if workload in case.resolvable
     )
-    return f"Cannot tell for {named}; these trials could tell differences from {limits} up."
+    said = f"Cannot tell for {named}; these trials could tell differences from {limits} up."
+    return f"{said} {_needed(own)}".rstrip()
+
+
+def _needed(own: Sequence[Finding]) -> str:
+    """What would tell all that cannot be told, in one sentence."""
+    asked = [f.needs for f in own if f.verdict == "cannot-tell" and f.needs]
+    near = [each for each in asked if each.blocks is not None]
+    far = len(asked) - len(near)
+    if not near:
+        return f"To tell {_it(far)} would take more than {LAST:,} blocks." if far else ""
+    most = max(near, key=lambda each: each.blocks or 0)
+    cost = f"{most.blocks:,} blocks in all, about {format_wait(most.seconds or 0)} more"
+    if far:
+        return f"To tell {len(near)} of them would take {cost}; {far} more than {LAST:,} blocks."
+    return f"To tell {_it(len(near))} would take {cost}."
+
+
+def _it(count: int) -> str:
+    return "it" if count == 1 else "them all"
 
 
 def _guarded(case: Case, factor: Factor) -> str:

@@ -87,8 +87,9 @@ def responses(records: Sequence[TrialRecord], metric: str, study: Study) -> Resp
 
 
 def look_of(study: Study, data: Responses) -> int:
-    """The block after which the study is looked at; 0 where its blocks are fixed beforehand."""
-    return len(data.layout.incidence) if study.design.stop == "decided" else 0
+    """The block after which the study is looked at; 0 where its blocks are fixed beforehand, and
+    it was not extended since."""
+    return len(data.layout.incidence) if study.design.looked else 0
 
 
 def in_order(study: Study, treatments: set[Treatment]) -> tuple[Treatment, ...]:

@@ -28,6 +28,7 @@ def html(all_: Together) -> str:
             count=words.count,
             direction=words.direction,
             interval=words.interval,
+            needs=words.needs,
             number=number,
             pretended_words=words.PRETENDED,
             plain_change=format_change,

@@ -89,7 +89,7 @@ def _row(part: Part, href: str, row: VerdictRow) -> tuple[str, ...]:
         "–" if number is None else escape(format_value(number, unit))
         for number in (row.base, row.value)
     )
-    verdict = words.VERDICTS[finding.verdict]
+    verdict = words.verdict(finding)
     return (
         _link(part.workload, href),
         escape(f"{finding.factor}={finding.level}"),
