@@ -40,6 +40,7 @@ from iotrial.plan import prior, recorded
 from iotrial.plan.aa import noted, restored
 from iotrial.plan.available import Offer
 from iotrial.plan.design import next_trials, with_baselines
+from iotrial.plan.extend import Extension, extended, extension_in
 from iotrial.plan.inventory import recorded as recorded_hosts
 from iotrial.plan.load import load_study, parse_study
 from iotrial.plan.spread import waiting
@@ -203,6 +204,25 @@ def create(folder: Path, study: Study, offer: Offer) -> Store:
     return Store(folder, restored(study, offer, head.get("aa")))
 
 
+def extend(folder: Path, more: Extension) -> None:
+    """Note durably in plan.jsonl that the study goes on; from then on it is the longer one.
+
+    A line of its own, which versions that know of no extensions refuse: they would take its
+    results for those of one look.
+    """
+    open_results(folder)  # a torn last line is gone then
+    files.append(folder / "plan.jsonl", files.line(more.as_row()), folder)
+
+
+def written_study(folder: Path) -> Study:
+    """The study of a results folder as it was given, extended as it was since: to be run again,
+    where its file may be gone.  Raises as :func:`open_results` does."""
+    head, _ = _plan(folder)
+    study = extended(_study(folder), head.get("extensions", ()))
+    pretended = bool(head.get("pretended"))
+    return replace(study, name=str(head.get("study", study.name)), pretended=pretended)
+
+
 def _reopen(folder: Path) -> Store:
     opened = open_results(folder)
     store = Store(folder, opened.study)
@@ -220,7 +240,7 @@ def open_results(folder: Path) -> Results:
     if head.get("recorded"):
         return _recorded(folder, head, trials)
     study = restored(_study(folder), Offer.from_dict(head), head.get("aa"))
-    study = prior.restored(study, head.get("prior"))
+    study = extended(prior.restored(study, head.get("prior")), head.get("extensions", ()))
     pretended = bool(head.get("pretended"))
     study = replace(study, name=str(head.get("study", study.name)), pretended=pretended)
     return load(folder, study, trials, list(_records(folder)))
@@ -348,7 +368,9 @@ def _plan(folder: Path) -> tuple[dict[str, Any], list[Trial]]:
         )
     with placed(f"{path}:1"):
         head = rows.head_in(head)
-    return head, [_trial_in(path, n, row) for n, row in enumerate(lines[1:], start=2)]
+    rest = list(enumerate(lines[1:], start=2))
+    head["extensions"] = [_extension_in(path, n, row) for n, row in rest if "extended" in row]
+    return head, [_trial_in(path, n, row) for n, row in rest if "extended" not in row]
 
 
 def _records(folder: Path) -> Iterator[TrialRecord]:
@@ -363,6 +385,11 @@ def _records(folder: Path) -> Iterator[TrialRecord]:
     for name in names:
         if not name.endswith(".partial"):
             yield known(lines.get(name), name, memo) or read_trial(trials / name, folder)
+
+
+def _extension_in(path: Path, number: int, row: dict[str, Any]) -> Extension:
+    with placed(f"{path}:{number}"):
+        return extension_in(row)
 
 
 def _trial_in(path: Path, number: int, row: dict[str, Any]) -> Trial:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from iotrial.cli.extending import SHARE, Wish, lengthened
 from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.progress import Terminal
@@ -32,7 +33,7 @@ ARMS = 2
 
 
 @click.command(cls=Running)
-@click.argument("study", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("study", type=click.Path(path_type=Path))
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -64,6 +65,18 @@ ARMS = 2
     "best there. They decide nothing.",
 )
 @click.option(
+    "--more-blocks",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="STUDY is a results folder: extend the study in it by N blocks.",
+)
+@click.option(
+    "--until",
+    type=SHARE,
+    metavar="SHARE",
+    help="STUDY is a results folder: extend it by as many blocks as tell such a difference (5%).",
+)
+@click.option(
     "--live",
     metavar="[ADDR:PORT]",
     help="Serve a page that shows the run.  [default: this machine alone, a free port]",
@@ -81,6 +94,8 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     prior: Path | None,
     noise: bool,
     pretend: bool,
+    more_blocks: int | None,
+    until: float | None,
 ) -> int:
     """Execute STUDY: change settings, measure, put everything back, decide.
 
@@ -90,15 +105,26 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     With --aa it measures the noise floor: how much trials of one treatment vary within a block,
     between blocks and over time, what can be told in how long, and how long a trial should be.
 
+    With --more-blocks or --until STUDY is a results folder, and its study is extended: intervals
+    hold at all looks together from then on.
+
     \b
     Example:
       sudo iotrial run study.toml
       sudo iotrial run study.toml --aa --blocks 10
       sudo iotrial run study.toml --prior results/2026-11-20-scheduler
       sudo iotrial run study.toml --live
+      sudo iotrial run results/2026-11-20-scheduler --more-blocks 20
       iotrial run study.toml --pretend
     """
     address = address_of(live)
+    wish = Wish(more_blocks, until)
+    if wish.asked(study):
+        if out or prior or noise or blocks is not None or arms != ARMS:
+            raise click.UsageError("--more-blocks and --until take --live and --pretend only")
+        loaded = lengthened(output, study, wish, pretend=pretend)
+        outcome = execute(output, loaded, study, address=address, pretend=pretend)
+        return conclude(output, outcome.results, outcome)
     loaded = replace(study_at(study), pretended=pretend)
     if noise:
         loaded = as_aa(loaded, arms, blocks or 0)

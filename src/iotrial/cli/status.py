@@ -133,6 +133,8 @@ def _of_results(output: Output, results: Results) -> None:
             "pretended": results.pretended,
             **counts,
             **({"hosts": [asdict(each) for each in where]} if where else {}),
+            "extended": list(results.study.design.extended),
+            "blocks": results.study.design.blocks,
             "at_most": most,
             "races": [_race(each) for each in stands],
             "doubts": [
@@ -146,6 +148,9 @@ def _of_results(output: Output, results: Results) -> None:
         output.answer(Text(PRETENDED, style="bold yellow"))
     output.answer(results.study.question)
     output.answer(", ".join(f"{count} {name}" for name, count in counts.items()))
+    if before := results.study.design.extended:
+        past = " and ".join(map(str, before))
+        output.answer(f"Extended after {past} blocks, to {results.study.design.blocks}.")
     for line in lines(where):
         output.answer(Text(line))
     for each in stands:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from iotrial import files
 from iotrial.cli.output import Output
-from iotrial.model.finding import Comparison
+from iotrial.errors import UsageError
+from iotrial.model.finding import Comparison, Finding
 from iotrial.model.results import Results
 from iotrial.report.words import PRETENDED
 
@@ -83,6 +85,22 @@ def say_noise(output: Output, results: Results) -> dict[str, Any]:
     return {"noise": document(found)}
 
 
+def how_to_go_on(results: Results, findings: Sequence[Finding]) -> str:
+    """The command that goes on with what cannot be told; empty where there is none."""
+    from iotrial.plan.extend import check_extendable, reached, under_way
+
+    more = [f.needs.blocks for f in findings if f.primary and f.needs and f.needs.blocks]
+    try:
+        if not more or under_way(results):
+            return ""
+        check_extendable(results)
+    except UsageError:
+        return ""
+    blocks = max(1, max(more) - reached(results))
+    pretended = " --pretend" * results.pretended
+    return f"to go on: iotrial run {results.folder} --more-blocks {blocks}{pretended}"
+
+
 def publish(output: Output, results: Results, **more: Any) -> None:  # noqa: ANN401 (JSON values)
     """Judge, write findings.json and report.html beside the trials, and say the answer."""
     from iotrial.report.document import document  # altair is slow to import
@@ -102,3 +120,5 @@ def publish(output: Output, results: Results, **more: Any) -> None:  # noqa: ANN
     output.document({**answer, **floor, **place, **more})
     output.answer(verdict_table(seen))
     output.note(f"report: {page}")
+    if hint := how_to_go_on(results, seen.findings):
+        output.note(hint)

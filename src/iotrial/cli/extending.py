@@ -1,0 +1,85 @@
+"""``iotrial run DIR --more-blocks N``: more of a study whose results did not tell."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from iotrial.cli.output import Output
+from iotrial.errors import UsageError
+from iotrial.model.results import Results
+from iotrial.model.study import Study
+from iotrial.plan.extend import check_extendable, extend, reached, under_way
+from iotrial.store import check, open_results, written_study
+from iotrial.store import extend as note_extension
+from iotrial.units import parse_fraction
+
+SHARE = click.types.FuncParamType(parse_fraction)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """By how many blocks a study is to be extended: ``more`` of them, or as many as tell a
+    difference of ``until``."""
+
+    more: int | None
+    until: float | None
+
+    def asked(self, study: Path) -> bool:
+        """Whether an extension is asked for.  Raises UsageError for half of the request."""
+        if self.more is not None and self.until is not None:
+            raise click.UsageError("--more-blocks and --until are two ways to say one thing")
+        if self.until is not None and not self.until > 0:
+            raise click.UsageError("--until 0 asks for no difference; such as --until 5%")
+        asked = self.more is not None or self.until is not None
+        if asked and not (study / "plan.jsonl").is_file():
+            raise UsageError(
+                f"{study} is no results folder, and only results can be extended",
+                advice="Name the folder that `iotrial run` printed: iotrial run DIR --more-blocks "
+                "N. For a study that has not begun, write [design] blocks.",
+            )
+        if not asked and study.is_dir():
+            raise UsageError(
+                f"{study} is a folder, and no study",
+                advice=f"To go on with what it holds: iotrial run {study}/study.toml --out {study}."
+                f" To add to it: iotrial run {study} --more-blocks N.",
+            )
+        return asked
+
+
+def lengthened(output: Output, folder: Path, wish: Wish, *, pretend: bool) -> Study:
+    """The study of ``folder``, extended as wished; that is on disk then.
+
+    One that is not at its end goes on as it is: the same command again, after a run was killed,
+    adds nothing twice.  Raises UsageError.
+    """
+    results = open_results(folder)
+    check(folder, replace(results.study, pretended=pretend))
+    check_extendable(results)
+    if under_way(results):
+        output.note(f"{folder} is not at its end: it goes on to it first, and nothing is added")
+        return written_study(folder)
+    more = wish.more if wish.more is not None else _until(results, wish.until or 0.0)
+    longer = extend(results, more)
+    note_extension(folder, longer)
+    output.note(f"extended: from {longer.before} blocks to {longer.blocks}")
+    if not results.study.design.looked and results.study.design.kind != "race":
+        output.note("from now on its intervals hold at all looks together, and are wider")
+    return written_study(folder)
+
+
+def _until(results: Results, difference: float) -> int:
+    """How many more blocks tell such a difference, in every comparison."""
+    from iotrial.stats.until import blocks_until  # SciPy is slow to import
+
+    blocks = blocks_until(results, math.log1p(difference))
+    more = blocks - reached(results)
+    if more < 1:
+        raise UsageError(
+            f"{results.folder} has {reached(results)} blocks, and such a difference takes {blocks}",
+            advice="Ask for a smaller one, or for a number: --more-blocks N.",
+        )
+    return more
