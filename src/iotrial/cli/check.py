@@ -97,7 +97,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     \b
     Example:
       iotrial check --list md
-      sudo iotrial check scheduler
+      sudo IOTRIAL check scheduler
       iotrial check md --on root@box7 --repeat 10 --shuffle
     """
     from iotrial.checks import chosen, suites

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from iotrial.called import as_root
 from iotrial.checks import chosen
 from iotrial.checks.known import false_alarms, known_here
 from iotrial.cli.machine import HERE, machines
@@ -86,7 +87,8 @@ def resumed(folder: Path, *, anew: bool) -> Wish:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(
             f"{folder} cannot be written",
-            advice="Look at its owner and mode, or go on as who began it (sudo).",
+            advice="Look at its owner and mode, or go on as who began it, such as root:"
+            f" {as_root()} check --resume {folder}",
         )
     return Wish(chosen(header.cases), header.rounds, header.seed, header.ways)
 

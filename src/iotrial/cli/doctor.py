@@ -45,7 +45,7 @@ def command(output: Output, host: str | None, study: Path | None, *, pretend: bo
 
     \b
     Example:
-      sudo iotrial doctor
+      sudo IOTRIAL doctor
       iotrial doctor root@box7
       iotrial doctor -- '-p 2222 root@box7'
       iotrial doctor --hosts study.toml

@@ -94,10 +94,10 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     \b
     Example:
       iotrial keep results/2026-11-20-scheduler
-      sudo iotrial keep results/2026-11-20-scheduler try --for 2m
-      sudo iotrial keep scheduler confirm
-      sudo iotrial keep scheduler verify
-      sudo iotrial keep scheduler undo
+      sudo IOTRIAL keep results/2026-11-20-scheduler try --for 2m
+      sudo IOTRIAL keep scheduler confirm
+      sudo IOTRIAL keep scheduler verify
+      sudo IOTRIAL keep scheduler undo
       iotrial keep results/2026-11-20-scheduler export --as udev --out files
       iotrial keep profile.toml try --on root@box[1-4]
     """

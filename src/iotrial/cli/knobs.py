@@ -38,7 +38,7 @@ def command(
       iotrial knobs
       iotrial knobs net
       iotrial knobs queue.scheduler --device sda
-      sudo iotrial knobs --measure-moves
+      sudo IOTRIAL knobs --measure-moves
     """
     if measure_moves:
         _moves(output, pretend=pretend)

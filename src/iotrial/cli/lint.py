@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from iotrial.called import as_root
 from iotrial.cli.machine import HERE, machine, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import UsageError
@@ -129,7 +130,7 @@ def _sheet(path: Path, kind: Kind | None, taken: set[Path]) -> Sheet:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as error:
-        advice = "Look at its owner and mode, or run with sudo."
+        advice = f"Look at its owner and mode, or ask as root: {as_root()} lint …"
         raise UsageError(f"{path} cannot be read: {error.strerror}", advice=advice) from error
     if len(data) > LARGEST:
         raise UsageError(f"{path}: too large for a file of settings", advice="Name another file.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import gc
 import importlib
 import os
@@ -13,6 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from iotrial import __version__
+from iotrial.called import as_root, help_as_called
 from iotrial.cli.output import UNREAD, Output
 from iotrial.errors import IotrialError
 
@@ -80,10 +82,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             ctx.fail(f"no verb {cmd_name!r}.{_nearest(cmd_name)}")
-        module = importlib.import_module(f"iotrial.cli.{_MODULES.get(cmd_name, cmd_name)}")
-        command: click.Command = module.command
-        gc.freeze()  # what was imported stays: nobody need look at it again
-        return command
+        return _loaded(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The verbs, grouped.  No module is imported for it."""
@@ -98,7 +97,7 @@ class Verbs(click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Verbs come first: they are what one looks for."""
         self.format_commands(ctx, formatter)
-        formatter.write(_BELOW)
+        formatter.write(help_as_called(_BELOW))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Without importing every verb, as click would for its summary."""
@@ -120,6 +119,24 @@ class Verbs(click.Group):
             raise SystemExit(UNREAD) from None
 
 
+@functools.cache
+def _loaded(name: str) -> click.Command:
+    """The verb's command; its help names commands as they are to be typed here."""
+    module = importlib.import_module(f"iotrial.cli.{_MODULES.get(name, name)}")
+    command: click.Command = module.command
+    _tell(command)
+    gc.freeze()  # what was imported stays: nobody need look at it again
+    return command
+
+
+def _tell(command: click.Command) -> None:
+    """Once for each: what is told must not be told again."""
+    command.help = help_as_called(command.help or "")
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        if each is not command:
+            _tell(each)
+
+
 def _nearest(name: str) -> str:
     from difflib import get_close_matches
 
@@ -131,7 +148,7 @@ _BELOW = """
 Example
   iotrial init scheduler study.toml   a study to edit
   iotrial plan study.toml             what would be done; changes nothing
-  sudo iotrial run study.toml         do it; run it again to resume
+  sudo IOTRIAL run study.toml         do it; run it again to resume
 
   iotrial VERB --help                 what a verb does, with an example
   iotrial --version                   the version
@@ -212,7 +229,7 @@ def _remedy(error: OSError, arguments: list[str]) -> str:
         kept = ": committed trials are kept" if acting else ""
         return f"Make room, then run the same command again{kept}."
     if error.errno in (errno.EACCES, errno.EPERM):
-        return "Look at the owner and mode of the file, or run with sudo."
+        return f"Look at the owner and mode of the file, or do it as root: {as_root()} …"
     if not acting:
         return "Nothing was changed on any machine."
     return "Settings are as they were; `iotrial status` says if anything is owed."

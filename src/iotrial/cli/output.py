@@ -15,6 +15,7 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
 from rich.control import Control
 from rich.segment import Segment
 
+from iotrial.called import as_called
 from iotrial.report.visible import visible
 
 UNREAD = 141
@@ -87,7 +88,8 @@ class Output:
         """What was asked for, for people; nothing in JSON mode."""
         if not self.json:
             for renderable in renderables:
-                self.answers.print(renderable)
+                said = as_called(renderable) if isinstance(renderable, str) else renderable
+                self.answers.print(said)
 
     def text(self, text: str) -> None:
         """Plain text (files, scripts): as it is, but on a terminal all of it visible."""
@@ -110,13 +112,14 @@ class Output:
     def note(self, text: str) -> None:
         """What happens meanwhile."""
         if not self.quiet:
-            self.notes.print(text, markup=False, soft_wrap=True)
+            self.notes.print(as_called(text), markup=False, soft_wrap=True)
 
     def notice(self, text: str) -> None:
         """What was asked for and is needed while the verb is at work, quiet or not."""
-        self.notes.print(text, markup=False, soft_wrap=True)
+        self.notes.print(as_called(text), markup=False, soft_wrap=True)
 
     def error(self, kind: str, message: str, advice: str, code: int) -> None:
+        advice = as_called(advice)
         if self.json:
             error = {"kind": kind, "message": message, "advice": advice, "exit": code}
             self.document({**(Output.pending or {}), "error": error})

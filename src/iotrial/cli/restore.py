@@ -31,7 +31,7 @@ def command(output: Output, host: str | None, *, forgotten: bool, pretend: bool)
 
     \b
     Example:
-      sudo iotrial restore
+      sudo IOTRIAL restore
       iotrial restore root@box7
     """
     with (

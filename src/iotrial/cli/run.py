@@ -110,11 +110,11 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
 
     \b
     Example:
-      sudo iotrial run study.toml
-      sudo iotrial run study.toml --aa --blocks 10
-      sudo iotrial run study.toml --prior results/2026-11-20-scheduler
-      sudo iotrial run study.toml --live
-      sudo iotrial run results/2026-11-20-scheduler --more-blocks 20
+      sudo IOTRIAL run study.toml
+      sudo IOTRIAL run study.toml --aa --blocks 10
+      sudo IOTRIAL run study.toml --prior results/2026-11-20-scheduler
+      sudo IOTRIAL run study.toml --live
+      sudo IOTRIAL run results/2026-11-20-scheduler --more-blocks 20
       iotrial run study.toml --pretend
     """
     address = address_of(live)

@@ -139,10 +139,10 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
 
     \b
     Example:
-      sudo iotrial saturate /dev/disk/by-id/nvme-X --p99 2ms
-      sudo iotrial saturate loop --size 1GiB
+      sudo IOTRIAL saturate /dev/disk/by-id/nvme-X --p99 2ms
+      sudo IOTRIAL saturate loop --size 1GiB
       iotrial saturate /data/big.file --for bandwidth
-      sudo iotrial saturate /dev/sdb /dev/sdc root@box2:/dev/sdb
+      sudo IOTRIAL saturate /dev/sdb /dev/sdc root@box2:/dev/sdb
     """
     pattern = _pattern(rw, goal, write=write)
     aims = _aims(target)

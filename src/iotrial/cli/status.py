@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from iotrial.called import called
 from iotrial.cli.block_shares import lines, shares
 from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
@@ -78,7 +79,7 @@ def _of_host(output: Output, what: str | None, *, pretend: bool) -> int:
     for each_kept in keeps:
         name = each_kept.profile.name
         how = "not confirmed: being tried, or interrupted" if each_kept.pending else "kept"
-        output.answer(Text(f"{name}: {how} (iotrial keep {name} verify)"))
+        output.answer(Text(f"{name}: {how} ({called()} keep {name} verify)"))
     for line in told:
         output.answer(Text(line))
     if running:

@@ -60,9 +60,9 @@ def up(output: Output, kind: str, name: str | None, nodes: int | None, kernel: s
 
     \b
     Example:
-      sudo iotrial vmlab up disks
+      sudo IOTRIAL vmlab up disks
       iotrial vmlab up disks --name other --nodes 2
-      sudo iotrial vmlab up disks --name newer --kernel backports
+      sudo IOTRIAL vmlab up disks --name newer --kernel backports
     """
     from iotrial.vmlab.lab import Wish, checked_name
 
@@ -125,7 +125,7 @@ def build(output: Output, kernel: str | None) -> None:
 
     \b
     Example:
-      sudo iotrial vmlab build
+      sudo IOTRIAL vmlab build
     """
     from iotrial.vmlab.image import built
 

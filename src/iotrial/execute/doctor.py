@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from iotrial.called import as_root
 from iotrial.errors import IotrialError
 from iotrial.execute import look, machine
 from iotrial.execute.facts import version
@@ -75,7 +76,7 @@ def _safely(check: Callable[[Host], Check], host: Host) -> Check:
 
 def _owed(owed: Sequence[str], blind: str) -> Check:
     if blind and not owed:
-        return Check("owed", "warn", blind, "sudo iotrial status")
+        return Check("owed", "warn", blind, f"{as_root()} status")
     if not owed:
         return Check("owed", "ok", "no settings are owed to this host")
     listed = "; ".join(owed)
@@ -114,7 +115,7 @@ def _root(host: Host) -> Check:
     if host.run(["id", "-u"]).text.strip() == "0":
         return Check("root", "ok", "running as root")
     reason = "not root: settings and loop devices are out of reach"
-    return Check("root", "warn", reason, "sudo iotrial …; file targets and tool options work")
+    return Check("root", "warn", reason, f"{as_root()} …; file targets and tool options work")
 
 
 def _sysfs(host: Host) -> Check:

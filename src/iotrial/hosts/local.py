@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
+from iotrial.called import as_root
 from iotrial.errors import FileRefused
 from iotrial.hosts.bounds import converse, listed, whole
 from iotrial.hosts.complaints import held, missing, not_ours, timed_out
@@ -65,7 +66,7 @@ class LocalHost:
     @property
     def unprivileged(self) -> str:
         uid = os.geteuid()
-        return f"this is user {uid}; run it with sudo" if uid else ""
+        return f"this is user {uid}; as root it is {as_root()} …" if uid else ""
 
     def mark(self, environment: Mapping[str, str]) -> None:
         self._marks = dict(environment)

@@ -112,4 +112,4 @@ def unseen(host: Host) -> str:
     """What this user cannot see of the books that root keeps on the host, in a sentence."""
     if _environment(host).get(STATE) or host.run(["id", "-u"]).text.strip() == "0":
         return ""
-    return "Not root: what runs by root owe cannot be seen from here. Ask with sudo."
+    return "Not root: what runs by root owe cannot be seen from here. Ask as root."

@@ -9,6 +9,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
+from iotrial.called import called
 from iotrial.errors import RefusedError, UsageError
 from iotrial.keep.fleet import grouped
 from iotrial.keep.native import export
@@ -68,7 +69,7 @@ def keepsake(results: Results, comparison: Comparison) -> Keepsake | None:
             for each in exported[places[0]].files
         ),
         tuple(map(visible, left)),
-        visible(f"iotrial keep {shlex.quote(str(results.folder))} try"),
+        visible(f"{called()} keep {shlex.quote(str(results.folder))} try"),
     )
 
 
