@@ -5,6 +5,7 @@
     IotrialError                     exit code
     ├── UsageError                        2   a wrong argument
     │   └── StudyError                    2   a wrong study file: file, line, key
+    ├── ExtraMissing                      2   needs a package that is not installed
     ├── FormatError                       2   bytes that are not what they claim to be
     ├── RefusedError                      3   refused for safety: reason and evidence
     │   ├── TargetRefused                 3   in use, not armed, not what it claims, no room
@@ -73,6 +74,16 @@ class StudyError(UsageError):
         self.line = line
         self.key = key
         self.what = message
+
+
+class ExtraMissing(IotrialError):
+    """What was asked for needs ``package``, which is not installed."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, package: str, advice: str = "") -> None:
+        super().__init__(message, advice=advice)
+        self.package = package
 
 
 class FormatError(IotrialError):

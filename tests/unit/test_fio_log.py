@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
@@ -22,6 +22,7 @@ from iotrial.formats import formats
 from iotrial.formats.fio import hist_log as fio_hist_log
 from iotrial.formats.fio import log as fio_log
 from iotrial.formats.fio import log_kernel as fio_log_kernel
+from iotrial.formats.fio import log_plain
 from iotrial.formats.fio import log_rows as fio_log_rows
 from iotrial.formats.fio.bins import MOST, bins_of, edge, middle
 from iotrial.formats.fio.hist_log import histograms
@@ -453,6 +454,39 @@ def test_a_mutated_log_gives_sound_numbers_or_a_format_error(mutated: tuple[byte
             assert math.isfinite(measurement.value)
             assert measurement.value >= 0
             assert metric(measurement.metric).unit == measurement.unit
+
+
+def said_of(data: bytes, name: str) -> list[object]:
+    said: list[object] = []
+    for each in (fio_log.FORMAT, fio_hist_log.FORMAT):
+        try:
+            said.append(each.read(data, name))
+        except FormatError:
+            said.append("error")
+    return said
+
+
+@settings(
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(mutations())
+def test_without_pyarrow_the_same_is_read_and_refused(
+    monkeypatch: pytest.MonkeyPatch, mutated: tuple[bytes, str]
+) -> None:
+    usual = said_of(*mutated)
+    with monkeypatch.context() as patch:
+        patch.setattr(fio_log_rows, "_reader", lambda: log_plain.columns)
+        assert said_of(*mutated) == usual
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
+def test_without_pyarrow_a_log_says_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = said_of(path.read_bytes(), path.name)
+    assert usual != ["error", "error"]
+    monkeypatch.setattr(fio_log_rows, "_reader", lambda: log_plain.columns)
+    assert said_of(path.read_bytes(), path.name) == usual
 
 
 def test_the_histograms_of_a_run_give_the_percentiles_of_its_ios() -> None:

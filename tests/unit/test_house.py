@@ -10,6 +10,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -105,33 +106,55 @@ def test_help_is_fast() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def locked() -> list[tuple[str, str]]:
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+
+def locked(lock: str) -> list[tuple[str, str]]:
     """(name, version) of every entry; some packages have one for each range of Pythons."""
-    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    text = (ROOT / lock).read_text(encoding="utf-8")
     return re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", text, re.MULTILINE)
 
 
-def test_the_lock_names_no_host_and_checks_everything() -> None:
-    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+def asked(project: dict[str, Any], group: str) -> Iterator[str]:
+    for each in project["dependency-groups"][group]:
+        if isinstance(each, str):
+            yield each
+        else:
+            yield from asked(project, each["include-group"])
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_lock_names_no_host_and_checks_everything(lock: str) -> None:
+    text = (ROOT / lock).read_text(encoding="utf-8")
     assert "://" not in text
     assert not re.findall(r"^--?\w.*", text, re.MULTILINE)
     entries = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
-    assert len(entries) == len(locked()) > 20
+    assert len(entries) == len(locked(lock)) > 20
     assert not [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry]
 
 
-def test_the_lock_holds_what_the_project_asks_for() -> None:
+@pytest.mark.parametrize(("lock", "group"), [(LOCKS[0], "setup"), (LOCKS[1], "dev")])
+def test_the_lock_holds_what_the_project_asks_for(lock: str, group: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    asked = [
+    extras = project["project"]["optional-dependencies"]
+    wanted = [
         *project["project"]["dependencies"],
-        *project["dependency-groups"]["dev"],
+        *(each for extra in ("charts", "xlsx", "parquet") for each in extras[extra]),
+        *asked(project, group),
         *project["build-system"]["requires"],
     ]
-    for requirement in map(Requirement, asked):
-        wanted = canonicalize_name(requirement.name)
-        versions = [version for name, version in locked() if name == wanted]
-        assert versions, f"{requirement.name} is not in requirements.lock: ./dev lock"
+    for requirement in map(Requirement, wanted):
+        name = canonicalize_name(requirement.name)
+        versions = [version for each, version in locked(lock) if each == name]
+        assert versions, f"{requirement.name} is not in {lock}: ./dev lock"
         assert all(map(requirement.specifier.contains, versions)), f"{requirement}: {versions}"
+
+
+def test_what_a_run_needs_is_part_of_what_tests_need() -> None:
+    """So that test tools can be added to an environment that is in use."""
+    run, tests = (set(locked(lock)) for lock in LOCKS)
+    assert run < tests
+    assert not {"pytest", "mypy", "ruff", "numba"} & {name for name, _ in run}
 
 
 def test_the_licence_is_whole() -> None:

@@ -14,6 +14,7 @@ from iotrial.cli.verdicts import judged
 from iotrial.cli.writing import write
 from iotrial.errors import UsageError
 from iotrial.execute.checking.folder import HEADER
+from iotrial.extras import extra
 from iotrial.model.results import Results
 from iotrial.store import open_results
 
@@ -99,7 +100,8 @@ def _written(kind: str, results: Results) -> str | bytes:
 
         return csv(results)
     if kind == "parquet":
-        from iotrial.report.parquet import parquet
+        with extra("parquet", "report --as parquet"):
+            from iotrial.report.parquet import parquet
 
         return parquet(results)
     results, comparison = judged(results)
@@ -107,7 +109,8 @@ def _written(kind: str, results: Results) -> str | bytes:
 
     seen = view(results, comparison)
     if kind == "xlsx":
-        from iotrial.report.xlsx import xlsx
+        with extra("xlsx", "report --as xlsx"):
+            from iotrial.report.xlsx import xlsx
 
         return xlsx(seen, results)
     return _shaped(kind, seen, results)

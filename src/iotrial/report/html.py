@@ -16,7 +16,6 @@ import iotrial
 from iotrial.report import (
     block_hosts,
     ceiling,
-    charts,
     effects,
     hosts,
     races,
@@ -25,11 +24,8 @@ from iotrial.report import (
     strains,
     words,
 )
-from iotrial.report.ceiling_chart import curve_figure
-from iotrial.report.effect_charts import effect_figures
-from iotrial.report.knee_charts import knee_figures
 from iotrial.report.page import hashed, resource, sheet, templates
-from iotrial.report.race_charts import race_figures
+from iotrial.report.pictures import pictures
 from iotrial.report.strip import Scale, scale
 from iotrial.report.view import Number, Part, TrialRow, VerdictRow, View
 from iotrial.units import format_change, format_seconds, format_value
@@ -47,20 +43,14 @@ def html(view: View, *, folder: str = "") -> str:
     environment = templates()
     environment.globals.update(_WORDS)
     when = None if view.started is None else datetime.fromtimestamp(view.started, UTC)
-    figures = [
-        (
-            *race_figures(part, view.margin, f"r{place}"),
-            *knee_figures(part, view.margin, f"k{place}"),
-            *charts.figures(part, view.margin, f"c{place}"),
-            *effect_figures(part, view.margin, f"e{place}"),
-        )
-        for place, part in enumerate(view.parts)
-    ]
+    shown = pictures(view)
     return environment.get_template("report.html.j2").render(
         view=view,
         answer=words.headline(view.answer.replace(" %", "\u00a0%")),
-        figures=figures,
-        curve=curve_figure(view.ceiling, "curve") if view.ceiling else None,
+        figures=shown.parts,
+        curve=shown.curve,
+        forests=shown.forests,
+        chartless=shown.note,
         rows=_rows(view, f"{quote(folder.rstrip('/'))}/" if folder else ""),
         anchor=functools.partial(_anchor, {row.name: row.number for row in view.trials}),
         recorded=view.terms is words.RUNS,

@@ -5,14 +5,16 @@ spaces between them, ended by ``\\n`` or ``\\r\\n``.  Whatever else a line holds
 names it.  A last line without an end was cut off where fio was killed, or is still to be written:
 it is left out, and :attr:`Rows.torn` says so.
 
-A block is copied from the file, read by pyarrow, and digested while others are; the results come
-in the order of the file.  A table may have a swifter way for blocks of regular lines, such as
-:mod:`~iotrial.formats.fio.log_kernel`, which does not copy.  Memory holds a few blocks, whatever
-the size of the file: pages of a mapped file are given back when they were read.
+A block is copied from the file, read by pyarrow (where that is not installed, by NumPy), and
+digested while others are; the results come in the order of the file.  A table may have a swifter
+way for blocks of regular lines, such as :mod:`~iotrial.formats.fio.log_kernel`, which does not
+copy.  Memory holds a few blocks, whatever the size of the file: pages of a mapped file are given
+back when they were read.
 """
 
 from __future__ import annotations
 
+import functools
 import mmap
 import os
 import re
@@ -22,21 +24,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import numpy as np
-import pyarrow as pa
-from pyarrow import csv
-
 from iotrial.errors import FormatError
+from iotrial.extras import missing
+from iotrial.formats.fio import log_arrow, log_plain
 from iotrial.formats.fio.bins import Ints
+from iotrial.formats.fio.log_plain import HEXADECIMAL, LARGEST, Irregular
 from iotrial.model.recording import Buffer
 
 T = TypeVar("T")
-LARGEST = 2**53
-"""No number of a log is larger: nanoseconds of a hundred days, bytes of 8 PiB."""
 AGAIN = "fio was killed, the disk was full, or the file was changed: give it as fio wrote it."
 _BLOCK = 4 * 2**20
-_FREE = 2  # time and value differ from line to line; the others seldom
-_HEXADECIMAL = re.compile(rb"0x[0-9a-f]{1,8}")
+_HEXADECIMAL = re.compile(HEXADECIMAL.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ def rows(data: Buffer, raw: str, table: Table[T]) -> Iterator[Rows[T]]:
             block, future = waiting.popleft()
             try:
                 count, digested = future.result()
-            except (pa.ArrowException, Refused) as error:
+            except (Irregular, Refused) as error:
                 for _, later in waiting:
                     later.cancel()
                 raise _explained(data[block], error, table, (raw, line)) from None
@@ -133,63 +131,13 @@ def _block(data: Buffer, place: slice, table: Table[T]) -> tuple[int, T]:
 
 
 def _digested(block: bytes, table: Table[T]) -> tuple[int, T]:
-    lines = int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
-    names = [str(number) for number in range(table.width)]
-    same = _same(block, lines, table)
-    kinds = {name: pa.int64() for name in names}
-    if table.hexadecimal >= 0:
-        kinds[names[table.hexadecimal]] = pa.dictionary(pa.int32(), pa.binary())
-    read = csv.read_csv(
-        pa.BufferReader(block),
-        read_options=csv.ReadOptions(
-            use_threads=False, block_size=len(block) + 1, column_names=names
-        ),
-        parse_options=csv.ParseOptions(
-            quote_char=False, escape_char=False, newlines_in_values=False, ignore_empty_lines=False
-        ),
-        convert_options=csv.ConvertOptions(
-            column_types=kinds,
-            null_values=[],
-            check_utf8=False,
-            include_columns=names[: table.width - len(same)],
-        ),
-    )
-    if read.num_rows != lines:
-        raise pa.ArrowInvalid(f"{read.num_rows} rows on {lines} lines")
-    # Arrow takes 0x10 for 16 wherever it stands.  Looking for one x is faster than counting all.
-    if table.hexadecimal >= 0:
-        plain = block.count(b"x") == lines and b"X" not in block
-    else:
-        plain = b"x" not in block and b"X" not in block
-    if not plain:
-        raise pa.ArrowInvalid("a hexadecimal number")
-    columns = []
-    for number, column in enumerate(read.columns):
-        whole = column.chunk(0)  # the block is one
-        if number == table.hexadecimal:
-            words = [word.strip() for word in whole.dictionary.to_pylist()]
-            if not all(map(_HEXADECIMAL.fullmatch, words)):
-                raise pa.ArrowInvalid("no hexadecimal number")
-            continue
-        numbers: Ints = whole.to_numpy(zero_copy_only=False)
-        if int(numbers.min()) < 0 or int(numbers.max()) > LARGEST:
-            raise pa.ArrowInvalid("a number that is too large")
-        columns.append(numbers)
-    columns += [np.full(lines, number, np.int64) for number in same]
-    return lines, table.digest(columns)
+    columns = _reader()(block, table.width, table.hexadecimal)
+    return len(columns[0]), table.digest(columns)
 
 
-def _same(block: bytes, lines: int, table: Table[T]) -> list[int]:
-    """The numbers from the third on, where all lines have the same: they need not be converted."""
-    words = block[: block.find(b"\n") + 1].split(b",")
-    if (
-        table.hexadecimal >= 0
-        or len(words) != table.width
-        or wrong(block[: block.find(b"\n")], table.width)
-    ):
-        return []
-    end = b"," + b",".join(words[_FREE:])
-    return [int(word) for word in words[_FREE:]] if block.count(end) == lines else []
+@functools.cache
+def _reader() -> Callable[[bytes, int, int], list[Ints]]:
+    return log_plain.columns if missing("parquet") else log_arrow.columns
 
 
 def _explained(

@@ -17,9 +17,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import openpyxl
-
 from iotrial.errors import FormatError
+from iotrial.extras import extra
 from iotrial.formats.lines import LARGEST
 from iotrial.formats.table.columns import Columns
 from iotrial.formats.table.rows import columns_of, recordings
@@ -97,6 +96,8 @@ def _bounded(content: bytes, raw: str) -> None:
 
 
 def _workbook(content: bytes, raw: str, *, data_only: bool = False) -> Any:  # noqa: ANN401 (openpyxl has no types)
+    with extra("xlsx", f"{raw}: reading a spreadsheet"):
+        import openpyxl  # noqa: PLC0415  an extra
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of extensions that hold no numbers

@@ -1,0 +1,53 @@
+"""Extras: packages that only some of what iotrial does needs, and how one that is missing is named.
+
+They take more room than everything else together (decision 0029), so they are the extras of
+``pyproject.toml``.  A module that needs one imports it as usual; whoever imports that module does
+so within :func:`extra`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from iotrial.errors import ExtraMissing
+
+PACKAGES = {
+    "charts": {"altair": "altair", "vl_convert": "vl-convert-python"},
+    "xlsx": {"openpyxl": "openpyxl"},
+    "parquet": {"pyarrow": "pyarrow"},
+}
+"""Extra → module → the package that holds it."""
+
+
+@contextmanager
+def extra(name: str, what: str) -> Iterator[None]:
+    """``what`` is done within.  Raises ExtraMissing where a package of the extra is not there."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in PACKAGES[name]:
+            raise
+        package = PACKAGES[name][module]
+        said = f"{what} needs {package}, which is not installed"
+        raise ExtraMissing(said, package=package, advice=advice(name)) from None
+
+
+def advice(name: str) -> str:
+    """What gets an extra: into the environment that pipx made, or any other."""
+    packages = " ".join(PACKAGES[name].values())
+    return f"pipx inject iotrial {packages}, or pip install 'iotrial[{name}]'"
+
+
+def missing(name: str) -> tuple[str, ...]:
+    """The packages of the extra that are not installed."""
+    return tuple(package for module, package in PACKAGES[name].items() if not _there(module))
+
+
+def _there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
