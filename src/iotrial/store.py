@@ -41,6 +41,7 @@ from iotrial.plan.aa import noted, restored
 from iotrial.plan.available import Offer
 from iotrial.plan.design import next_trials, with_baselines
 from iotrial.plan.extend import Extension, extended, extension_in
+from iotrial.plan.inventory import check_ways
 from iotrial.plan.inventory import recorded as recorded_hosts
 from iotrial.plan.load import load_study, parse_study
 from iotrial.plan.spread import waiting
@@ -278,7 +279,9 @@ def study_at(path: Path) -> Study:
     """The study in a file.  One that lies in its results folder has its job files and its hosts
     there, wherever they lay when it began.  Raises as :func:`load_study` does, and FormatError."""
     if path.name == "study.toml" and (path.parent / "plan.jsonl").is_file():
-        return _study(path.parent)
+        study = _study(path.parent)
+        check_ways((each.name, each.ssh) for each in study.hosts)
+        return study
     return load_study(path)
 
 

@@ -45,6 +45,7 @@ _OPTIONS = (
     "ClearAllForwardings=yes",
     "RemoteCommand=none",
     "RequestTTY=no",
+    "UpdateHostKeys=no",
 )
 _BECOME = (
     'test "$(id -u)" = 0 || { IOTRIAL_SUDO=$(sudo -n /bin/sh -c : 2>&1) && '

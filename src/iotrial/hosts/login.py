@@ -17,7 +17,7 @@ _GETOPT = "1246ab:c:e:fgi:kl:m:no:p:qstvxAB:CD:E:F:GI:J:KL:MNO:PQ:R:S:TVw:W:XYy"
 """ssh's own options (ssh.c of OpenSSH 9.2)."""
 _LOGIN_ONLY = frozenset("46aAbBcCFiIJkKlmopvxXYyP")
 """Those that say how to reach a host.  The others make ssh do something else than we ask."""
-_HARMLESS = frozenset(
+HARMLESS = frozenset(
     """
     addressfamily batchmode bindaddress bindinterface certificatefile checkhostip ciphers
     compression connectionattempts connecttimeout forwardagent globalknownhostsfile
@@ -32,7 +32,9 @@ _HARMLESS = frozenset(
 """Options of ssh_config(5) that execute and load nothing.  Not ProxyCommand, LocalCommand,
 KnownHostsCommand, PKCS11Provider, SecurityKeyProvider, Include, Match, XAuthLocation …"""
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_NAMES = frozenset(("user", "hostname", "proxyjump", "hostkeyalias"))
+_NAMES = frozenset(("user", "hostname", "proxyjump"))
+_ALIAS = re.compile(r"[A-Za-z0-9._:-]+")
+_STRICT = "stricthostkeychecking"
 _SPOILT = re.compile(r"""[\s\x00-\x1f\x7f-\x9f'`"$\\;&<>|(){}]""")
 """What ssh(1) since 9.6 refuses in a name as well (ssh.c valid_hostname): a ProxyCommand of the
 user's own would hand it to a shell."""
@@ -47,7 +49,9 @@ def destination(where: str) -> list[str]:
     Raises UsageError for what is not one host.
     """
     options, host = login(where)
-    return [*(word for pair in options for word in pair if word), "--", host]
+    # ssh(1) adds what it learns to a file of known hosts, unless it is strict; the first -o counts.
+    strict = ["-o", "StrictHostKeyChecking=yes"] if names_known_hosts(options) else []
+    return [*strict, *(word for pair in options for word in pair if word), "--", host]
 
 
 def login(where: str) -> tuple[list[tuple[str, str]], str]:
@@ -81,14 +85,49 @@ def _acts(options: Sequence[tuple[str, str]], host: str) -> str:
     for option, value in options:
         if _ODD.search(value):
             return f"{option} {value!r} holds a control character"
-        name = re.split(r"[\s=]", value.strip().strip('"'), maxsplit=1)[0].lower()
-        if option == "-I" or (option == "-o" and name not in _HARMLESS):
+        name, named = _parts(option, value)
+        if option == "-I" or (option == "-o" and name not in HARMLESS):
             return f"{option} {value} may have ssh execute a program or load a library here"
-        named = re.split(r"\s*[\s=]\s*", value.strip().strip('"'), maxsplit=1)[-1]
-        named = named if option == "-o" else value
-        if (option in ("-J", "-l") or name in _NAMES) and not _is_name(named):
-            return f"{option} {value!r} names no machine or user"
+        if option in ("-J", "-l", "-o") and (why := why_not_named(name, named)):
+            return f"{option} {value!r} {why}"
+    if names_known_hosts(options) and is_loose(options):
+        return "ssh would write to the file of known hosts: StrictHostKeyChecking has to be yes"
     return "" if _is_name(host) else f"{host!r} names no machine"
+
+
+def _parts(option: str, value: str) -> tuple[str, str]:
+    """The keyword of ssh_config(5) that an option is, in small letters, and its value."""
+    if option != "-o":
+        return {"-J": "proxyjump", "-l": "user"}.get(option, ""), value
+    text = value.strip().strip('"')
+    name = re.split(r"[\s=]", text, maxsplit=1)[0].lower()
+    return name, re.split(r"\s*[\s=]\s*", text, maxsplit=1)[-1]
+
+
+def why_not_named(keyword: str, value: str) -> str:
+    """Why ``value`` cannot be the machine or user that a keyword (in small letters) names."""
+    if keyword == "hostkeyalias":
+        # Written into a file of known hosts as it is, whoever reads that file afterwards.
+        return "" if _ALIAS.fullmatch(value) else "is no name of a host"
+    return "names no machine or user" if keyword in _NAMES and not _is_name(value) else ""
+
+
+def is_known_hosts(keyword: str, value: str) -> bool:
+    """Whether a line of ssh_config(5) names a file of known hosts, which ssh(1) may write to."""
+    if keyword not in ("userknownhostsfile", "globalknownhostsfile"):
+        return False
+    return value.strip('"') not in ("none", "/dev/null")
+
+
+def names_known_hosts(options: Sequence[tuple[str, str]]) -> bool:
+    """Whether one of the options does."""
+    return any(is_known_hosts(*_parts(*pair)) for pair in options)
+
+
+def is_loose(options: Sequence[tuple[str, str]]) -> bool:
+    """Whether one of the options has ssh(1) take host keys that it does not know."""
+    said = [value for name, value in (_parts(*p) for p in options) if name == _STRICT]
+    return any(value.strip('"').lower() != "yes" for value in said)
 
 
 def _is_name(word: str) -> bool:

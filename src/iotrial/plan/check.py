@@ -43,12 +43,7 @@ def checks(spec: StudyFile) -> Iterator[Problem]:
     yield from _names(spec)
     for name, target in spec.targets.items():
         yield from _target(("targets", name), target)
-    for name, host in spec.hosts.items():
-        if "ssh" in host.model_fields_set and not host.ssh.strip():
-            message = "it names no machine"
-            yield Problem(("hosts", name, "ssh"), message, "Leave ssh out for this machine.")
-        elif host.ssh and (problems := unreachable(host.ssh)):
-            yield Problem(("hosts", name, "ssh"), *problems)
+    yield from host_problems(spec)
     for name, knob in spec.knobs.items():
         if why := problem(knob.file):
             yield Problem(("knobs", name, "file"), why)
@@ -86,6 +81,16 @@ def _names(spec: StudyFile) -> Iterator[Problem]:
             yield Problem((table,), "at least one is needed", f"For example [{table}.first]")
     if "factor" in spec.factors:
         yield Problem(("factors", "factor"), "'factor' is a word of [[exclude]]", "Rename it.")
+
+
+def host_problems(spec: StudyFile) -> Iterator[Problem]:
+    """What ``[hosts]`` cannot mean."""
+    for name, host in spec.hosts.items():
+        if "ssh" in host.model_fields_set and not host.ssh.strip():
+            message = "it names no machine"
+            yield Problem(("hosts", name, "ssh"), message, "Leave ssh out for this machine.")
+        elif host.ssh and (problems := unreachable(host.ssh)):
+            yield Problem(("hosts", name, "ssh"), *problems)
 
 
 def _target(path: KeyPath, table: TargetTable) -> Iterator[Problem]:

@@ -7,15 +7,18 @@ Files are read here and nowhere else of it; what they say is parsed by pure func
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from iotrial.errors import StudyError
+from iotrial.hosts.login import is_loose, login
 from iotrial.plan import ansible, ansible_ini, ansible_yaml, ssh_config
 from iotrial.plan.host_entry import MOST_BYTES, Entry, ranged, refuse
 from iotrial.plan.inventory_table import InventoryTable
 from iotrial.plan.problem import Problem
 from iotrial.plan.schema import HostTable, StudyFile
+from iotrial.plan.ssh_vetted import vetted
 
 Book = Callable[[InventoryTable], tuple[Entry, ...]]
 """What an inventory comes to."""
@@ -48,6 +51,42 @@ def from_ssh_config(
     """Of a configuration of ssh(1), which is told to read it where it would not by itself."""
     options = () if Path(file) == Path(_USERS).expanduser() else ("-F", file)
     return ssh_config.entries(ssh_config.hosts(raw, file, read), table.hosts, file, options)
+
+
+def check_ways(ways: Iterable[tuple[str, str]]) -> None:
+    """That the files which (host, ssh) name by ``-F`` have ssh(1) execute and write nothing here,
+    before anything connects.  Raises StudyError."""
+    seen: dict[str, bool] = {}
+    for name, ssh in ways:
+        options, _ = login(ssh) if ssh else ([], "")
+        for file in (value for option, value in options if option == "-F"):
+            if file not in seen:
+                seen[file] = not _of_user(file) and vetted(_plain(file), file)
+            if seen[file] and is_loose(options):
+                message = f"{name}: ssh would write to the file of known hosts that is named there"
+                raise refuse(file, 0, message, "Leave StrictHostKeyChecking out of ssh = …")
+
+
+def _of_user(file: str) -> bool:
+    """Whether ssh(1) reads it by itself, or nothing instead."""
+    if file in ("none", "/dev/null"):
+        return True
+    own = (Path(_USERS).expanduser(), Path("/etc/ssh/ssh_config"))
+    with suppress(OSError):
+        return any(each.exists() and each.samefile(file) for each in own)
+    return False
+
+
+def _plain(file: str) -> bytes:
+    """What ssh(1) would read: relative to where we are, ``~`` is no home."""
+    advice = "ssh = … names it by -F, relative to where iotrial is started."
+    try:
+        if not Path(file).is_file():
+            raise refuse(file, 0, "is no file that can be read", advice)
+        with Path(file).open("rb") as stream:
+            return stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise refuse(file, 0, f"cannot be read: {error.strerror}", advice) from None
 
 
 def inventory_problems(spec: StudyFile) -> Iterator[Problem]:

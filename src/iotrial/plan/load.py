@@ -19,9 +19,9 @@ from iotrial.model.measurement import define as define_metrics
 from iotrial.model.study import Place, Study
 from iotrial.model.workload import Workload
 from iotrial.plan import convert
-from iotrial.plan.check import checks
+from iotrial.plan.check import checks, host_problems
 from iotrial.plan.chores import chore_problems
-from iotrial.plan.inventory import Book, inventory_problems, looked_up, with_inventory
+from iotrial.plan.inventory import Book, check_ways, inventory_problems, looked_up, with_inventory
 from iotrial.plan.locate import locate
 from iotrial.plan.problem import Problem, Source, study_error
 from iotrial.plan.schema import StudyFile
@@ -44,12 +44,14 @@ def load_study(path: Path) -> Study:
     Raises StudyError for a file that is not there, not UTF-8, not TOML, or not a study that this
     version can execute.
     """
-    return parse_study(
+    study = parse_study(
         _text(path),
         str(path),
         lambda name: _job_text(path.parent / name),
         lambda table: looked_up(table, path.parent),
     )
+    check_ways((each.name, each.ssh) for each in study.hosts)
+    return study
 
 
 def _text(path: Path) -> str:
@@ -145,6 +147,8 @@ def load_hosts(path: Path) -> tuple[Place, ...]:
     _raise(inventory_problems(spec), source)
     every = spec.model_copy(update={"targets": {}})
     spec, _ = with_inventory(every, lambda table: looked_up(table, path.parent))
+    _raise(host_problems(spec), source)
+    check_ways((name, table.ssh) for name, table in spec.hosts.items())
     return tuple(convert.place(name, table) for name, table in spec.hosts.items())
 
 
