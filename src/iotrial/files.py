@@ -237,10 +237,14 @@ def replaced(path: Path, top: Path | None = None) -> Iterator[int]:
             raise
 
 
-def write_bytes(path: Path, data: bytes, top: Path | None = None) -> None:
+def write_bytes(
+    path: Path, data: bytes, top: Path | None = None, *, mode: int | None = None
+) -> None:
     """A file with this content, in place of whatever has the name; not yet durable: see
-    :func:`sync`."""
+    :func:`sync`.  ``mode`` is its permissions, whatever umask says."""
     with replaced(path, top) as handle, os.fdopen(handle, "wb", closefd=False) as file:
+        if mode is not None:
+            os.fchmod(handle, mode)
         file.write(data)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
+from iotrial import files
 from iotrial.cli import keeping, keeping_many
 from iotrial.cli.keeping import Given
 from iotrial.cli.machine import HERE, machines, place_of
@@ -116,7 +117,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     if action == "show":
         _show(output, profile, given)
     elif action == "export":
-        _export(output, profile, given, out or Path(f"{profile.name}-kept"))
+        _export(output, profile, given, out)
     else:
         _put(output, given, _seconds(time) if action == "try" else 0.0, pretend=pretend)
     return 0
@@ -280,10 +281,17 @@ def _document(profile: Profile, given: Mapping[Place, Given]) -> dict[str, objec
     return {**whole, "apart": list(profile.apart)}
 
 
-def _export(output: Output, profile: Profile, given: Mapping[Place, Given], out: Path) -> None:
+def _export(
+    output: Output, profile: Profile, given: Mapping[Place, Given], named: Path | None
+) -> None:
+    """What lies there already may be somebody else's: below the folder that the command line names
+    (else: where it is started) no link is followed, and a file replaces what has its name."""
     from iotrial.keep.fleet import exports
     from iotrial.keep.profile import to_toml
 
+    top, out = named or Path(), named or Path(f"{profile.name}-kept")
+    with writing(out, "--out"):
+        top.mkdir(parents=True, exist_ok=True)
     written = []
     shares = {place: (share, exported.files) for place, (share, exported) in given.items()}
     for place, text, program in (
@@ -292,9 +300,9 @@ def _export(output: Output, profile: Profile, given: Mapping[Place, Given], out:
     ):
         path = out / place
         with writing(path, "--out"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", errors="surrogateescape")
-            path.chmod(0o755 if program else 0o644)
+            files.make_folder(path.parent, top)
+            content = text.encode("utf-8", "surrogateescape")
+            files.write_bytes(path, content, top, mode=0o755 if program else 0o644)
         written.append(str(path))
     output.document({**_document(profile, given), "written": written})
     for line in written:
