@@ -9,7 +9,7 @@ import click
 from rich.text import Text
 
 from iotrial.called import as_root
-from iotrial.cli.machine import HERE, machine, place_of
+from iotrial.cli.machine import HERE, machine, means_a_file, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import UsageError
 from iotrial.lint.judge import counted, judged, judged_host
@@ -104,7 +104,7 @@ def _inside(folder: Path, kind: Kind | None) -> list[Path]:
 
 
 def _looks_like_a_file(word: str) -> bool:
-    return "/" in word or kind_of(word) is not None or Path(word).suffix in (".conf", ".txt")
+    return means_a_file(word) or kind_of(word) is not None
 
 
 def _included(name: str, taken: set[Path]) -> str:

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from pathlib import Path
 
 from iotrial.model.host import Host
 from iotrial.model.study import Place
 
 HERE = Place("local")
+_SUFFIXES = frozenset((
+    ".cfg", ".conf", ".csv", ".fio", ".html", ".ini", ".json", ".jsonl", ".rules", ".service",
+    ".toml", ".txt", ".yaml", ".yml",
+))  # fmt: skip
+"""Of files that people name to iotrial; no domain ends so."""
 
 
 def place_of(host: str | None) -> Place:
     """The machine of a HOST argument: this one, or anything ssh(1) takes."""
     return HERE if host in (None, "", "local", "localhost") else Place(str(host), str(host))
+
+
+def means_a_file(word: str) -> bool:
+    """Whether the name of nothing that is there is one of a file or folder, and not of a host."""
+    path = Path(word)
+    if path.is_symlink():
+        return True
+    if re.search(r"\s|://", word):
+        return False
+    return "/" in word or path.suffix in _SUFFIXES
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +11,7 @@ from rich.text import Text
 
 from iotrial.called import called
 from iotrial.cli.block_shares import lines, shares
-from iotrial.cli.machine import machine, place_of
+from iotrial.cli.machine import machine, means_a_file, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import UsageError
 from iotrial.execute.journal import Session, sessions
@@ -49,7 +48,7 @@ def command(output: Output, what: str | None, *, follow: bool, pretend: bool) ->
     """
     if follow:
         return _follow(output, what)
-    if what is not None and (Path(what).is_dir() or re.fullmatch(r"\S*/\S*", what)):
+    if what is not None and (Path(what).is_dir() or means_a_file(what)):
         _of_results(output, open_results(Path(what)))
         return 0
     return _of_host(output, what, pretend=pretend)

@@ -1,0 +1,42 @@
+"""A name of a file that is not there is no host: ssh is not tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iotrial.cli import lint, status
+from iotrial.cli.machine import means_a_file
+from iotrial.cli.main import status as execute
+
+pytestmark = pytest.mark.usefixtures("state")
+
+
+def never(*_: object, **_more: object) -> None:
+    raise AssertionError("a host was reached")
+
+
+@pytest.mark.parametrize("verb", ["lint", "status"])
+@pytest.mark.parametrize("name", ["dangling", "a/b", "./x", "x.conf", "study.toml", "plan.jsonl"])
+def test_what_is_not_there_is_said_to_be(
+    name: str,
+    verb: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for module in (lint, status):
+        monkeypatch.setattr(module, "machine", never)
+    (tmp_path / "dangling").symlink_to("nothing")
+    assert execute([verb, name]) == 2
+    said = capsys.readouterr().err
+    assert f"there is no file {name}" in said or f"{Path(name)} does not exist" in said
+
+
+@pytest.mark.parametrize(
+    "name", ["box7", "root@box7", "box7.lan", "10.0.0.7", "ssh://a@box:22", "-F /etc/cfg box"]
+)
+def test_a_host_stays_one(name: str) -> None:
+    assert not means_a_file(name)
