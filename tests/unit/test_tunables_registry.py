@@ -106,6 +106,27 @@ def test_any_kernel_parameter_is_a_tunable_and_no_other_name_is() -> None:
             tunable(name)
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("kernel.core_pattern", "kernel/core_pattern", "kernel/modprobe", "vm/drop_caches"),
+        *("kernel/usermodehelper/bset", "fs.binfmt_misc.register", "fs/binfmt_misc/register"),
+        *("kernel.sysrq-trigger", "kernel/poweroff_cmd", "kernel/hotplug"),
+    ],
+)
+def test_a_refused_parameter_is_refused_in_every_spelling(key: str) -> None:
+    with pytest.raises(UsageError, match=r"names a program|decides|an act"):
+        tunable(f"sysctl.{key}")
+
+
+def test_the_first_separator_of_a_parameter_says_what_the_others_are() -> None:
+    row = tunable("sysctl.net/ipv4/conf/eth0.100/rp_filter")
+    assert row.file("") == "/proc/sys/net/ipv4/conf/eth0.100/rp_filter"
+    row = tunable("sysctl.vm/dirty_ratio")
+    assert (row.name, row.file("")) == ("sysctl.vm/dirty_ratio", "/proc/sys/vm/dirty_ratio")
+    assert row.moves == ("sysctl.vm.dirty_bytes",)
+
+
 def test_a_parameter_of_several_words_reads_as_it_is_written() -> None:
     row = tunable("sysctl.net.ipv4.tcp_rmem")
     assert row.observe(b"4096\t87380\t16777216\n") == "4096 87380 16777216"

@@ -5,15 +5,17 @@ key is made into a row when it is asked for (:func:`row`): it is read, held and 
 the rest, and what it moves is not known.
 
 A dot in a name is a slash in the path; a slash in a name is a dot in the path, as in sysctl(8)
-(``sysctl.net.ipv4.conf.eth0/100.rp_filter``).
+(``sysctl.net.ipv4.conf.eth0/100.rp_filter``).  A name whose first separator is a slash is written
+as the path is (``sysctl.net/ipv4/conf/eth0.100/rp_filter``).
 
-Sources: Documentation/admin-guide/sysctl/{vm,fs,net}.rst, Documentation/networking/ip-sysctl.rst,
-mm/page-writeback.c for the pairs that zero each other.
+Sources: sysctl.d(5), Documentation/admin-guide/sysctl/{vm,fs,net}.rst,
+Documentation/networking/ip-sysctl.rst, mm/page-writeback.c for the pairs that zero each other.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from iotrial.errors import UsageError
 from iotrial.model.tunable import Domain, Tunable
@@ -35,17 +37,25 @@ REFUSED = {
     "kernel.modprobe": "names a program that the kernel runs",
     "kernel.hotplug": "names a program that the kernel runs",
     "kernel.poweroff_cmd": "names a program that the kernel runs",
+    "kernel.reboot-cmd": "is handed to the firmware at a reboot",
     "kernel.usermodehelper": "decides what the kernel may run",
+    "fs.binfmt_misc": "decides which program the kernel runs for a file",
     "kernel.modules_disabled": "cannot be undone before a reboot",
     "kernel.kexec_load_disabled": "cannot be undone before a reboot",
+    "kernel.kexec_load_limit_panic": "cannot be undone before a reboot",
+    "kernel.kexec_load_limit_reboot": "cannot be undone before a reboot",
+    "kernel.tainted": "cannot be undone before a reboot",
     "kernel.unprivileged_bpf_disabled": "cannot be undone before a reboot",
     "kernel.yama.ptrace_scope": "cannot always be undone before a reboot",
+    "kernel.sysrq-trigger": "is an act, not a setting",
     "vm.drop_caches": "is an act, not a setting",
     "vm.compact_memory": "is an act, not a setting",
+    "vm.stat_refresh": "is an act, not a setting",
     "net.ipv4.route.flush": "is an act, not a setting",
     "net.ipv6.route.flush": "is an act, not a setting",
 }
-"""Keys that are no settings to try, and why."""
+"""Keys that are no settings to try, and why.  What lies below one is refused with it."""
+_SWAPPED = str.maketrans("./", "/.")
 
 
 def _between(low: int | None, high: int | None = None) -> Domain:
@@ -88,7 +98,17 @@ def path(key: str) -> str:
     >>> path("net.ipv4.conf.eth0/100.rp_filter")
     '/proc/sys/net/ipv4/conf/eth0.100/rp_filter'
     """
-    return "/proc/sys/" + key.translate(str.maketrans("./", "/."))
+    return "/proc/sys/" + dotted(key).translate(_SWAPPED)
+
+
+def dotted(key: str) -> str:
+    """The one spelling of a key.  Its first separator says what the others are (sysctl.d(5)).
+
+    >>> dotted("kernel/core_pattern"), dotted("net/ipv4/conf/eth0.100/rp_filter")
+    ('kernel.core_pattern', 'net.ipv4.conf.eth0/100.rp_filter')
+    """
+    first = next((sign for sign in key if sign in "./"), ".")
+    return key.translate(_SWAPPED) if first == "/" else key
 
 
 def row(name: str) -> Tunable | None:
@@ -99,13 +119,17 @@ def row(name: str) -> Tunable | None:
     key = name.removeprefix(f"{FAMILY}.")
     if key == name or not _KEY.fullmatch(key):
         return None
+    meant = dotted(key)
     for refused, why in REFUSED.items():
-        if key == refused or key.startswith(f"{refused}."):
-            raise UsageError(f"{name}: {key} {why}", advice="Leave it out of the study.")
+        if meant == refused or meant.startswith(f"{refused}."):
+            raise UsageError(f"{name}: {meant} {why}", advice="Leave it out of the study.")
+    for known in TUNABLES:
+        if known.name == f"{FAMILY}.{meant}":
+            return replace(known, name=name)
     return _sysctl(
         key,
         "a kernel parameter that iotrial knows nothing more of",
-        layer=key.partition(".")[0],
+        layer=meant.partition(".")[0],
         risk="What a write to it moves is not known, and not given back.",
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from iotrial.keep.native import Format, NativeFile, header
 from iotrial.keep.profile import Entry, Profile
+from iotrial.tunables.sysctl import dotted
 
 _PREFIX = "sysctl."
 
@@ -20,7 +21,7 @@ def _takes(entry: Entry) -> bool:
 
 
 def _key(entry: Entry) -> str:
-    return entry.tunable.removeprefix(_PREFIX)
+    return dotted(entry.tunable.removeprefix(_PREFIX))
 
 
 def _write(profile: Profile) -> tuple[NativeFile, ...]:
