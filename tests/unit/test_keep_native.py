@@ -254,3 +254,46 @@ def test_a_unit_is_named_as_systemd_names_it() -> None:
     assert escaped("/") == "-"
     assert escaped("/.x") == "\\x2ex"
     assert escaped("/ä") == "\\xc3\\xa4"
+
+
+@pytest.mark.parametrize("form", formats())
+def test_no_comment_is_longer_than_a_readers_buffer(form: str) -> None:
+    """multipathd reads 1023 bytes at a time, sysctl(8) had 255: the rest would be no comment."""
+    ids = {
+        "link": NIC,
+        "nmcli": NIC,
+        "mount": NFS,
+        "irq": (("of", "nvme0q1"),),
+    }.get(form, WWID)
+    settings = {
+        "cmdline": ("module.lpfc.lpfc_hba_queue_depth", "64", ""),
+        "irq": ("irq.affinity", "1", "24"),
+        "link": ("net.pause_rx", "on", "eth0"),
+        "modprobe": ("module.lpfc.lpfc_hba_queue_depth", "64", ""),
+        "mount": ("mount.rsize", "65536", "/data"),
+        "multipath": ("multipath.polling_interval", "5", ""),
+        "nmcli": ("net.pause_rx", "on", "eth0"),
+        "sysctl": ("sysctl.vm.swappiness", "10", ""),
+        "tmpfiles": ("mm.thp", "never", ""),
+        "tuned": ("sysctl.vm.swappiness", "1", ""),
+        "udev": ("queue.scheduler", "bfq", "sda"),
+    }
+    tunable, value, device = settings[form]
+    long = "é" * 600 + 'overrides { prio "weightedpath" } ' * 600
+    entry = Entry(tunable, value, device, ids, former=long, because=long)
+    files = export(Profile("p", (entry,), long, long), (form,)).files
+    assert files
+    for file in files:
+        comments = [line for line in file.text.splitlines() if line.startswith("#")]
+        assert max(len(line.encode()) for line in comments) <= 202
+        assert "weightedpath" not in file.text
+        assert any("…" in line for line in comments), "it is said that there was more"
+
+
+def test_a_line_that_a_reader_would_split_is_refused() -> None:
+    for setting, form in (
+        (Entry("multipath.path_selector", " ".join(["x" * 9] * 102)), "multipath"),
+        (Entry("sysctl.net.ipv4.ip_local_reserved_ports", ",".join(["1000"] * 60)), "sysctl"),
+    ):
+        with pytest.raises(UsageError, match="readers of this format"):
+            export(Profile("p", (setting,)), (form,))

@@ -44,7 +44,8 @@ class NativeFile:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """``about`` in a line; ``source`` where its rules stand."""
+    """``about`` in a line; ``source`` where its rules stand; ``longest`` the bytes of a line that
+    every version of its readers takes as one line."""
 
     name: str
     about: str
@@ -52,6 +53,7 @@ class Format:
     order: int
     takes: Callable[[Entry], bool]
     write: Callable[[Profile], tuple[NativeFile, ...]]
+    longest: int = 4000
 
 
 @cache
@@ -93,12 +95,29 @@ def export(profile: Profile, names: Sequence[str] = ()) -> Export:
         # Where formats are named, each writes all that it can: somebody wants to choose later.
         mine = [entry for entry in (profile.entries if names else left) if each.takes(entry)]
         if mine:
-            files += each.write(profile.only(mine))
+            written = each.write(profile.only(mine))
+            _refuse_long_lines(each, written)
+            files += written
             left = [entry for entry in left if entry not in mine]
     return Export(tuple(files), tuple(left))
 
 
+def _refuse_long_lines(form: Format, files: Iterable[NativeFile]) -> None:
+    """What is beyond a reader's buffer would be read as a line of its own."""
+    for file in files:
+        for line in file.text.split("\n"):
+            size = len(line.encode("utf-8", "surrogateescape"))
+            if size > form.longest:
+                raise UsageError(
+                    f"{file.path}: a line of {size} bytes, and readers of this format take"
+                    f" {form.longest}: {line[:60]!r}…",
+                    advice="Make the value shorter, or leave it out.",
+                )
+
+
 _WORD = re.compile(r"[A-Za-z0-9_.,:=+@/-]+")
+_COMMENT, _MORE = 200, "…"
+"""The bytes of a line of comment at most, and the sign that it was longer."""
 _INTERFACE = re.compile(r"[A-Za-z0-9_.@][A-Za-z0-9_.@-]*")
 
 
@@ -127,6 +146,15 @@ def header(profile: Profile, entries: Iterable[Entry], undo: str, mark: str = "#
         former = f" (was {entry.former})" if entry.former else ""
         because = f": {entry.because}" if entry.because else ""
         lines.append(f"{entry}{former}{because}")
-    lines.append(f"undo: iotrial keep {profile.name} undo; or by hand: {undo}")
+    lines += [f"undo: iotrial keep {profile.name} undo", f"or by hand: {undo}"]
     # A backslash at the end of a line would take the next one into the comment (udev, systemd).
-    return "".join(f"{mark} {plain(line)}".rstrip("\\ ") + "\n" for line in lines)
+    return "".join(f"{mark} {_cut(plain(line))}".rstrip("\\ ") + "\n" for line in lines)
+
+
+def _cut(line: str) -> str:
+    """A reader with a buffer for a line takes what is beyond it for the next line, which is no
+    comment: of the readers' buffers the smallest has 256 bytes."""
+    whole = line.encode("utf-8", "replace")
+    if len(whole) <= _COMMENT:
+        return line
+    return whole[: _COMMENT - len(_MORE.encode())].decode("utf-8", "ignore") + _MORE

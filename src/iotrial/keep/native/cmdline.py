@@ -45,4 +45,5 @@ FORMAT = Format(
     order=0,
     takes=_takes,
     write=_write,
+    longest=2000,
 )

@@ -59,4 +59,5 @@ FORMAT = Format(
     order=30,
     takes=_takes,
     write=_write,
+    longest=1000,
 )

@@ -42,4 +42,5 @@ FORMAT = Format(
     order=25,
     takes=_takes,
     write=_write,
+    longest=1000,
 )

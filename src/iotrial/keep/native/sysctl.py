@@ -39,4 +39,5 @@ FORMAT = Format(
     order=10,
     takes=_takes,
     write=_write,
+    longest=250,
 )
