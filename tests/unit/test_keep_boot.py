@@ -19,11 +19,12 @@ EARLIER, LATER = Path(EARLY).name, Path(UNIT).name
 READERS = (
     *("systemd-modules-load.service", "systemd-sysctl.service", "systemd-tmpfiles-setup.service"),
     *("systemd-tmpfiles-setup-dev.service", "systemd-udevd.service"),
-    "systemd-udev-trigger.service",
+    *("systemd-udev-trigger.service", "multipathd.service"),
 )
-UDEV = {  # of Debian 12, where this machine has no udev
+UDEV = {  # of Debian 12, where this machine has them not
     "systemd-udevd.service": "Before=sysinit.target\n",
     "systemd-udev-trigger.service": "After=systemd-udevd.service\nBefore=sysinit.target\n",
+    "multipathd.service": "Before=sysinit.target\nAfter=systemd-udevd.service\n",
 }
 TARGETS = {"sysinit.target": "After=local-fs.target\n", "basic.target": "After=sysinit.target\n"}
 VAR = {

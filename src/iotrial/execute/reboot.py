@@ -1,9 +1,10 @@
 """The next boot: two units that undo what ``iotrial keep`` had begun when the machine went down.
 
 The *early* one is before everything that reads the files that are kept: systemd-modules-load,
-systemd-sysctl, systemd-tmpfiles-setup, udev.  So nothing of a half-made change is put in force.  It
-waits for no mount: one of ``/var`` waits for its disk, which waits for udev, which would wait for
-us.  Where the folder is not there yet, or a device or program is not, the other one does it.
+systemd-sysctl, systemd-tmpfiles-setup, udev, multipathd.  So nothing of a half-made change is put
+in force.  It waits for no mount: one of ``/var`` waits for its disk, which waits for udev, which
+would wait for us.  Where the folder is not there yet, or a device or program is not, the other one
+does it.
 
 The *late* one is after all of these, and after udev's queue is empty: what they set from files that
 were still there is given back, and nothing sets it again.  Both are before basic.target, so before
@@ -25,6 +26,7 @@ EARLY = "/etc/systemd/system/iotrial-keep-early.service"
 _READERS = (
     "systemd-modules-load.service systemd-sysctl.service systemd-tmpfiles-setup-dev.service"
     " systemd-tmpfiles-setup.service systemd-udevd.service systemd-udev-trigger.service"
+    " multipathd.service"
 )
 """What reads the folders that native files lie in, before sysinit.target."""
 _SYSTEMD = "/run/systemd/system"
