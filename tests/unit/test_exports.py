@@ -201,9 +201,24 @@ def test_no_text_of_a_csv_is_a_formula_and_every_record_stays_one_row() -> None:
 @given(st.text())
 def test_any_text_in_a_csv_is_inert_and_is_kept(text: str) -> None:
     said = inert(visible(text))
-    assert said.removeprefix("'") == visible(text).removeprefix("'")
+    assert said.replace("'", "") == visible(text).replace("'", "")
+    assert not re.search(r"[;|\t][\s\"]*[=+\-@]", said)
     number = re.fullmatch(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?", said, re.ASCII)
     assert number or not FORMULA.match(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a;=1+1", "a;'=1+1"),
+        ("a | @f", "a | '@f"),
+        ('a;"=1+1"', 'a;"\'=1+1"'),
+        (";-1;+2", ";'-1;'+2"),
+        ("a;b=c", "a;b=c"),
+    ],
+)
+def test_another_separator_makes_no_formula_of_a_text(text: str, said: str) -> None:
+    assert inert(text) == said
 
 
 @pytest.mark.parametrize("label", ["-1", "+5", "1e-3", "0", "none", "64k"])

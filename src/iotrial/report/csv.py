@@ -1,7 +1,8 @@
 """CSV: the table of all trials (:mod:`iotrial.report.trial_table`) for any program.
 
 UTF-8, a line a row, comma, numbers with a point and every digit they have.  A text that a
-spreadsheet program would take for a formula has an apostrophe before it.
+spreadsheet program would take for a formula has an apostrophe before it; so has what would begin
+a cell within a text where the program's separator is another one than the comma.
 
 Sources: RFC 4180; OWASP, *CSV Injection* (the signs that begin a formula).
 """
@@ -18,6 +19,7 @@ from iotrial.report.trial_table import columns, rows
 from iotrial.report.visible import visible
 
 _FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")  # noqa: RUF001 (full-width signs count as well)
+_WITHIN = re.compile(r"([;|\t][\s\"]*)(?=[=+\-@＝＋－＠])")  # noqa: RUF001 (as above)
 _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 
@@ -51,7 +53,7 @@ def csv(results: Results) -> str:
 def inert(text: str) -> str:
     """``text``, or ``'text`` where a spreadsheet would compute it.  A plain number stays one.
     Control characters, line breaks too, are shown by their codes."""
-    text = visible(text)
+    text = _WITHIN.sub(r"\1'", visible(text))
     if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
         return f"'{text}"
     return text
