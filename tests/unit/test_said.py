@@ -56,6 +56,20 @@ def test_every_way_to_say_something_shows_controls(
         assert "\\x1b]52" in said.err
 
 
+def test_a_name_between_colons_is_no_picture(capfd: pytest.CaptureFixture[str]) -> None:
+    table = Table(title=":x:E")
+    table.add_column(":smile:")
+    table.add_row(":warning:")
+    output = Output()
+    output.answer(table, ":x:E")
+    output.note(":x:E")
+    said = capfd.readouterr()
+    assert said.out.count(":x:E") == 2
+    assert ":smile:" in said.out
+    assert ":warning:" in said.out
+    assert said.err == ":x:E\n"
+
+
 @pytest.mark.parametrize("spite", foreign.SPITE, ids=range(len(foreign.SPITE)))
 def test_tables_and_json_show_controls(spite: str, capfd: pytest.CaptureFixture[str]) -> None:
     table = Table(title=spite)

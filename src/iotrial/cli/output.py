@@ -59,10 +59,11 @@ def json_text(document: Any, indent: int = 1) -> str:  # noqa: ANN401 (a JSON va
 
 class _Stream(Console):
     """A stream that ends the command when its reader has gone.  Not by an OSError: what acts on
-    machines must not take it for one of theirs.  All that it says is visible."""
+    machines must not take it for one of theirs.  All that it says is visible, and stays what it is:
+    ``:x:`` is a name's own, and no picture."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 (what a Console takes)
-        super().__init__(**options)
+        super().__init__(emoji=False, **options)
         self.push_render_hook(_OnlyVisible())
 
     def on_broken_pipe(self) -> None:
