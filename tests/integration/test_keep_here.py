@@ -147,6 +147,20 @@ def test_a_file_of_somebody_elses_goes_back_with_its_owner_and_mode(
         path.unlink()
 
 
+def test_what_was_before_and_is_gone_is_owed(profile: Path, name: str) -> None:
+    path = Path(f"/etc/sysctl.d/99-iotrial-{name}.conf")
+    path.write_text("# mine\n")
+    try:
+        assert iotrial(str(profile), "apply").returncode == 0
+        path.with_name(f"{path.name}.iotrial-former").unlink()
+        done = iotrial(name, "undo")
+        assert done.returncode == 4, (done.stdout, done.stderr)
+        assert f"or remove {path}" in done.stderr
+    finally:
+        path.unlink()
+    assert iotrial(name, "undo").returncode == 0
+
+
 def test_a_link_comes_back_and_an_edit_is_saved_and_said(
     profile: Path, name: str, tmp_path: Path
 ) -> None:

@@ -129,7 +129,7 @@ def test_no_room_for_what_was_there_before_changes_nothing(
     assert "Traceback" not in done.stderr
 
 
-def test_a_folder_that_may_not_be_written_is_said(swap: Path, name: str) -> None:
+def test_a_folder_that_may_not_be_written_is_said(swap: Path, name: str, state: Path) -> None:
     script = "mount --bind /etc/sysctl.d /etc/sysctl.d && mount -o remount,ro,bind /etc/sysctl.d"
     done = iotrial(
         swap, "try", before=("unshare", "--mount", "sh", "-c", f'{script} && exec "$@"', "sh")
@@ -137,6 +137,7 @@ def test_a_folder_that_may_not_be_written_is_said(swap: Path, name: str) -> None
     assert done.returncode == 3, (done.stdout, done.stderr)
     assert f"/etc/sysctl.d/99-iotrial-{name}.conf is not written" in done.stderr
     assert "Read-only file system" in done.stderr
+    assert not list(state.glob(f"kept.d/{name}.*")), "nothing of what was refused stays"
 
 
 def test_what_waits_for_the_end_of_a_trial_may_begin_late(

@@ -123,13 +123,19 @@ def begun(
     host.mark({} if host.remote else {TOKEN: name})
     try:
         with guarded(host, path, lock_path(host), lease_of(host, LEASE)):
-            host.save(f"{place}/{name}.toml", to_toml(profile).encode())
-            texts = {each.path: each.text for each in files if not each.people}
-            host.save(f"{place}/{name}.files", (json.dumps(texts) + "\n").encode())
-            host.remove(f"{place}/{name}{REPORT}")  # of an earlier one that was undone
-            stop()
-            header = {"boot_id": boot_id(host), "token": name, "study": name, "at": time.time()}
-            journal = open_journal(host, place, header)
+            try:
+                host.save(f"{place}/{name}.toml", to_toml(profile).encode())
+                texts = {each.path: each.text for each in files if not each.people}
+                host.save(f"{place}/{name}.files", (json.dumps(texts) + "\n").encode())
+                host.remove(f"{place}/{name}{REPORT}")  # of an earlier one that was undone
+                stop()
+                header = {"boot_id": boot_id(host), "token": name, "study": name, "at": time.time()}
+                journal = open_journal(host, place, header)
+            except HostUnreachable:
+                raise
+            except BaseException:
+                _forget(host, name)
+                raise
             try:
                 journal.owe_all(debts)
                 if trial:
@@ -145,6 +151,7 @@ def begun(
             except BaseException:
                 host.mark({})
                 _undo_begun(host, path)
+                _forget(host, name)
                 raise
     finally:
         with suppress(HostUnreachable):
@@ -292,6 +299,14 @@ def _undo_begun(host: Host, path: str) -> None:
             owed=payment.owed,
             advice="Mend what is named, then: iotrial keep NAME undo",
         )
+
+
+def _forget(host: Host, name: str) -> None:
+    """Nothing is said of what is not kept.  What cannot be removed harms nobody, and does not hide
+    why it was refused."""
+    for suffix in (".toml", ".files"):
+        with suppress(FileRefused, HostUnreachable):
+            host.remove(f"{folder(host)}/{name}{suffix}")
 
 
 def _as_now(host: Host, session: Session) -> Session:
