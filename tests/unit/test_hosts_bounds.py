@@ -216,6 +216,52 @@ def test_a_load_that_leaves_more_than_there_is_room_for(
         assert "no room for more" in bounded(lambda: process.wait(30)).message
 
 
+def finishing(peer: Callable[[str, str, int], None], tail: str) -> None:
+    """A peer whose load leaves the file `a`, of which `tail` (Python) says the rest."""
+    peer("load-left", "end", 1)
+    program = Path(os.environ["PATH"].split(":")[0]) / "ssh"
+    text = program.read_text(encoding="utf-8")
+    before, mark, after = text.rpartition("    bad()\n# The agent")
+    assert mark
+    program.write_text(f"{before}    {tail}; sys.exit(0)\n# The agent{after}", encoding="utf-8")
+
+
+LARGE = 96 << 20
+
+
+def test_a_large_file_of_a_load_takes_no_memory(
+    peer: Callable[[str, str, int], None], tmp_path: Path
+) -> None:
+    chunks = LARGE // (48 << 10)
+    finishing(
+        peer,
+        f"sys.stdout.buffer.write(b'QUJD' * 16384 * {chunks} + b'\\nend\\n'); sys.stdout.flush()",
+    )
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    with SSHHost("box", name="box") as host:
+        process = host.start(["true"], folder=folder, environment={})
+        before = peak_from_now()
+        assert process.wait(60) == 0
+        assert peak() - before < GROWTH
+    assert (folder / "a").stat().st_size == LARGE
+    assert (folder / "a").read_bytes()[-6:] == b"ABCABC"
+
+
+@pytest.mark.parametrize("name", ["a/b", "x" * 256])
+def test_a_file_of_a_load_that_cannot_be_written_is_the_hosts_error(
+    peer: Callable[[str, str, int], None], tmp_path: Path, name: str
+) -> None:
+    words = f"QUJD\nfile {len(name)}\n{name}\nQUJD\nend\n"
+    finishing(peer, f"os.write(1, {words.encode()!r})")
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    with SSHHost("box", name="box") as host:
+        process = host.start(["true"], folder=folder, environment={})
+        error = bounded(lambda: process.wait(30))
+    assert error.message.startswith(f"box: {name}, a file that the load left")
+
+
 FEEDS = ("/dev/zero", "/dev/urandom")
 
 
@@ -243,6 +289,20 @@ def test_a_folder_with_too_many_names(tmp_path: Path, monkeypatch: pytest.Monkey
     for name in "abcd":
         (tmp_path / name).touch()
     assert "more than 3 names" in bounded(lambda: LocalHost().list(str(tmp_path))).message
+
+
+def test_a_folder_there_with_too_many_names(
+    peer: Callable[[str, str, int], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounds, "NAMES_MOST", 3)
+    (tmp_path / "full").mkdir()
+    for name in "abc":
+        (tmp_path / "full" / name).touch()
+    peer("asked", "end", 99)
+    with SSHHost("box", name="box") as host:
+        assert host.list(str(tmp_path / "full")) == ["a", "b", "c"]
+        (tmp_path / "full" / "d").touch()
+        assert "more than 3 names" in bounded(lambda: host.list(str(tmp_path / "full"))).message
 
 
 def test_a_guard_that_talks_without_end() -> None:

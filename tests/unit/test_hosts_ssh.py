@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,7 +19,6 @@ from iotrial.hosts.agent import (
     exit_of,
     marks,
     prelude,
-    results,
     run,
     said,
     saved,
@@ -26,6 +26,7 @@ from iotrial.hosts.agent import (
     written,
 )
 from iotrial.hosts.far_load import Told
+from iotrial.hosts.leavings import results
 from iotrial.hosts.login import destination
 from iotrial.model.step import Act, Hold, Look, Probe
 
@@ -153,17 +154,20 @@ def test_signals_are_told_from_statuses_as_a_shell_tells_them() -> None:
     ]
 
 
+def left(words: bytes) -> tuple[int, dict[str, bytes]]:
+    status, files = results(io.BytesIO(words))
+    return status, {name: b"".join(pieces) for name, pieces in files}
+
+
 def test_what_comes_back_from_a_load_stays_in_its_folder() -> None:
     for name in ("../x", "/etc/x", "a/../../x"):
-        told = Told(f"0 0\n\nfile {len(name)}\n{name}\nYQ==\nend\n".encode())
         with pytest.raises(ValueError, match="no file of the load's folder"):
-            dict(results(told)[1])
+            left(f"0 0\n\nfile {len(name)}\n{name}\nYQ==\nend\n".encode())
     good = b"143 0\n\nfile 5\na/b\nc\nAAo=\nfile 1\ne\n\nend\n"
-    status, files = results(Told(good))
-    assert (status, dict(files)) == (-15, {"a/b\nc": b"\0\n", "e": b""})
+    assert left(good) == (-15, {"a/b\nc": b"\0\n", "e": b""})
     for end in range(len(good)):
         with pytest.raises(EOFError):
-            dict(results(Told(good[:end]))[1])
+            left(good[:end])
 
 
 def test_an_answer_is_as_long_as_it_says() -> None:

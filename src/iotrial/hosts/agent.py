@@ -12,13 +12,13 @@ import itertools
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import PurePosixPath
 from typing import Generic, Protocol, TypeVar
 
 from iotrial.errors import FileRefused
+from iotrial.hosts import bounds
 from iotrial.hosts.bounds import ANSWER_MOST
 from iotrial.hosts.steps import code_of
 from iotrial.model.host import Completed
@@ -127,6 +127,8 @@ def names(host: str, path: str) -> Request[list[str]]:
     def parse(answers: Answers) -> list[str]:
         _check(host, "list", path, answers)
         found = answers.until(b"//\n").removeprefix(b"/")
+        if found.count(b"/") >= bounds.NAMES_MOST:
+            raise bounds.too_many(host, path)
         return sorted(map(os.fsdecode, found.split(b"/"))) if found else []
 
     return Request(said("names", path), parse)
@@ -323,23 +325,3 @@ def load(
         f"if {said('begin', folder)}{supplies}; then\n"
         f'{said("load", *argv)}\nelse\ntext 1 "$WHY"\nfi'
     )
-
-
-def results(answers: Answers) -> tuple[int, Iterator[tuple[str, bytes]]]:
-    """The status of a load that ended, and every file that it left, by its relative path.
-
-    Raises ValueError for a path that leads out of its folder.
-    """
-    status, _ = text_of(answers)
-    return exit_of(status), _files(answers)
-
-
-def _files(answers: Answers) -> Iterator[tuple[str, bytes]]:
-    while (line := answers.line()) != b"end":
-        length = int(line.removeprefix(b"file "))
-        path = os.fsdecode(answers.exactly(length))
-        answers.line()
-        pure = PurePosixPath(path)
-        if pure.is_absolute() or ".." in pure.parts or not pure.parts:
-            raise ValueError(f"{path!r} is no file of the load's folder")
-        yield path, bytes_of(answers)

@@ -81,8 +81,13 @@ def listed(host: str, path: str) -> list[str]:
         for entry in entries:
             found.append(entry.name)
             if len(found) > NAMES_MOST:
-                raise HostError(f"{host}: {path} holds more than {NAMES_MOST} names", advice=ADVICE)
+                raise too_many(host, path)
     return sorted(found)
+
+
+def too_many(host: str, path: str) -> HostError:
+    """What is raised for a folder with too many names."""
+    return HostError(f"{host}: {path} holds more than {NAMES_MOST} names", advice=ADVICE)
 
 
 def converse(

@@ -6,19 +6,18 @@ first byte of what that shell says.
 
 from __future__ import annotations
 
-import mmap
 import os
 import select
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
 from iotrial.errors import FileRefused, HostError, HostUnreachable
-from iotrial.hosts.agent import encoded, load, prelude, results, said, text_of
+from iotrial.hosts.agent import encoded, load, prelude, said, text_of
 from iotrial.hosts.bounds import (
     ADVICE,
     GREETING_MOST,
@@ -29,6 +28,7 @@ from iotrial.hosts.bounds import (
 )
 from iotrial.hosts.complaints import missing
 from iotrial.hosts.connection import Connection, pipes
+from iotrial.hosts.leavings import results
 from iotrial.hosts.process import drain, milliseconds
 from iotrial.hosts.steps import code_of
 from iotrial.units import format_bytes
@@ -42,7 +42,7 @@ _STARTED, _REFUSED, _NOT_INSTALLED = 0, 1, 2
 class Told:
     """Answers out of bytes that are here already.  Raises EOFError where they end too early."""
 
-    def __init__(self, data: bytes | bytearray | mmap.mmap) -> None:
+    def __init__(self, data: bytes | bytearray) -> None:
         self._data = data
         self.position = 0
 
@@ -212,16 +212,32 @@ class FarProcess:
         self._left.flush()
         if not self._came or not os.fstat(self._left.fileno()).st_size:
             raise EOFError
-        with mmap.mmap(self._left.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            status, files = results(Told(data))
-            for _ in files:
-                pass
-            for name, content in results(Told(data))[1]:
-                if self._sent.get(name) != content:
-                    path = self._folder / name
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(content)
+        same = set()
+        status, files = results(self._left)
+        for name, pieces in files:
+            if name in self._sent and _is(self._sent[name], pieces):
+                same.add(name)
+        for name, pieces in results(self._left)[1]:
+            if name not in same:
+                self._take(name, pieces)
         return status
+
+    def _take(self, name: str, pieces: Iterator[bytes]) -> None:
+        """One file to the disk.  A name may be too long here, or that of a folder: this ends what
+        is done on this host, and not on the others."""
+        path = self._folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                for piece in pieces:
+                    file.write(piece)
+        except OSError as error:
+            self._close()
+            raise HostError(
+                f"{self._host}: {name[:300]}, a file that the load left, cannot be written here:"
+                f" {error.strerror}",
+                advice=f"Look at what lies in {self._folder}, and at the room on its disk.",
+            ) from error
 
     def _fail(self) -> NoReturn:
         with suppress(subprocess.TimeoutExpired):
@@ -244,6 +260,16 @@ class FarProcess:
         except subprocess.TimeoutExpired:
             self._ssh.kill()
             self._ssh.wait()
+
+
+def _is(data: bytes, pieces: Iterator[bytes]) -> bool:
+    """Whether the pieces make exactly ``data``."""
+    at = 0
+    for piece in pieces:
+        if data[at : at + len(piece)] != piece:
+            return False
+        at += len(piece)
+    return at == len(data)
 
 
 def _free(folder: Path) -> int:
