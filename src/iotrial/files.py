@@ -146,6 +146,24 @@ def read_bytes(path: Path, top: Path | None = None, *, most: int = MOST) -> byte
     return data
 
 
+def read_given(path: Path, most: int) -> bytes:
+    """All of a file that somebody names, through links too.  Nobody can wait for the other end of
+    a pipe, or read a device without an end.
+
+    Raises OSError, whose strerror says what it is instead of a regular file of ``most`` bytes.
+    """
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "there is a NUL in its name")
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb", closefd=True) as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most} bytes")
+    return data
+
+
 def _why(error: Exception) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 

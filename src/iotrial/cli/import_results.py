@@ -175,12 +175,13 @@ def _known(name: str | None) -> None:
 def _legend(path: Path | None, labels: tuple[str, ...], baselines: tuple[str, ...]) -> Legend:
     from dataclasses import replace
 
+    from iotrial.files import read_given
     from iotrial.importing.legend import parse
 
     legend = Legend()
     if path is not None:
         try:
-            legend = parse(path.read_text(encoding="utf-8"), str(path))
+            legend = parse(read_given(path, 1 << 20).decode("utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"--map {path}: {error}") from error
     told = tuple((name, tuple(each.split(","))) for name, each in _pairs("--label", labels))

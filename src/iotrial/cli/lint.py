@@ -12,6 +12,7 @@ from iotrial.called import as_root
 from iotrial.cli.machine import HERE, machine, means_a_file, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import UsageError
+from iotrial.files import read_given
 from iotrial.lint.judge import counted, judged, judged_host
 from iotrial.lint.known import version
 from iotrial.lint.machine import host_scene, scene_of
@@ -127,13 +128,13 @@ def _sheet(path: Path, kind: Kind | None, taken: set[Path]) -> Sheet:
         advice = f"Say what it is: --as {'|'.join(KINDS)}."
         raise UsageError(f"{path}: its place and name do not tell what it is", advice=advice)
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+        data = read_given(path, LARGEST)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            why = f"{path}: too large for a file of settings"
+            raise UsageError(why, advice="Name another file.") from error
         advice = f"Look at its owner and mode, or ask as root: {as_root()} lint …"
         raise UsageError(f"{path} cannot be read: {error.strerror}", advice=advice) from error
-    if len(data) > LARGEST:
-        raise UsageError(f"{path}: too large for a file of settings", advice="Name another file.")
     return parsed(meant, data, str(path), lambda name: _included(name, taken))
 
 

@@ -7,6 +7,7 @@ import gzip
 import lzma
 import mmap
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -148,7 +149,7 @@ def _unpacked(
     try:
         with unpack(path) as file:
             data = file.read(LARGEST_UNPACKED + 1)
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
         raise FormatError(f"{path.name}: cannot be unpacked: {error}") from None
     if len(data) > LARGEST_UNPACKED:
         raise FormatError(

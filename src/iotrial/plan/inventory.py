@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from iotrial.errors import StudyError
+from iotrial.files import read_given
 from iotrial.hosts.login import is_loose, login
 from iotrial.plan import ansible, ansible_ini, ansible_yaml, ssh_config
 from iotrial.plan.host_entry import MOST_BYTES, Entry, ranged, refuse
@@ -153,8 +154,7 @@ def _path(folder: Path, name: str) -> Path:
 
 def _read(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
-            return stream.read(MOST_BYTES + 1)
+        return read_given(path, MOST_BYTES)
     except OSError as error:
         advice = "[inventory] names it, relative to the study."
         raise refuse(str(path), 0, f"cannot be read: {error.strerror}", advice) from None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from iotrial.errors import StudyError
+from iotrial.files import read_given
 from iotrial.model.measurement import define as define_metrics
 from iotrial.model.study import Place, Study
 from iotrial.model.workload import Workload
@@ -56,14 +57,14 @@ def load_study(path: Path) -> Study:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(_MOST_BYTES + 1)
+        raw = read_given(path, _MOST_BYTES)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            message = "is larger than any study (1 MiB)"
+            raise StudyError(message, file=str(path)) from None
         advice = "`iotrial init` writes a study to start from."
         message = f"cannot be read: {error.strerror}"
         raise StudyError(message, file=str(path), advice=advice) from None
-    if len(raw) > _MOST_BYTES:
-        raise StudyError("is larger than any study (1 MiB)", file=str(path))
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -140,8 +141,9 @@ def load_hosts(path: Path) -> tuple[Place, ...]:
     """All hosts that a study file may use: its own, and its inventory's whether a target names
     them or not.  Raises StudyError."""
     text = _text(path)
+    data = _toml(text, str(path))  # before anything is located in it
     source = Source(str(path), text, locate(text))
-    spec, problems = validate(_toml(text, source.file))
+    spec, problems = validate(data)
     if spec is None:
         raise study_error(problems, source)
     _raise(inventory_problems(spec), source)

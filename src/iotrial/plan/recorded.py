@@ -93,12 +93,14 @@ def parse(content: str, file: str) -> Study:
     """The study of imported results.  Raises StudyError with the key."""
     try:
         found = _File.model_validate(tomllib.loads(content))
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(f"no TOML: {error}", file=file) from None
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         raise StudyError(first["msg"], file=file, key=key) from None
+    except RecursionError:
+        raise StudyError("no TOML: nested too deeply", file=file) from None
+    except ValueError as error:  # TOMLDecodeError, or a number with thousands of digits
+        raise StudyError(f"no TOML: {error}", file=file) from None
     for name, table in found.factors.items():
         if table.baseline and table.baseline not in table.levels:
             message = f"{table.baseline!r} is none of its levels"
