@@ -121,11 +121,16 @@ def names(handle: int) -> list[str]:
 
 def only_files(folder: Path, top: Path) -> None:
     """That a folder and those in it hold regular files alone, before others read there.  Raises
-    FormatError for the first that is none."""
+    FormatError for the first that is none, or is larger than what is read."""
     with within(folder / "x", top) as handle:
         for name in names(handle):
-            if stat.S_ISDIR(_own(name, folder / name, handle).st_mode):
+            found = _own(name, folder / name, handle)
+            if stat.S_ISDIR(found.st_mode):
                 only_files(folder / name, top)
+            elif found.st_size > MOST:
+                raise FormatError(
+                    f"{folder / name}: is larger than {MOST} bytes, which no such file is"
+                )
 
 
 # -- reading ---------------------------------------------------------------------------------

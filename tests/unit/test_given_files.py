@@ -12,6 +12,7 @@ import pytest
 
 from iotrial.cli.main import status
 from iotrial.errors import FormatError, StudyError
+from iotrial.files import only_files
 from iotrial.importing.files import opened
 from iotrial.plan import recorded
 from iotrial.plan.load import load_hosts
@@ -65,3 +66,11 @@ def test_what_is_no_regular_file_is_not_waited_for(
     named = "pipe" if kind == "pipe" else "/dev/zero"
     assert status(words.replace("@", named).split()) == 2
     assert "it is no regular file" in capsys.readouterr().err
+
+
+def test_a_file_of_a_trial_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "trial").mkdir()
+    with (tmp_path / "trial" / "fio.json").open("wb") as file:
+        file.truncate(20 << 30)  # sparse
+    with pytest.raises(FormatError, match=r"fio\.json: is larger than"):
+        only_files(tmp_path / "trial", tmp_path)
