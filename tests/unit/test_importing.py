@@ -709,3 +709,26 @@ def test_files_may_be_named_in_several_ways(here: Path, capsys: pytest.CaptureFi
     files = sorted(map(str, here.glob("*.csv")))
     answer = said(capsys, "import", *files, "--map", "m.toml", "--out", "r")
     assert answer["factors"] == {"array": ["a", "b"]}
+
+
+def test_links_in_a_folder_are_left_out(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a stranger's folder links to is not the stranger's to import."""
+    theirs = here / "theirs"
+    theirs.mkdir()
+    (here / "mine.csv").write_text("sched,IOPS\na,5\nb,6\n")
+    (theirs / "linked.csv").symlink_to(here / "mine.csv")
+    assert status(["import", "theirs", "--out", "none", "--json"]) == 2
+    assert "name what they lead to" in capsys.readouterr().err
+    (theirs / "own.csv").write_text("sched,IOPS\na,5\nb,6\n")
+    said(capsys, "import", "theirs", "--out", "one")
+    kept = {path.name for path in (here / "one").rglob("*.csv")}
+    assert kept == {"own.csv"}
+
+
+def test_a_legend_with_an_endless_number_is_a_mistake_told_in_words(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "t.csv").write_text("sched,IOPS\na,5\nb,6\n")
+    (here / "map.toml").write_text(f"x = {'9' * 5000}\n")
+    assert status(["import", "t.csv", "--map", "map.toml", "--out", "none"]) == 2
+    assert "map.toml" in capsys.readouterr().err

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from iotrial.errors import HostError, HostUnreachable
+from iotrial.hosts.bounds import converse
 
 LONGEST = 107
 """Bytes of a socket's path (sun_path of unix(7))."""
@@ -48,12 +49,16 @@ def tunnel(host: str, folder: Path, path: str) -> Iterator[str]:
 
 def _tell(host: str, folder: Path, what: str, way: str) -> None:
     command = ["ssh", "-F", "none", "-S", f"{folder}/c", "-O", what, "-L", way, "--", "iotrial"]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=WITHIN, check=False)
-    except subprocess.TimeoutExpired:
-        raise HostUnreachable(f"{host}: its ssh does not answer any more") from None
-    if done.returncode:
-        words = done.stderr.decode("utf-8", "replace").strip() or f"exit {done.returncode}"
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as asked:
+        try:
+            _, complaint = converse(host, asked, b"", WITHIN)
+        except subprocess.TimeoutExpired:
+            raise HostUnreachable(f"{host}: its ssh does not answer any more") from None
+        finally:
+            asked.kill()
+    if asked.returncode:
+        words = complaint.decode("utf-8", "replace").strip() or f"exit {asked.returncode}"
         if not (folder / "c").exists():
             raise HostUnreachable(f"{host}: the connection is lost: {words}")
         raise HostError(

@@ -47,14 +47,16 @@ class Given:
 
 def given(paths: Sequence[Path]) -> list[Given]:
     """Every file, its name relative to the deepest folder that holds them all.  A folder stands
-    for the files in it.  Raises UsageError for what is not there, or is none, and for iotrial's
-    own results."""
+    for the files in it; links in it are left out, for what they lead to is not the folder's.
+    Raises UsageError for what is not there, or is none, and for iotrial's own results."""
     files: dict[Path, bool] = {}
     for path in paths:
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if p.is_file() and not _hidden(p, path))
+            found = [p for p in path.rglob("*") if p.is_file() and not _hidden(p, path)]
+            inside = sorted(p for p in found if not p.is_symlink())
             if not inside:
-                raise UsageError(f"{path}: there is no file in this folder")
+                advice = "Links in a folder are left out: name what they lead to." if found else ""
+                raise UsageError(f"{path}: there is no file in this folder", advice=advice)
             files.update(dict.fromkeys((Path.cwd() / p for p in inside), False))
         elif path.is_file():
             files[Path.cwd() / path] = True

@@ -107,7 +107,7 @@ def parse(text: str, file: str) -> Legend:
     """The legend that a TOML text says.  Raises UsageError, naming file and key."""
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, or a number with thousands of digits
         raise UsageError(f"{file}: no TOML: {error}") from None
     for key, value in table.items():
         if key not in _SHAPES:
