@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -88,3 +89,24 @@ def test_where_others_could_replace_it_none_is_made(base: Path) -> None:
         control_folder()
     base.chmod(0o1777)
     os.close(control_folder()[1])
+
+
+def test_a_folder_is_nobodys_to_sweep_at_any_moment_while_it_is_made(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another controller begins between any two steps of this one."""
+    lock = fcntl.flock
+    others = []
+
+    def meanwhile(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        others.append(control_folder())
+        monkeypatch.setattr(fcntl, "flock", meanwhile)
+        lock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", meanwhile)
+    mine, alive = control_folder()
+    assert mine.is_dir()
+    for folder, held in (*others, (mine, alive)):
+        assert (folder / "alive").exists()
+        os.close(held)

@@ -25,7 +25,7 @@ from iotrial.hosts.trust import need_safe_above
 _PREFIX = "iotrial-"
 _NAME = re.compile(_PREFIX + r"[a-z0-9_]{8}")
 """As mkdtemp makes them."""
-_ALIVE = "alive"
+_ALIVE, _NEW = "alive", "alive.new"
 _LONGEST = 80
 """Bytes of the folder's path: the socket's name and what ssh hangs on it while it binds must fit
 into the 108 of unix(7)."""
@@ -46,8 +46,10 @@ def control_folder() -> tuple[Path, int]:
         shutil.rmtree(folder, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    alive = os.open(folder / _ALIVE, flags, 0o600)
+    alive = os.open(folder / _NEW, flags, 0o600)
     fcntl.flock(alive, fcntl.LOCK_EX)
+    # Locked before it has its name: nobody who sweeps finds it free in between.
+    (folder / _NEW).rename(folder / _ALIVE)
     return folder, alive
 
 
@@ -67,7 +69,8 @@ def _is_dead(folder: Path, seen: os.stat_result) -> bool:
     try:
         alive = os.open(folder / _ALIVE, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        return not os.listdir(folder) and time.time() - seen.st_mtime > _YOUNG  # noqa: PTH208
+        empty = set(os.listdir(folder)) <= {_NEW}  # noqa: PTH208
+        return empty and time.time() - seen.st_mtime > _YOUNG
     try:
         fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
