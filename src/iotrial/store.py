@@ -46,7 +46,7 @@ from iotrial.plan.inventory import recorded as recorded_hosts
 from iotrial.plan.load import load_study, parse_study
 from iotrial.plan.spread import waiting
 from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
-from iotrial.trial_files import FORMAT, derived, known, placed, read_trial
+from iotrial.trial_files import FORMAT, belong, derived, known, placed, read_trial
 
 INVENTORY = "inventory.json"
 _KINDS = ("real", "pretended")
@@ -311,7 +311,7 @@ def load(folder: Path, study: Study, planned: list[Trial], records: list[TrialRe
     for each in facts.values():
         baselines |= each.get("baselines", {})
     notes = [Doubt(**doubt) for each in facts.values() for doubt in each.get("doubts", ())]
-    _belong(study, folder, (*planned, *(record.trial for record in records)))
+    belong(study, folder, (*planned, *(record.trial for record in records)))
     notes += _resumed(folder, records)
     ordered = tuple(sorted(records, key=lambda record: record.trial.number))
     study = with_baselines(study, baselines)
@@ -321,20 +321,6 @@ def load(folder: Path, study: Study, planned: list[Trial], records: list[TrialRe
 def _facts(path: Path, folder: Path) -> dict[str, Any]:
     with placed(str(path)):
         return rows.facts_in(files.read_object(path, folder))
-
-
-def _belong(study: Study, folder: Path, trials: Iterable[Trial]) -> None:
-    """That the trials are of this study.  Raises FormatError."""
-    workloads = {each.name for each in study.workloads}
-    factors = {each.name for each in study.factors}
-    for trial in trials:
-        odd = [name for name, _ in trial.treatment if name not in factors]
-        if trial.workload not in workloads or odd:
-            what = f"factor {odd[0]!r}" if odd else f"workload {trial.workload!r}"
-            raise FormatError(
-                f"{folder}/plan.jsonl: trial {trial.folder} has a {what} that study.toml lacks",
-                advice="Files of one study were mixed with those of another.",
-            )
 
 
 def _resumed(folder: Path, records: list[TrialRecord]) -> list[Doubt]:

@@ -5,7 +5,7 @@ their own folder.  Everything raises :class:`~iotrial.errors.FormatError`, namin
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +14,10 @@ from typing import Any
 from iotrial import files, rows
 from iotrial.errors import FormatError
 from iotrial.model.strain import Strain, strain_of
+from iotrial.model.study import Study
 from iotrial.model.tool import Parsed, Tool
-from iotrial.model.trial import TrialRecord
+from iotrial.model.trial import Trial, TrialRecord
+from iotrial.plan.design import applies
 from iotrial.rows import Triples, record_in
 from iotrial.tools import tool
 from iotrial.tools.merging import merged
@@ -102,3 +104,26 @@ def _parsed(driver: Tool, folder: Path) -> Parsed:
         return driver.parse(folder)
     except (OSError, UnicodeDecodeError, RecursionError) as error:
         raise FormatError(f"{driver.name}: {error}") from error
+
+
+def belong(study: Study, folder: Path, trials: Iterable[Trial]) -> None:
+    """That the trials are of this study.  Raises FormatError."""
+    workloads = {each.name for each in study.workloads}
+    levels = {each.name: {level.label for level in each.levels} for each in study.factors}
+    whole = not study.stages and study.design.kind not in ("saturate", "recorded")
+    for trial in trials:
+        varied = dict(trial.treatment)
+        odd = [f"factor {name!r}" for name in varied if name not in levels]
+        if trial.workload not in workloads:
+            odd.append(f"workload {trial.workload!r}")
+        elif whole and not odd:  # in the others, levels are made on the way
+            odd += [
+                f"level {varied.get(name, '(none)')!r} of {name}"
+                for name in (each.name for each in study.factors if applies(each, trial.workload))
+                if levels[name] and varied.get(name) not in levels[name]
+            ]
+        if odd:
+            raise FormatError(
+                f"{folder}/plan.jsonl: trial {trial.folder} has a {odd[0]} that study.toml lacks",
+                advice="Files of one study were mixed with those of another.",
+            )

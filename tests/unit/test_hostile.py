@@ -11,7 +11,9 @@ import json
 import os
 import random
 import re
+import signal
 import sys
+import tarfile
 import tempfile
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -51,7 +53,11 @@ STARTS = {
     "pty.spawn",
 }  # fmt: skip
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-FOLDERS, STUDIES = 700, 400
+FOLDERS, PARTS, STUDIES = 750, 5, 400
+WITHIN = 20
+"""Seconds in which each command line ends, on a machine that is busy with others."""
+RECORDINGS = Path(__file__).parents[1] / "data" / "results-0.1.0"
+RECORDED = ("imported-table", "imported-fio", "race", "staged", "hosts")
 
 
 class Canary:
@@ -100,8 +106,19 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here / "r"
 
 
+class TooLongError(Exception):
+    """It hangs."""
+
+
+def _too_long(number: int, frame: object) -> None:
+    del number, frame
+    raise TooLongError
+
+
 def ends(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What is wrong with how a command line ended; '' for nothing."""
+    former = signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(WITHIN)
     try:
         code = status(list(arguments))
     except Exception as error:  # noqa: BLE001 (that is what is looked for)
@@ -111,6 +128,9 @@ def ends(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
         where = f"{Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}" if place else ""
         capfd.readouterr()
         return f"{type(error).__name__} {where} {str(error)[:80]}"
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, former)
     said = capfd.readouterr()
     if code not in CODES:
         return f"exit {code}"
@@ -121,27 +141,45 @@ def ends(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
     return "" if code in {0, 1} or said.err.startswith("iotrial: ") else f"no words: {said.err!r}"
 
 
+@pytest.fixture(scope="module")
+def kinds(real: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
+    """Results folders of every kind: a run here, and recorded ones."""
+    here = tmp_path_factory.mktemp("kinds")
+    for name in RECORDED:
+        with tarfile.open(RECORDINGS / f"{name}.tar.xz") as archive:
+            archive.extractall(here / name, filter="data")
+    return (real, *(next((here / name).rglob("plan.jsonl")).parent for name in RECORDED))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
 def test_a_broken_results_folder_is_answered(
-    real: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], canary: Canary
+    kinds: tuple[Path, ...],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    canary: Canary,
+    part: int,
 ) -> None:
-    names = tuple(
-        str(path.relative_to(real)) for path in sorted(real.rglob("*"))
-        if path.is_file() and path.name not in {"report.html", "findings.json"}
-    )  # fmt: skip
-    seldom = [name for name in names if name.startswith("trials")]
-    often = [name for name in names if not name.startswith("trials")]
     wrong: Counter[str] = Counter()
-    for seed in range(FOLDERS):
+    for seed in range(part, FOLDERS, PARTS):
         dice = random.Random(seed)
-        folder = foreign.like(real, tmp_path / "r")
-        chosen = tuple(seldom if seed % 3 == 0 else often)
+        whole = kinds[seed // PARTS % len(kinds)]
+        names = sorted(
+            str(path.relative_to(whole)) for path in whole.rglob("*")
+            if path.is_file() and path.name not in {"report.html", "findings.json"}
+        )  # fmt: skip
+        seldom = tuple(name for name in names if name.startswith("trials"))
+        often = tuple(name for name in names if not name.startswith("trials"))
+        folder = foreign.like(whole, tmp_path / "r")
+        chosen = (dice.random() < 0.35 and seldom) or often
         how = foreign.broken(folder, chosen, dice)
         if how.startswith("trials"):
-            (folder / "measurements.jsonl").unlink()
-        verb = ("compare", "compare", "status", "report")[seed % 4]
-        kind = ["--as", ("csv", "json", "md")[seed % 3], "--out", "-"] if verb == "report" else []
+            (folder / "measurements.jsonl").unlink(missing_ok=True)
+        verb = dice.choice(("compare", "compare", "status", "report", "keep"))
+        kind = (
+            ["--as", dice.choice(("csv", "json", "md")), "--out", "-"] if verb == "report" else []
+        )
         if found := ends(capfd, verb, str(folder), *kind):
-            wrong[f"{verb}: {found}"] += 1
+            wrong[f"{verb} of {whole.name}, {how}, seed {seed}: {found}"] += 1
     assert not dict(wrong), "\n".join(wrong)
     assert not canary.seen
 

@@ -14,10 +14,12 @@ Reference:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from iotrial.errors import FormatError
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Treatment
 from iotrial.stats.alias import Model, estimable
@@ -77,7 +79,12 @@ def varied(
 def coordinates(
     cells: Sequence[Treatment], factors: Sequence[tuple[Factor, tuple[str, ...]]]
 ) -> tuple[tuple[int, ...], ...]:
-    """The place of each cell's level in each of ``factors``, as :func:`varied` gives them."""
+    """The place of each cell's level in each of ``factors``, as :func:`varied` gives them.
+    Raises FormatError for a level that the study lacks."""
+    for cell, (factor, labels) in itertools.product(cells, factors):
+        if (label := dict(cell).get(factor.name)) not in labels:
+            what = f"a trial has a level {label!r} of {factor.name} that the study lacks"
+            raise FormatError(what, advice="Files of one study were mixed with those of another.")
     return tuple(
         tuple(labels.index(dict(cell)[factor.name]) for factor, labels in factors) for cell in cells
     )
