@@ -20,7 +20,7 @@ import pytest
 from iotrial.checks.known import false_alarms
 from iotrial.checks.vocabulary import expect, join, run, start, undo, until
 from iotrial.cli.checking import armed, named, resumed
-from iotrial.errors import Interrupted, OwedError, UsageError
+from iotrial.errors import Interrupted, OwedError, StudyError, UsageError
 from iotrial.execute.checking.case import Played, Venue, play
 from iotrial.execute.checking.evidence import CLEANS, LEAST, commands
 from iotrial.execute.checking.folder import Header, add, begin, checked, last_before, results
@@ -531,6 +531,15 @@ def test_what_is_resumed_is_not_asked_for_anew(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="what is to be done stands in") as refused:
         resumed(tmp_path, anew=True)
     assert "--repeat" in str(refused.value.advice)
+
+
+def test_a_folder_of_somebody_elses_has_ssh_execute_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "cfg"
+    config.write_text("Host box\n  ProxyCommand touch canary\n")
+    ways = (f"-F {config} box",)
+    begin(tmp_path / "out", Header((("md", "x"),), ("md/create",), (MACHINE,), 0.0, 3, 7, ways))
+    with pytest.raises(StudyError, match="ProxyCommand"):
+        resumed(tmp_path / "out", anew=False)
 
 
 def test_cases_without_a_result_are_known_from_the_folder(tmp_path: Path) -> None:

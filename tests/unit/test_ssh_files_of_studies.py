@@ -134,3 +134,13 @@ def test_a_file_that_is_strict_is_not_made_loose_beside_it(
     (tmp_path / "cfg").write_text("Host box\nUserKnownHostsFile x\nStrictHostKeyChecking yes\n")
     hosts = '[hosts.box]\nssh = "-o StrictHostKeyChecking=no -F cfg box"'
     assert "known hosts" in refused(tmp_path, hosts, ["plan"], capsys)
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["-A box", "-X box", "-Y box", "-K box", "-o ForwardAgent=yes box", "-oForwardAgent=/x box"],
+)
+def test_a_study_lends_no_host_the_keys_or_the_screen_of_who_runs_it(where: str) -> None:
+    with pytest.raises(UsageError, match=r"not about how to reach|lend that machine your keys"):
+        destination(where)
+    assert destination("-o ForwardAgent=no box")[-1] == "box"

@@ -42,6 +42,7 @@ from iotrial.model.host import Host
 from iotrial.model.study import Place
 from iotrial.model.target import Aim, Target
 from iotrial.plan.hostlist import expanded
+from iotrial.plan.inventory import check_ways
 from iotrial.report.checked import words
 from iotrial.report.checked.files import written
 
@@ -77,7 +78,8 @@ class Given:
 
 def resumed(folder: Path, *, anew: bool) -> Wish:
     """What the session in a folder was asked for.  Raises UsageError where it is said ``anew``, or
-    where its results cannot be written."""
+    where its results cannot be written, and StudyError where the folder, which may be a stranger's,
+    names an ssh configuration that does more than reach its hosts."""
     header = header_of(folder)
     if anew:
         raise UsageError(
@@ -90,6 +92,7 @@ def resumed(folder: Path, *, anew: bool) -> Wish:
             advice="Look at its owner and mode, or go on as who began it, such as root:"
             f" {as_root()} check --resume {folder}",
         )
+    check_ways((way, way) for way in header.ways if way not in ("local", "localhost"))
     return Wish(chosen(header.cases), header.rounds, header.seed, header.ways)
 
 

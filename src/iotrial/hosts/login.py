@@ -15,8 +15,9 @@ from iotrial.errors import UsageError
 
 _GETOPT = "1246ab:c:e:fgi:kl:m:no:p:qstvxAB:CD:E:F:GI:J:KL:MNO:PQ:R:S:TVw:W:XYy"
 """ssh's own options (ssh.c of OpenSSH 9.2)."""
-_LOGIN_ONLY = frozenset("46aAbBcCFiIJkKlmopvxXYyP")
-"""Those that say how to reach a host.  The others make ssh do something else than we ask."""
+_LOGIN_ONLY = frozenset("46abBcCFiIJklmopvxyP")
+"""Those that say how to reach a host.  The others make ssh do something else than we ask, or lend
+that host the keys or the screen of whoever runs iotrial."""
 HARMLESS = frozenset(
     """
     addressfamily batchmode bindaddress bindinterface certificatefile checkhostip ciphers
@@ -88,6 +89,8 @@ def _acts(options: Sequence[tuple[str, str]], host: str) -> str:
         name, named = _parts(option, value)
         if option == "-I" or (option == "-o" and name not in HARMLESS):
             return f"{option} {value} may have ssh execute a program or load a library here"
+        if name == "forwardagent" and named.strip('"').lower() != "no":
+            return f"{option} {value} would lend that machine your keys"
         if option in ("-J", "-l", "-o") and (why := why_not_named(name, named)):
             return f"{option} {value!r} {why}"
     if names_known_hosts(options) and is_loose(options):
