@@ -14,7 +14,7 @@ ALLOWED = Allowed(
     devnos=frozenset({"7:3"}),
     inodes=frozenset({"65024:77"}),
     paths=frozenset({"/data/f"}),
-    folders=("/work/trial", "/mnt/x/iotrial-fio/data"),
+    folders=("/results/trial", "/mnt/x/iotrial-fio/data"),
 )
 BLOCK = replace(FILE, kind="block special file", path="/dev/loop4", devno="7:4", inode="5:9")
 CHARACTER = replace(BLOCK, kind="character special file", path="/dev/null", devno="1:3")
@@ -24,7 +24,7 @@ OWN = {
     "it by another node": replace(BLOCK, path="/tmp/node", devno="7:3"),
     "the target's file": replace(FILE, inode="65024:77"),
     "it made anew": replace(FILE, path="/data/f"),
-    "in the trial's folder": replace(FILE, path="/work/trial/a/b"),
+    "in the trial's folder": replace(FILE, path="/results/trial/a/b"),
     "in the tool's folder": replace(FILE, path="/mnt/x/iotrial-fio/data/job.0.0"),
     "a log of its own": replace(FILE, born=1000),
     "removed": replace(FILE, path="/tmp/x (deleted)", links=0),
@@ -40,10 +40,10 @@ STRANGE = {
     "a file": FILE,
     "an empty one": replace(FILE, kind="regular empty file"),
     "of unknown age": replace(FILE, born=0),
-    "beside the trial's folder": replace(FILE, path="/work/trial2"),
+    "beside the trial's folder": replace(FILE, path="/results/trial2"),
     "a device": BLOCK,
     "one by the target's name": replace(BLOCK, path="/data/f"),
-    "one by a node in the trial's folder": replace(BLOCK, path="/work/trial/node"),
+    "one by a node in the trial's folder": replace(BLOCK, path="/results/trial/node"),
     "one that was made since": replace(BLOCK, born=1001),
     "SCSI generic": replace(CHARACTER, path="/dev/sg0", devno="15:0"),
     "it by another node": replace(CHARACTER, path="/tmp/node", devno="15:0"),
