@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.errors import OwedError, RefusedError
+from iotrial.errors import RefusedError
 from iotrial.execute.former import ASIDE, SAVED, aside, edited, former_file
 from iotrial.execute.guard import guard_argv
 from iotrial.execute.journal import SettingsDebt, open_journal
@@ -178,29 +178,6 @@ def test_what_was_made_of_our_file_since_is_saved_beside(
             "another_folder": (False, True, False),
         }[edit.__name__]
     )
-
-
-@pytest.mark.parametrize("pay", PAYERS)
-@pytest.mark.parametrize("make", [file, empty, hard_link, link, dangling_link])
-def test_what_was_removed_from_beside_is_owed_and_ours_stays_until_then(
-    make: Pay, pay: Pay, tmp_path: Path
-) -> None:
-    host, each, books = begin(tmp_path)
-    make(Path(each.path))
-    owe(host, each, books)
-    put(host, each, 2)
-    Path(f"{each.path}{ASIDE}").unlink()
-    with suppress(OwedError):  # the guard says it in its report
-        pay(books)
-    assert Path(each.path).read_text() == OURS
-    assert len(list(books.glob("*.journal"))) == 1, "it is owed still"
-    with pytest.raises(OwedError) as caught:
-        restore(host, str(books))
-    advice = f"gone from {each.path}{ASIDE}: put it there again, or remove {each.path}"
-    assert advice in str(caught.value)
-    Path(each.path).unlink()
-    pay(books)
-    assert list(books.glob("*.journal")) == []
 
 
 def test_what_is_no_file_or_would_be_in_the_way_is_refused(tmp_path: Path) -> None:
