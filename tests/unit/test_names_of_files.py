@@ -9,6 +9,9 @@ import pytest
 from iotrial.cli import lint, status
 from iotrial.cli.machine import means_a_file
 from iotrial.cli.main import status as execute
+from iotrial.execute import guard
+from iotrial.hosts import places
+from iotrial.hosts.places import Places
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -40,3 +43,23 @@ def test_what_is_not_there_is_said_to_be(
 )
 def test_a_host_stays_one(name: str) -> None:
     assert not means_a_file(name)
+
+
+@pytest.mark.parametrize("verb", ["status", "doctor", "restore"])
+def test_a_lock_in_a_folder_that_somebody_else_may_write_is_not_believed(
+    verb: str,
+    state: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    planted = tmp_path / "planted"  # as /tmp/iotrial-UID is, apart from the journal
+    planted.mkdir()
+    planted.chmod(0o777)
+    own = Places(f"{planted}/lock", f"{state}/journal.d", f"{state}/files")
+    for module in (places, guard):
+        monkeypatch.setattr(module, "state_places", lambda _host: own)
+    assert execute([verb]) == 3
+    said = capsys.readouterr()
+    assert "cannot be trusted" in said.err
+    assert "Nothing is owed" not in said.out

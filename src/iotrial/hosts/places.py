@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from iotrial.errors import FileRefused, HostError
+from iotrial.hosts.trust import need_trusted
 from iotrial.model.host import Host
 
 STATE = "IOTRIAL_STATE"
@@ -98,10 +99,13 @@ def lock_path(host: Host) -> str:
 def holder(host: Host) -> str:
     """Who holds the host's lock now, such as ``pid 812 (scheduler)``; '' when nobody does.
 
-    A killed holder leaves its number in the file: only a live process with our name counts.
+    A killed holder leaves its number in the file: only a live process with our name counts.  Raises
+    RefusedError where somebody else could have written it: nobody is owed what a stranger says.
     """
+    path = lock_path(host)
+    need_trusted(host, (path.rpartition("/")[0],))
     try:
-        pid, _, purpose = host.read(lock_path(host)).decode("utf-8", "replace").partition(" ")
+        pid, _, purpose = host.read(path).decode("utf-8", "replace").partition(" ")
         name = host.read(f"/proc/{int(pid)}/cmdline") if pid.strip() else b""
     except (FileRefused, ValueError):
         return ""
