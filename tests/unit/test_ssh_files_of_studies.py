@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from iotrial.cli.main import status
-from iotrial.errors import StudyError, UsageError
+from iotrial.errors import HostUnreachable, StudyError, UsageError
+from iotrial.hosts.connection import Connection
 from iotrial.hosts.login import destination
 from iotrial.plan.ssh_vetted import vetted
 
@@ -83,6 +85,7 @@ def test_a_file_that_an_inventory_names_executes_nothing(
         "PermitLocalCommand yes", "KnownHostsCommand x", "Match exec x", "Match all", "Include x",
         "PKCS11Provider x", "SecurityKeyProvider x", "XAuthLocation x", "ControlMaster auto",
         "ControlPath /x", "ForwardAgent yes", "IdentityAgent /x", "UpdateHostKeys yes",
+        "CheckHostIP yes", "StrictHostKeyChecking yes\nUserKnownHostsFile /x\nCheckHostIP yes",
         "HostKeyAlias /tmp/evil", "HostName $(x)", "User `x`", "ProxyJump -x", "SendEnv *",
         "UserKnownHostsFile /x", "StrictHostKeyChecking no\nUserKnownHostsFile /x",
         "Host a\nStrictHostKeyChecking yes\nHost b\nUserKnownHostsFile /x",
@@ -144,3 +147,89 @@ def test_a_study_lends_no_host_the_keys_or_the_screen_of_who_runs_it(where: str)
     with pytest.raises(UsageError, match=r"not about how to reach|lend that machine your keys"):
         destination(where)
     assert destination("-o ForwardAgent=no box")[-1] == "box"
+
+
+SPOILT = ("cfg$(touch canary)", "cfg`touch canary`", "cfg&touch canary", "f -oProxyCommand=>canary")
+NAMED = {
+    "ssh, jump beside it": ("Host box\n", "[hosts.box]\nssh = {way}"),
+    "ssh, jump in it": ("Host box\nProxyJump 127.0.0.1\n", "[hosts.box]\nssh = {plain}"),
+    "ssh_config": ("Host box\nProxyJump 127.0.0.1\n", INVENTORIES[0].replace('"cfg"', "{name}")),
+    "ansible": ("Host box\nProxyJump 127.0.0.1\n", INVENTORIES[1]),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+@pytest.mark.parametrize(("text", "hosts"), NAMED.values(), ids=NAMED)
+@pytest.mark.parametrize("name", SPOILT)
+def test_the_name_of_such_a_file_executes_nothing(
+    name: str,
+    text: str,
+    hosts: str,
+    verb: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(text)
+    quoted = f"-F '{name}'"
+    (tmp_path / "hosts.ini").write_text(f'box ansible_ssh_common_args="{quoted}"\n')
+    words = {"plain": f"{quoted} box", "way": f"-J 127.0.0.1 {quoted} box", "name": name}
+    table = hosts.format(**{key: json.dumps(word) for key, word in words.items()})
+    table = table if table.startswith("[") else f"[inventory]\n{table}"
+    assert "may hand to a shell" in refused(tmp_path, table, verb, capsys)
+
+
+@pytest.mark.parametrize("name", ["a b", "a%h", "~/a", "a;b", "a'b", "a*", "-a", "a#b", "a\\b", ""])
+def test_a_file_whose_name_a_shell_reads_otherwise_is_none(name: str) -> None:
+    with pytest.raises(UsageError):
+        destination(f'-F "{name}" box')
+
+
+def test_a_file_has_a_plain_name() -> None:
+    for name in ("cfg", "./cfg-1", "/home/ana@x/a_b.c+d", "../größe"):
+        assert destination(f"-F {name} box")[:2] == ["-F", name]
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_a_file_that_others_may_write_is_refused(
+    verb: list[str],
+    mode: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cfg").write_text("Host box\n")
+    (tmp_path / "cfg").chmod(mode)
+    said = refused(tmp_path, '[hosts.box]\nssh = "-F cfg box"', verb, capsys)
+    assert "others may write it" in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a file is given to another user")
+def test_a_file_is_of_who_runs_iotrial_also_by_sudo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cfg").write_text("Host box\n")
+    os.chown(tmp_path / "cfg", 4711, -1)
+    hosts = '[hosts.box]\nssh = "-F cfg box"'
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    assert "belongs to user 4711" in refused(tmp_path, hosts, ["plan"], capsys)
+    monkeypatch.setenv("SUDO_UID", "4711")
+    assert status(["doctor", "--hosts", "study.toml"]) == 0
+
+
+def test_ssh_adds_no_address_to_a_file_of_known_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "ssh"
+    program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" > {tmp_path}/words\nexit 255\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(HostUnreachable):
+        Connection("-o CheckHostIP=yes -o UserKnownHostsFile=/x box", "box")
+    words = (tmp_path / "words").read_text().splitlines()
+    said = [word for word in words if word.startswith("CheckHostIP")]
+    assert said[0] == "CheckHostIP=no"  # the first counts

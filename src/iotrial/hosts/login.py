@@ -36,6 +36,9 @@ _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _NAMES = frozenset(("user", "hostname", "proxyjump"))
 _ALIAS = re.compile(r"[A-Za-z0-9._:-]+")
 _STRICT = "stricthostkeychecking"
+_FILE = re.compile(r"(?!-)[\w./+@,:=-]+")
+"""A name of a configuration.  With a jump host ssh(1) hands it to a shell, unquoted and with its
+``%`` replaced (ssh.c and readconf.c, OpenSSH 9.2): a blank would make two words of it."""
 _SPOILT = re.compile(r"""[\s\x00-\x1f\x7f-\x9f'`"$\\;&<>|(){}]""")
 """What ssh(1) since 9.6 refuses in a name as well (ssh.c valid_hostname): a ProxyCommand of the
 user's own would hand it to a shell."""
@@ -91,7 +94,7 @@ def _acts(options: Sequence[tuple[str, str]], host: str) -> str:
             return f"{option} {value} may have ssh execute a program or load a library here"
         if name == "forwardagent" and named.strip('"').lower() != "no":
             return f"{option} {value} would lend that machine your keys"
-        if option in ("-J", "-l", "-o") and (why := why_not_named(name, named)):
+        if option in ("-F", "-J", "-l", "-o") and (why := why_not_named(name, named)):
             return f"{option} {value!r} {why}"
     if names_known_hosts(options) and is_loose(options):
         return "ssh would write to the file of known hosts: StrictHostKeyChecking has to be yes"
@@ -99,9 +102,10 @@ def _acts(options: Sequence[tuple[str, str]], host: str) -> str:
 
 
 def _parts(option: str, value: str) -> tuple[str, str]:
-    """The keyword of ssh_config(5) that an option is, in small letters, and its value."""
+    """The keyword of ssh_config(5) that an option is, in small letters, and its value; of a
+    configuration, which no keyword names, the option."""
     if option != "-o":
-        return {"-J": "proxyjump", "-l": "user"}.get(option, ""), value
+        return {"-F": "-F", "-J": "proxyjump", "-l": "user"}.get(option, ""), value
     text = value.strip().strip('"')
     name = re.split(r"[\s=]", text, maxsplit=1)[0].lower()
     return name, re.split(r"\s*[\s=]\s*", text, maxsplit=1)[-1]
@@ -109,6 +113,8 @@ def _parts(option: str, value: str) -> tuple[str, str]:
 
 def why_not_named(keyword: str, value: str) -> str:
     """Why ``value`` cannot be the machine or user that a keyword (in small letters) names."""
+    if keyword == "-F":
+        return "" if _FILE.fullmatch(value) else "is a name that ssh may hand to a shell: rename it"
     if keyword == "hostkeyalias":
         # Written into a file of known hosts as it is, whoever reads that file afterwards.
         return "" if _ALIAS.fullmatch(value) else "is no name of a host"

@@ -7,6 +7,8 @@ Files are read here and nowhere else of it; what they say is parsed by pure func
 from __future__ import annotations
 
 import glob
+import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -85,9 +87,22 @@ def _plain(file: str) -> bytes:
         if not Path(file).is_file():
             raise refuse(file, 0, "is no file that can be read", advice)
         with Path(file).open("rb") as stream:
+            if why := _not_yours(os.fstat(stream.fileno())):
+                raise refuse(file, 0, why, "chown it to yourself, and `chmod go-w` it.")
             return stream.read(MOST_BYTES + 1)
     except OSError as error:
         raise refuse(file, 0, f"cannot be read: {error.strerror}", advice) from None
+
+
+def _not_yours(found: os.stat_result) -> str:
+    """Why somebody else may have written a configuration, or may write it now; or ''."""
+    own = {0, os.geteuid()}
+    if not os.geteuid() and (caller := os.environ.get("SUDO_UID", "")).isdecimal():
+        own.add(int(caller))
+    if found.st_uid not in own:
+        return f"belongs to user {found.st_uid}, who could have ssh reach another machine"
+    mode = stat.S_IMODE(found.st_mode)
+    return f"others may write it (mode {mode:04o})" if mode & (stat.S_IWGRP | stat.S_IWOTH) else ""
 
 
 def inventory_problems(spec: StudyFile) -> Iterator[Problem]:

@@ -29,6 +29,7 @@ _AUTHENTICATION = frozenset(
     )
 )
 _ONLY = {
+    "checkhostip": ("no",),  # yes: ssh adds addresses to a file of known hosts, also where strict
     "controlmaster": ("no",),
     "controlpath": ("none",),
     "controlpersist": ("no", "0"),
