@@ -1,8 +1,9 @@
 """Results folders and studies that somebody made to do harm, from real ones.
 
-``SPITE`` is text that does something where it is not escaped; :func:`spiteful` puts it into every
-text of a folder.  :func:`damaged` breaks files: bytes flipped, cut off, values of other types,
-numbers without end, nesting, NUL, strange Unicode.  Everything is seeded.
+``SPITE`` is text that does something where it is not escaped; :func:`texts` puts it into every text
+of a JSON value.  :func:`flipped` changes, cuts, moves or doubles bytes; :func:`retyped` and
+:func:`put` exchange values for those of other types (``VALUES``, ``RAW``); :func:`broken` does
+either to a file of a folder, and :func:`like` copies a folder to do it in.  Everything is seeded.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from deaths import HOWS, killed, lived
-from iotrial.errors import LockedError, RefusedError
+from iotrial.errors import LockedError, OwedError, RefusedError
+from iotrial.execute.former import ASIDE
 from iotrial.execute.identity import identify
 from iotrial.execute.keeping import apply, confirm, undo
 from iotrial.execute.kept import find, kept, refuse_pending, verify
@@ -111,6 +112,51 @@ def test_an_undo_that_dies_is_done_again_to_the_end() -> None:
         if find(host, "crash"):
             undo(host, "crash")
         assert seen(host) == before, (at, how)
+
+
+def test_where_what_was_before_is_gone_ours_stays_and_is_owed_after_any_death() -> None:
+    """Somebody removes what lies beside, whenever: nothing then says that it is undone."""
+    ours = next(each.text for each in FILES if each.path == SYSCTL).encode()
+    owed = 0
+    for at, how in itertools.product(range(1, lived(prepared, live).operations + 1), HOWS):
+        host = killed(prepared, live, at, how)
+        gone = host.machine.files.pop(SYSCTL + ASIDE, None)
+        there = host.machine.files.get(SYSCTL)
+        if gone is None or there is None:
+            continue
+        owed += 1
+        for _ in range(2):
+            with pytest.raises(OwedError) as caught:
+                undo(host, "crash")
+            assert f"gone from {SYSCTL}{ASIDE}" in str(caught.value), (at, how)
+            assert host.read(SYSCTL) == ours, (at, how)
+        host.machine.files[SYSCTL + ASIDE] = gone  # as it says
+        undo(host, "crash")
+        assert seen(host) == seen(prepared()), (at, how)
+    assert owed > 3
+
+
+def test_an_undo_that_dies_where_what_was_before_is_gone_takes_nothing_away() -> None:
+    ours = next(each.text for each in FILES if each.path == SYSCTL).encode()
+    whole = lived(prepared, live)
+    del whole.machine.files[SYSCTL + ASIDE]
+    whole.log.clear()
+    with pytest.raises(OwedError):
+        undo(whole, "crash")
+    for at, how in itertools.product(range(1, whole.operations + 1), HOWS):
+        host = lived(prepared, live)
+        del host.machine.files[SYSCTL + ASIDE]
+        host.log.clear()
+        host.crash_after, host.crash_how = at, how
+        with pytest.raises(HostCrashed):
+            undo(host, "crash")
+        host.reconnect()
+        assert host.read(SYSCTL) == ours, (at, how)
+        with pytest.raises(OwedError):
+            undo(host, "crash")
+        host.remove(SYSCTL)  # the other thing that it says
+        assert undo(host, "crash").owed == []
+        assert find(host, "crash") is None
 
 
 def test_without_the_journal_some_deaths_would_leave_half_of_it() -> None:

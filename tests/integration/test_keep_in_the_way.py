@@ -140,6 +140,25 @@ def test_a_folder_that_may_not_be_written_is_said(swap: Path, name: str, state: 
     assert not list(state.glob(f"kept.d/{name}.*")), "nothing of what was refused stays"
 
 
+def test_a_file_that_nobody_may_move_is_said_and_nothing_is_pending(
+    swap: Path, name: str, state: Path
+) -> None:
+    path = Path(f"/etc/sysctl.d/99-iotrial-{name}.conf")
+    path.write_text("# mine\n")
+    try:
+        done = subprocess.run(["chattr", "+i", path], capture_output=True, timeout=30, check=False)
+        if done.returncode:
+            pytest.skip(f"no file can be made immutable here: {done.stderr.decode().strip()}")
+        done = iotrial(swap, "apply")
+        assert done.returncode == 3, (done.stdout, done.stderr)
+        assert f"{path} is not written" in done.stderr
+        assert path.read_text() == "# mine\n"
+        assert not list(state.glob(f"kept.d/{name}.*")), "nothing of what was refused stays"
+    finally:
+        subprocess.run(["chattr", "-i", path], capture_output=True, timeout=30, check=False)
+        path.unlink()
+
+
 def test_what_waits_for_the_end_of_a_trial_may_begin_late(
     swap: Path, name: str, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

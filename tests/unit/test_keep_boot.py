@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.execute.reboot import EARLY, UNIT, boot_script, units
+from iotrial.keep.native import formats
 
 PLACE = "/var/lib/iotrial/kept.d"
 SYSTEM = Path("/usr/lib/systemd/system")
@@ -21,6 +22,14 @@ READERS = (
     *("systemd-tmpfiles-setup-dev.service", "systemd-udevd.service"),
     *("systemd-udev-trigger.service", "multipathd.service"),
 )
+LATER_READ = {
+    "cmdline": "a note for people",
+    "irq": "its service and irqbalance come with multi-user.target",
+    "mount": "systemd itself, before any unit; it is told when the file is gone",
+    "nmcli": "a note for people",
+    "tuned": "tuned comes with multi-user.target",
+}
+"""Formats that no unit reads before sysinit.target, and why."""
 UDEV = {  # of Debian 12, where this machine has them not
     "systemd-udevd.service": "Before=sysinit.target\n",
     "systemd-udev-trigger.service": "After=systemd-udevd.service\nBefore=sysinit.target\n",
@@ -68,6 +77,17 @@ def before(after: dict[str, set[str]], name: str) -> set[str]:
             found.add(each)
             left.append(each)
     return found
+
+
+@pytest.mark.parametrize("form", formats())
+def test_every_format_says_who_reads_it_early_and_both_units_know(form: str) -> None:
+    readers = formats()[form].readers
+    assert bool(readers) is (form not in LATER_READ), "no reader, or a reason why there is none"
+    after = ordered({Path(path).name: text for path, text in units(PLACE).items()})
+    for reader in readers:
+        assert reader in READERS, "its order is looked at below"
+        assert EARLIER in after[reader]
+        assert reader in after[LATER]
 
 
 @needs_systemd

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.errors import RefusedError
+from iotrial.errors import OwedError, RefusedError
 from iotrial.execute.former import ASIDE, SAVED, aside, edited, former_file
 from iotrial.execute.guard import guard_argv
 from iotrial.execute.journal import SettingsDebt, open_journal
 from iotrial.execute.restore import boot_id, restore
+from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.local import LocalHost
 from iotrial.keep.native import NativeFile
 
@@ -178,6 +179,53 @@ def test_what_was_made_of_our_file_since_is_saved_beside(
             "another_folder": (False, True, False),
         }[edit.__name__]
     )
+
+
+@pytest.mark.parametrize("pay", PAYERS)
+@pytest.mark.parametrize("make", [file, empty, hard_link, link, dangling_link])
+def test_what_was_removed_from_beside_is_owed_and_ours_stays_until_then(
+    make: Pay, pay: Pay, tmp_path: Path
+) -> None:
+    host, each, books = begin(tmp_path)
+    make(Path(each.path))
+    owe(host, each, books)
+    put(host, each, 2)
+    Path(f"{each.path}{ASIDE}").unlink()
+    with suppress(OwedError):  # the guard says it in its report
+        pay(books)
+    assert Path(each.path).read_text() == OURS
+    assert len(list(books.glob("*.journal"))) == 1, "it is owed still"
+    with pytest.raises(OwedError) as caught:
+        restore(host, str(books))
+    advice = f"gone from {each.path}{ASIDE}: put it there again, or remove {each.path}"
+    assert advice in str(caught.value)
+    Path(each.path).unlink()
+    pay(books)
+    assert list(books.glob("*.journal")) == []
+
+
+@pytest.mark.parametrize("beside", [b"", FORMER, OURS.encode()])
+@pytest.mark.parametrize("there", [b"", FORMER, OURS.encode()])
+def test_the_made_up_host_answers_the_scripts_as_sh_does(
+    there: bytes, beside: bytes, tmp_path: Path
+) -> None:
+    """What the enumeration of deaths shows is worth as much as this."""
+    host, each, _ = begin(tmp_path)
+    file(Path(each.path))
+    owed = former_file(host, each, ())
+    Path(each.path).unlink()
+    fake = FakeHost()
+    for path, content in ((each.path, there), (f"{each.path}{ASIDE}", beside)):
+        if content:
+            Path(path).write_bytes(content)
+            fake.machine.put(path, content, mode=0o644)
+    scripts = (owed.probe.argv, *(act.argv for act in owed.acts if act.argv[:1] == ("sh",)))
+    assert len(scripts) == 3
+    sums = ("sha256sum", "--", each.path)
+    for argv in (*scripts[:2], sums, scripts[2], sums):
+        real, said = host.run(argv), fake.run(argv)
+        assert (said.exit, said.stdout) == (real.exit, real.stdout), argv[3:]
+        assert said.complaint == real.complaint, argv[3:]
 
 
 def test_what_is_no_file_or_would_be_in_the_way_is_refused(tmp_path: Path) -> None:

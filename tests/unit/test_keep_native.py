@@ -165,6 +165,16 @@ def test_a_format_may_be_chosen_and_an_unknown_one_is_answered_with_all() -> Non
     assert "tuned" in str(raised.value.advice)
 
 
+def test_a_key_goes_to_tuned_with_dots_and_stays_out_where_a_name_has_one() -> None:
+    """tuned makes a slash of every dot, and takes slashes as they are."""
+    (text, _) = texts(Entry("sysctl.vm/dirty_ratio", "5"), names=("tuned",)).values()
+    assert text.endswith("[sysctl]\nvm.dirty_ratio=5\n")
+    for key in ("net.ipv4.conf.eth0/100.rp_filter", "net/ipv4/conf/eth0.100/rp_filter"):
+        entry = Entry(f"sysctl.{key}", "1")
+        exported = export(Profile("p", (entry,)), ("tuned",))
+        assert (exported.files, exported.left) == ((), (entry,))
+
+
 HOSTILE = '"; rm -rf / #\n[x]\n$(id) `id` %d {{ x }} \\'
 
 

@@ -112,6 +112,9 @@ def test_any_kernel_parameter_is_a_tunable_and_no_other_name_is() -> None:
         *("kernel.core_pattern", "kernel/core_pattern", "kernel/modprobe", "vm/drop_caches"),
         *("kernel/usermodehelper/bset", "fs.binfmt_misc.register", "fs/binfmt_misc/register"),
         *("kernel.sysrq-trigger", "kernel/poweroff_cmd", "kernel/hotplug"),
+        # As a reader has it that takes dots and slashes for the same.
+        *("fs.binfmt_misc/register", "fs/binfmt_misc.register", "kernel.usermodehelper/bset"),
+        *("net.ipv4.route/flush", "net/ipv6/route.flush"),
     ],
 )
 def test_a_refused_parameter_is_refused_in_every_spelling(key: str) -> None:

@@ -20,8 +20,23 @@ from iotrial.model.tunable import Owed, Setting
 
 ASIDE, SAVED = ".iotrial-former", ".iotrial-saved"
 _THERE = "as it was"
-_LOOK = 'if [ -e "$1" ] || [ -L "$1" ]; then echo moved aside; else echo as it was; fi'
-"""Argument: where it lies beside."""
+_LOOK = """\
+if [ -e "$1" ] || [ -L "$1" ]; then echo moved aside; exit; fi
+if [ -f "$2" ] && [ ! -L "$2" ]; then
+    sum=$(sha256sum <"$2") || exit
+    [ "${sum%% *}" != "$3" ] || { echo lost; exit; }
+fi
+echo as it was
+"""
+"""Arguments: where it lies beside, our file, the sum of what we wrote.  Ours with nothing beside:
+somebody has removed what was before."""
+_NEEDS = """\
+[ -e "$1" ] || [ -L "$1" ] || {
+    echo "what was there before is gone from $1: put it there again, or remove $2" >&2
+    exit 1
+}
+"""
+"""Arguments: where it lies beside, our file, which stays until there is something in its place."""
 _SAVE = """\
 [ -e "$1" ] || [ -L "$1" ] || exit 0
 if [ -f "$1" ] && [ ! -L "$1" ]; then
@@ -58,8 +73,12 @@ def former_file(host: Host, file: NativeFile, empty: Sequence[Act]) -> Owed:
         )
     back = ("mv", "-fT", "--", beside, path)
     folder = path.rpartition("/")[0]
-    acts = (*gone, Act("run", argv=back), Act("run", argv=("sync", "--", folder)), *after)
-    probe = Probe(argv=("sh", "-c", _LOOK, "iotrial-former", beside))
+    needs = Act("run", argv=("sh", "-c", _NEEDS, "iotrial-needed", beside, path))
+    acts = (needs, *gone, Act("run", argv=back), Act("run", argv=("sync", "--", folder)), *after)
+    # What was the same as ours cannot be told from ours, and need not be.
+    same = kind.startswith("regular") and _sum(host, path) == digest
+    looking = ("sh", "-c", _LOOK, "iotrial-former", beside, path, "" if same else digest)
+    probe = Probe(argv=looking)
     return Owed(Setting("", f"file:{path}", _THERE), probe, acts, durable=True)
 
 
@@ -85,6 +104,11 @@ def _kind(host: Host, path: str) -> str:
     """What stat(1) calls it, links not followed; '' where there is nothing."""
     done = host.run(["stat", "-c", "%F", "--", path])
     return done.text.strip() if done.exit == 0 else ""
+
+
+def _sum(host: Host, path: str) -> str:
+    done = host.run(["sha256sum", "--", path])
+    return done.text.removeprefix("\\").partition(" ")[0] if done.exit == 0 else ""
 
 
 def _ignoring(command: Sequence[str]) -> tuple[str, ...]:

@@ -1,10 +1,10 @@
 """The next boot: two units that undo what ``iotrial keep`` had begun when the machine went down.
 
-The *early* one is before everything that reads the files that are kept: systemd-modules-load,
-systemd-sysctl, systemd-tmpfiles-setup, udev, multipathd.  So nothing of a half-made change is put
-in force.  It waits for no mount: one of ``/var`` waits for its disk, which waits for udev, which
-would wait for us.  Where the folder is not there yet, or a device or program is not, the other one
-does it.
+The *early* one is before everything that reads the files that are kept (the ``readers`` of each
+format): systemd-modules-load, systemd-sysctl, systemd-tmpfiles-setup, udev, multipathd.  So nothing
+of a half-made change is put in force.  It waits for no mount: one of ``/var`` waits for its disk,
+which waits for udev, which would wait for us.  Where the folder is not there yet, or a device or
+program is not, the other one does it.
 
 The *late* one is after all of these, and after udev's queue is empty: what they set from files that
 were still there is given back, and nothing sets it again.  Both are before basic.target, so before
@@ -19,16 +19,11 @@ from iotrial.errors import FileRefused, HostError
 from iotrial.execute.guard import script
 from iotrial.execute.journal import SUFFIX
 from iotrial.hosts.places import lock_path
+from iotrial.keep.native import formats
 from iotrial.model.host import Host
 
 UNIT = "/etc/systemd/system/iotrial-keep.service"
 EARLY = "/etc/systemd/system/iotrial-keep-early.service"
-_READERS = (
-    "systemd-modules-load.service systemd-sysctl.service systemd-tmpfiles-setup-dev.service"
-    " systemd-tmpfiles-setup.service systemd-udevd.service systemd-udev-trigger.service"
-    " multipathd.service"
-)
-"""What reads the folders that native files lie in, before sysinit.target."""
 _SYSTEMD = "/run/systemd/system"
 _MISSING = 127
 
@@ -65,14 +60,15 @@ def boot_script(place: str, lock: str) -> str:
 
 def units(place: str) -> dict[str, str]:
     """The units by their paths."""
+    readers = " ".join(dict.fromkeys(each for form in formats().values() for each in form.readers))
     early = (
-        f"After=systemd-remount-fs.service\nBefore={_READERS} sysinit.target shutdown.target\n",
+        f"After=systemd-remount-fs.service\nBefore={readers} sysinit.target shutdown.target\n",
         "TimeoutStartSec=60\n",
         "sysinit.target",
     )
     late = (
         (
-            f"RequiresMountsFor={place} /etc\nAfter=local-fs.target {_READERS}"
+            f"RequiresMountsFor={place} /etc\nAfter=local-fs.target {readers}"
             f" {EARLY.rpartition('/')[2]}\nBefore=basic.target shutdown.target\n"
         ),
         "",

@@ -120,9 +120,12 @@ def row(name: str) -> Tunable | None:
     if key == name or not _KEY.fullmatch(key):
         return None
     meant = dotted(key)
+    # Some readers of what is kept take every dot for a slash, and leave slashes (tuned's
+    # plugin_sysctl.py): a key is refused where any of them would come to a refused one.
+    anyhow = key.replace("/", ".")
     for refused, why in REFUSED.items():
-        if meant == refused or meant.startswith(f"{refused}."):
-            raise UsageError(f"{name}: {meant} {why}", advice="Leave it out of the study.")
+        if anyhow == refused or anyhow.startswith(f"{refused}."):
+            raise UsageError(f"{name}: {anyhow} {why}", advice="Leave it out of the study.")
     for known in TUNABLES:
         if known.name == f"{FAMILY}.{meant}":
             return replace(known, name=name)

@@ -7,7 +7,6 @@ is 127, as in a shell.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from iotrial.hosts.fake import fio as fake_fio
 from iotrial.hosts.fake import proc as fake_proc
 from iotrial.hosts.fake.below import mount_below
 from iotrial.hosts.fake.disk import loop
+from iotrial.hosts.fake.former import FORMER
 from iotrial.hosts.fake.loads import dd
 from iotrial.hosts.fake.machine import Machine
 from iotrial.hosts.fake.part import Program, Said
@@ -312,21 +312,8 @@ def _mv(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
     return Said()
 
 
-def _former(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
-    """The script of execute/former.py that says whether a file was moved aside."""
-    return Said(0, "moved aside\n" if machine.kind(arguments[-1]) else "as it was\n")
-
-
-def _saved(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
-    """The one that saves a file whose content has not this sum."""
-    path, digest, saved = arguments[-3:]
-    file = machine.files.get(machine.real(path))
-    if file is not None and hashlib.sha256(file.data).hexdigest() != digest:
-        machine.files[saved] = machine.files.pop(machine.real(path))
-    return Said()
-
-
 COMMANDS: dict[str, Program] = {
+    **FORMER,
     "blkid": Program(_blkid, changes=False),
     "chmod": Program(lambda _m, _a, _s: Said(), changes=True),
     "chown": Program(lambda _m, _a, _s: Said(), changes=True),
@@ -336,8 +323,6 @@ COMMANDS: dict[str, Program] = {
     "false": Program(lambda _m, _a, _s: Said(1), changes=False),
     "fio": Program(_fio, changes=False),
     "id": Program(_id, changes=False),
-    "iotrial-former": Program(_former, changes=False),
-    "iotrial-saved": Program(_saved, changes=True),
     "iotrial-together": Program(lambda _m, _a, _s: Said(), changes=True),
     "kill": Program(_kill, changes=True),
     "losetup": Program(_losetup, changes=True),

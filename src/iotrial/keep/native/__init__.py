@@ -44,8 +44,9 @@ class NativeFile:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """``about`` in a line; ``source`` where its rules stand; ``longest`` the bytes of a line that
-    every version of its readers takes as one line."""
+    """``about`` in a line; ``source`` where its rules stand; ``readers`` the units that read its
+    files in a boot before sysinit.target (none: nobody does so early); ``longest`` the bytes of a
+    line that every version of its readers takes as one line."""
 
     name: str
     about: str
@@ -53,6 +54,7 @@ class Format:
     order: int
     takes: Callable[[Entry], bool]
     write: Callable[[Profile], tuple[NativeFile, ...]]
+    readers: tuple[str, ...]
     longest: int = 4000
 
 

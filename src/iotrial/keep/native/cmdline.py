@@ -45,5 +45,6 @@ FORMAT = Format(
     order=0,
     takes=_takes,
     write=_write,
+    readers=(),
     longest=2000,
 )

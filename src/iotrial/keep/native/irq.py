@@ -94,4 +94,5 @@ FORMAT = Format(
     order=60,
     takes=_takes,
     write=_write,
+    readers=(),
 )

@@ -83,4 +83,5 @@ FORMAT = Format(
     order=15,
     takes=_takes,
     write=_write,
+    readers=("systemd-udevd.service", "systemd-udev-trigger.service"),
 )

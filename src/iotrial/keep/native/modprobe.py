@@ -59,5 +59,6 @@ FORMAT = Format(
     order=30,
     takes=_takes,
     write=_write,
+    readers=("systemd-modules-load.service", "systemd-udevd.service"),
     longest=1000,
 )

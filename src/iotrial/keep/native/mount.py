@@ -88,4 +88,5 @@ FORMAT = Format(
     order=50,
     takes=_takes,
     write=_write,
+    readers=(),
 )

@@ -42,5 +42,6 @@ FORMAT = Format(
     order=25,
     takes=_takes,
     write=_write,
+    readers=("multipathd.service",),
     longest=1000,
 )

@@ -66,4 +66,5 @@ FORMAT = Format(
     order=0,
     takes=_takes,
     write=_write,
+    readers=(),
 )

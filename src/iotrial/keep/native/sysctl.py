@@ -39,5 +39,6 @@ FORMAT = Format(
     order=10,
     takes=_takes,
     write=_write,
+    readers=("systemd-sysctl.service",),
     longest=250,
 )

@@ -57,4 +57,5 @@ FORMAT = Format(
     order=40,
     takes=_takes,
     write=_write,
+    readers=("systemd-tmpfiles-setup-dev.service", "systemd-tmpfiles-setup.service"),
 )

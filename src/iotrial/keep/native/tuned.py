@@ -17,6 +17,7 @@ from iotrial.keep.native import Format, NativeFile, header, is_interface, is_phr
 from iotrial.keep.native.modprobe import parameter
 from iotrial.keep.profile import Entry, Profile
 from iotrial.tunables import tunable
+from iotrial.tunables.sysctl import dotted
 
 _HEXADECIMAL = re.compile("[0-9a-fA-F]+")
 Section = tuple[str, tuple[str, ...]]
@@ -56,7 +57,9 @@ def _line(entry: Entry) -> tuple[Section, str, str] | None:
     """Section, key and value of a setting; None for what tuned cannot hold."""
     name, value = entry.tunable, entry.value
     if name.startswith("sysctl."):
-        return ("sysctl", ()), name.removeprefix("sysctl."), value
+        # tuned makes a slash of every dot: a name with a dot in it cannot be said.
+        key = dotted(name.removeprefix("sysctl."))
+        return None if "/" in key else (("sysctl", ()), key, value)
     for section, keys in (("vm", _VM), ("cpu", _CPU)):
         if name in keys:
             return (section, ()), keys[name], value
@@ -118,4 +121,5 @@ FORMAT = Format(
     order=0,
     takes=_takes,
     write=_write,
+    readers=(),
 )

@@ -159,4 +159,5 @@ FORMAT = Format(
     order=20,
     takes=_takes,
     write=_write,
+    readers=("systemd-udevd.service", "systemd-udev-trigger.service"),
 )
