@@ -128,10 +128,9 @@ def _why_no_browser() -> str:
 
 
 def _why_no_vm(item: pytest.Item) -> str:
-    mark = item.get_closest_marker("vm")
-    if mark is None:
+    if item.get_closest_marker("vm") is None:
         return ""
-    if not (mark.kwargs.get("quick") or item.config.getoption("--all")):
+    if not item.config.getoption("--all"):
         return "boots virtual machines, for minutes: ./dev test --all"
     from nodes import why_not  # noqa: PLC0415 (a plugin: pytest imports it first)
 

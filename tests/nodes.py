@@ -1,7 +1,7 @@
 """A virtual lab for tests: one node, brought up once, in a cache folder of its own.
 
 It boots in seconds on a quiet machine and in minutes on a busy one, so these tests have the mark
-``vm``, and run by ``./dev test --all`` alone; but for a few, which have it with ``quick=True``.
+``vm``, and run by ``./dev test --all`` alone.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def record(told: dict[str, Any]) -> None:
     (folder / f"{kernel_of(told)}.json").write_text(f"{whole}\n]}}\n")
 
 
-@pytest.mark.vm(quick=True)
+@pytest.mark.vm
 def test_the_fake_answers_as_the_stable_kernel(node: Node) -> None:
     check(answered(node, [any_writes(7, 150)]))
 

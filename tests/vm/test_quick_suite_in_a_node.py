@@ -10,7 +10,7 @@ import pytest
 
 from nodes import Node
 
-pytestmark = [pytest.mark.vm(quick=True), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
 
 CASES = (
     *("scheduler/mq-deadline", "scheduler/bfq", "scheduler/switch-under-load"),
