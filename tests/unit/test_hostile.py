@@ -52,6 +52,8 @@ STARTS = {
     "subprocess.Popen", "os.exec", "os.system", "os.posix_spawn", "os.fork", "os.forkpty",
     "pty.spawn",
 }  # fmt: skip
+BYTECODE = re.compile(r"/__pycache__/[^/]+\.pyc(\.\d+)?$")
+"""What Python itself writes where a module is imported for the first time, before its rename too."""
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 FOLDERS, PARTS, STUDIES = 750, 5, 400
 WITHIN = 20
@@ -78,7 +80,7 @@ class Canary:
             # A name without a folder is one below an open folder, which `files` opened.
             text = os.fsdecode(name) if isinstance(name, str | bytes) else ""
             known = text.startswith((str(self.home), "/dev/null")) or "/" not in text
-            if way and not known and not text.endswith(".pyc"):
+            if way and not known and not BYTECODE.search(text):
                 self.seen.append(f"open {text} {mode}")
 
 
