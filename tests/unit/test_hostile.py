@@ -53,7 +53,7 @@ STARTS = {
     "pty.spawn",
 }  # fmt: skip
 BYTECODE = re.compile(r"/__pycache__/[^/]+\.pyc(\.\d+)?$")
-"""What Python itself writes where a module is imported for the first time, before its rename too."""
+"""What Python itself writes where a module is imported for the first time, renamed or not yet."""
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 FOLDERS, PARTS, STUDIES = 750, 5, 400
 WITHIN = 20
