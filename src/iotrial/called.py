@@ -20,7 +20,7 @@ PLACEHOLDER = "sudo IOTRIAL"
 _ANYWHERE = 'sudo "$(command -v iotrial)"'
 """What works wherever the shell finds iotrial: for when the call says nothing, and in the docs."""
 _VERBS = (
-    "check|compare|completion|doctor|import|init|keep|knobs|lint|plan|report|restore|run|saturate"
+    "check|compare|completion|demo|doctor|import|init|keep|knobs|lint|plan|report|restore|run|saturate"
     "|status|vmlab|VERB"
 )
 _COMMAND = re.compile(rf"(?<![\w./\"'-])iotrial(?= (?:{_VERBS}|--help|--version)\b)")

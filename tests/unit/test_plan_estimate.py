@@ -36,7 +36,7 @@ def good(name: str) -> Study:
     return load_study(GOOD / f"{name}.toml")
 
 
-def demo() -> Study:
+def schedulers() -> Study:
     study = parse_study(template("scheduler"), "scheduler.toml", lambda _name: "")
     return with_available(study, Offer(SCHEDULERS))
 
@@ -51,8 +51,8 @@ def load(options: str) -> Study:
     )
 
 
-def test_the_demo_takes_about_three_minutes() -> None:
-    found = estimate(demo())
+def test_the_template_of_schedulers_takes_about_three_minutes() -> None:
+    found = estimate(schedulers())
     assert found.trials == 4 * 3 * 8
     assert 150 <= found.seconds <= 210
 
@@ -131,14 +131,14 @@ def test_what_a_target_turned_out_to_be_counts_for_more_than_what_was_assumed() 
 
 
 def test_the_family_is_every_level_against_its_baseline_in_every_workload() -> None:
-    assert comparisons(demo()) == 3 * 3
+    assert comparisons(schedulers()) == 3 * 3
     assert comparisons(good("option-of-one-workload")) == (1 + 1) + 1
     assert comparisons(good("no-factor")) == 0
     assert comparisons(good("excluded-lists")) == 1 + 2  # kyber is excluded altogether
 
 
 def test_the_smallest_difference_is_that_of_the_statistics_for_each_workload() -> None:
-    study = demo()
+    study = schedulers()
     found = estimate(study, noise=0.05)
     least = resolvable(0.05, 8, 4, 9, 0.95)
     assert found.resolvable == tuple((w.name, least) for w in study.workloads)
@@ -147,13 +147,13 @@ def test_the_smallest_difference_is_that_of_the_statistics_for_each_workload() -
 
 
 def test_without_noise_the_smallest_difference_is_unknown_and_said_to_be() -> None:
-    found = estimate(demo())
+    found = estimate(schedulers())
     assert found.resolvable == ()
     assert any("noise is unknown" in note for note in found.notes)
 
 
 def test_one_block_gives_no_verdict() -> None:
-    study = replace(demo(), design=Design(blocks=1))
+    study = replace(schedulers(), design=Design(blocks=1))
     found = estimate(study, noise=0.05)
     assert any(note.startswith("1 block: no verdict is possible") for note in found.notes)
     assert all(math.isinf(least) for _, least in found.resolvable)
@@ -165,7 +165,7 @@ def test_a_study_without_factors_says_that_it_measures_the_noise() -> None:
 
 
 def test_a_budget_that_will_not_do_is_told_with_what_it_will_reach() -> None:
-    study = replace(demo(), design=Design(blocks=5, settle=0.2, budget=60.0))
+    study = replace(schedulers(), design=Design(blocks=5, settle=0.2, budget=60.0))
     assert any("about 2 of 5 blocks" in note for note in estimate(study).notes)
     enough = replace(study, design=Design(blocks=5, settle=0.2, budget=1000.0))
     assert not any("budget" in note for note in estimate(enough).notes)

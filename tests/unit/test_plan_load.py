@@ -195,7 +195,7 @@ def test_every_template_is_listed_with_what_it_is_for() -> None:
 
 @pytest.mark.parametrize("name", ["schedular", "../templates/aa", "", "aa.toml"])
 def test_an_unknown_template_is_told_with_the_known_ones(name: str) -> None:
-    with pytest.raises(UsageError, match="templates: aa, bonnie, clustermd, database, file, "):
+    with pytest.raises(UsageError, match="templates: aa, bonnie, clustermd, database, demo, "):
         template(name)
 
 

@@ -21,7 +21,10 @@ from iotrial.errors import IotrialError
 GROUPS = (
     (
         "Try it",
-        (("init", "a study to edit, from a template"),),
+        (
+            ("demo", "measure something in three minutes"),
+            ("init", "a study to edit, from a template"),
+        ),
     ),
     (
         "Measure",
@@ -146,6 +149,7 @@ def _nearest(name: str) -> str:
 
 _BELOW = """
 Example
+  sudo IOTRIAL demo                   see what it does
   iotrial init scheduler study.toml   a study to edit
   iotrial plan study.toml             what would be done; changes nothing
   sudo IOTRIAL run study.toml         do it; run it again to resume
@@ -217,7 +221,7 @@ def _complain(  # noqa: PLR0913, PLR0917 (the parts of one message)
     return code
 
 
-_ACTING = ("run", "saturate", "restore", "check")
+_ACTING = ("demo", "run", "saturate", "restore", "check")
 """Verbs that change settings; the others leave a machine as it is."""
 
 

@@ -196,21 +196,23 @@ def conclude(
     **more: Any,  # noqa: ANN401 (JSON values)
 ) -> int:
     """Say what a run came to, ``outcome`` None where nothing was left to do; the exit code."""
+    publish(output, results, **came_to(output, results, outcome), **more)
+    return exit_code(results)
+
+
+def came_to(output: Output, results: Results, outcome: Outcome | None) -> dict[str, Any]:
+    """Say whether a run stopped and which trials do not count; the same for the document."""
     counts = count(results.records)
     stopped = outcome.stopped if outcome else ""
     if stopped:
         output.note(f"stopped: {stopped}")
     if counts["invalid"] or counts["failed"]:
         output.note(f"{counts['invalid']} trials were INVALID, {counts['failed']} failed")
-    publish(
-        output,
-        results,
-        trials={"done": counts["valid"], **counts},
-        restored=outcome.payment.done if outcome else (),
-        stopped=stopped,
-        **more,
-    )
-    return exit_code(results)
+    return {
+        "trials": {"done": counts["valid"], **counts},
+        "restored": outcome.payment.done if outcome else (),
+        "stopped": stopped,
+    }
 
 
 def exit_code(results: Results) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from iotrial import files
 from iotrial.cli.output import Output
@@ -12,6 +13,10 @@ from iotrial.errors import UsageError
 from iotrial.model.finding import Comparison, Finding
 from iotrial.model.results import Results
 from iotrial.report.words import PRETENDED
+from iotrial.units import format_wait
+
+if TYPE_CHECKING:
+    from iotrial.report.view import View
 
 
 def judged(results: Results) -> tuple[Results, Comparison]:
@@ -98,27 +103,40 @@ def how_to_go_on(results: Results, findings: Sequence[Finding]) -> str:
         return ""
     blocks = max(1, max(more) - reached(results))
     pretended = " --pretend" * results.pretended
-    return f"to go on: iotrial run {results.folder} --more-blocks {blocks}{pretended}"
+    seconds = max(f.needs.seconds or 0 for f in findings if f.primary and f.needs)
+    wait = format_wait(seconds)
+    return f"to go on ({wait}): iotrial run {results.folder} --more-blocks {blocks}{pretended}"
 
 
 def publish(output: Output, results: Results, **more: Any) -> None:  # noqa: ANN401 (JSON values)
     """Judge, write findings.json and report.html beside the trials, and say the answer."""
+    from iotrial.report.text import verdict_table
+
+    seen = filed(output, results, **more)
+    output.answer(verdict_table(seen))
+    output.note(f"report: {page_of(results)}")
+    if hint := how_to_go_on(results, seen.findings):
+        output.note(hint)
+
+
+def filed(output: Output, results: Results, **more: Any) -> View:  # noqa: ANN401 (JSON values)
+    """Judge, and write findings.json and report.html beside the trials; what they say."""
     from iotrial.report.document import document  # altair is slow to import
     from iotrial.report.html import html
-    from iotrial.report.text import verdict_table
     from iotrial.report.view import view
 
     seen = view(*judged(results))
     answer = document(seen)
     files.write_json(results.folder / "findings.json", answer)
-    page = results.folder / "report.html"
+    page = page_of(results)
     files.write_text(page, html(seen))
     floor = say_noise(output, results)
     if floor:
         files.write_json(results.folder / "noise.json", floor)
     place = {"results": str(results.folder), "report": str(page)}
     output.document({**answer, **floor, **place, **more})
-    output.answer(verdict_table(seen))
-    output.note(f"report: {page}")
-    if hint := how_to_go_on(results, seen.findings):
-        output.note(hint)
+    return seen
+
+
+def page_of(results: Results) -> Path:
+    return results.folder / "report.html"

@@ -1,0 +1,126 @@
+"""``iotrial demo``: a small study, from nothing to an answer, for who has never seen one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from iotrial.cli.output import Output, common, pretend
+from iotrial.cli.run import came_to, execute, exit_code
+from iotrial.cli.verdicts import filed, page_of
+from iotrial.errors import UsageError
+from iotrial.execute.runner import Outcome
+from iotrial.model.study import Study
+
+_ROOM = 2**30
+"""Bytes free that a folder must have for the file: twice its size."""
+_HERE = "/var/tmp"  # noqa: S108 (where the template says; the file in it is iotrial's own)
+_PLACES = (_HERE, ".", "~")
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="The results folder.  [default: results/DATE-demo]",
+)
+@pretend
+@common
+def command(output: Output, out: Path | None, *, pretend: bool) -> int:
+    """Measure something here, in less than three minutes, and show how iotrial answers.
+
+    As root: what read-ahead and a short request queue bring, on a loop device that iotrial makes
+    and removes. Otherwise: what a deeper queue brings, on a file that it makes and removes.
+
+    The last screen says what differs, what is the same, what nobody can tell yet and what would
+    tell it, what was done to this machine, and what to type next.
+
+    \b
+    Example:
+      sudo IOTRIAL demo
+      iotrial demo --out /tmp/demo
+    """
+    folder = out or _new(Path("results"))
+    study = _study(pretended=pretend)
+    output.note(f"{study.question}\nThis takes less than 3 minutes; results in {folder}")
+    outcome = execute(output, study, folder, pretend=pretend)
+    _show(output, outcome)
+    return exit_code(outcome.results)
+
+
+def _show(output: Output, outcome: Outcome) -> None:
+    from iotrial.report.brief import brief
+
+    results = outcome.results
+    seen = filed(output, results, **came_to(output, results, outcome))
+    output.answer("", brief(seen), "", *_deeds(outcome), "")
+    output.answer(
+        f"report:      {page_of(results)}",
+        f"all of it:   iotrial compare {results.folder}",
+        "your disk:   iotrial init scheduler study.toml",
+    )
+
+
+def _deeds(outcome: Outcome) -> Iterator[str]:
+    """What was done to the machine."""
+    from iotrial.report.brief import changes
+
+    if told := changes(outcome.results):
+        yield f"settings:    {told}"
+    for done in outcome.payment.done:
+        yield f"afterwards:  {done}"
+    yield "owed now:    nothing"
+
+
+def _study(*, pretended: bool) -> Study:
+    """The study of ``iotrial init demo`` where loop devices can be made, else of ``demo-file``."""
+    from iotrial.plan.load import parse_study
+    from iotrial.plan.template import beside, template
+
+    name = "demo" if pretended or _may_use_loops() else "demo-file"
+    text = template(name)
+    if name == "demo-file":
+        text = text.replace(f'"{_HERE}/', f'"{_folder()}/')
+    return replace(parse_study(text, "demo.toml", beside(name).__getitem__), pretended=pretended)
+
+
+def _may_use_loops() -> bool:
+    """Whether this process may write settings and make loop devices; not all of root may."""
+    if os.geteuid() != 0 or not os.access("/sys/block", os.W_OK):
+        return False
+    with suppress(OSError):
+        os.close(os.open("/dev/loop-control", os.O_RDWR | os.O_CLOEXEC))
+        return True
+    return False
+
+
+def _folder() -> Path:
+    """The first folder with room whose file system lets files be read past the page cache.
+
+    Raises UsageError where there is none.
+    """
+    for place in _PLACES:
+        folder = Path(place).expanduser().absolute()
+        with suppress(OSError):
+            found = os.statvfs(folder)
+            if found.f_bavail * found.f_frsize >= _ROOM:
+                os.close(os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_DIRECT | os.O_CLOEXEC))
+                return folder
+    raise UsageError(
+        f"none of {', '.join(_PLACES)} has 1 GiB free on a file system that takes O_DIRECT",
+        advice="Change to a folder on a disk, and call it there; or run it as root.",
+    )
+
+
+def _new(parent: Path) -> Path:
+    """A results folder that is not there yet: a demo is never resumed."""
+    stem = f"{time.strftime('%Y-%m-%d')}-demo"
+    names = (stem, *(f"{stem}-{number}" for number in range(2, 10_000)))
+    return next(parent / name for name in names if not (parent / name).exists())
