@@ -20,11 +20,11 @@ from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import VerdictRow, View
 
 _STRIP = 20
-_GROUPS: tuple[tuple[Verdict, str, str], ...] = (
-    ("better", "better", "green"),
-    ("worse", "worse", "red"),
-    ("same", "the same, within {margin}", ""),
-    ("cannot-tell", "cannot tell yet", "yellow"),
+_GROUPS: tuple[tuple[Verdict, str], ...] = (
+    ("better", "green"),
+    ("worse", "red"),
+    ("same", ""),
+    ("cannot-tell", "yellow"),
 )
 
 
@@ -39,7 +39,8 @@ def _lines(view: View) -> Iterator[RenderableType]:
     if view.pretended:
         yield Text(words.PRETENDED, style="bold yellow")
     yield Text(view.question, style="bold")
-    yield Text("; ".join(_measured(view)) + ".", style="dim")
+    same = f"Within {words.share(view.margin)} is the same."
+    yield Text(f"{'; '.join(_measured(view))}. {same}", style="dim")
     yield Text()
     yield _table(view, rows, on)
     yield Text()
@@ -72,12 +73,10 @@ def _table(view: View, rows: Sequence[tuple[str, VerdictRow]], on: Scale) -> Tab
         table.add_column(title, no_wrap=title != "setting", overflow="fold")
     table.add_column(Text(ruler(on)), no_wrap=True, width=on.width)
     usual = rows[0][1].finding.baseline if rows else ""
-    for verdict, title, style in _GROUPS:
+    for verdict, style in _GROUPS:
         found = [(load, row.finding) for load, row in rows if row.finding.verdict == verdict]
         if found:
-            table.add_row(
-                Text(title.format(margin=words.share(view.margin)), style=f"bold {style}")
-            )
+            table.add_row(Text(words.VERDICTS[verdict], style=f"bold {style}"))
         for load, finding in found:
             name = finding.level
             name += f" against {finding.baseline}" if finding.baseline != usual else ""
