@@ -42,7 +42,7 @@ def _lines(view: View) -> Iterator[RenderableType]:
     same = f"Within {words.share(view.margin)} is the same."
     yield Text(f"{'; '.join(_measured(view))}. {same}", style="dim")
     yield Text()
-    yield _table(view, rows, on)
+    yield _table(rows, on)
     yield Text()
     for workload, row in rows:
         if told := words.needs(row.finding):
@@ -66,7 +66,7 @@ def _rows(view: View) -> Iterator[tuple[str, VerdictRow]]:
             seen.add(pair)
 
 
-def _table(view: View, rows: Sequence[tuple[str, VerdictRow]], on: Scale) -> Table:
+def _table(rows: Sequence[tuple[str, VerdictRow]], on: Scale) -> Table:
     """One table for all, so that the columns of all groups are alike."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for title in ("load", "setting", "change in % (interval)"):
