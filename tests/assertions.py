@@ -45,9 +45,12 @@ def last(node: ast.expr) -> str:
 
 
 def numbers(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Those in strings too: studies and job files are text."""
+    """Those in strings too: studies and job files are text.  But not which of several is meant."""
     for node in nodes:
+        indices = {id(each.slice) for each in ast.walk(node) if isinstance(each, ast.Subscript)}
         for each in ast.walk(node):
+            if id(each) in indices:
+                continue
             if isinstance(each, ast.Constant) and isinstance(each.value, str):
                 yield from NUMBER.findall(each.value)
             elif isinstance(each, ast.Constant) and type(each.value) in {int, float}:
@@ -131,26 +134,23 @@ def _of_pytest(call: ast.Call) -> bool:
 
 def asserting(all_modules: Sequence[Module]) -> set[str]:
     """Functions of the tests that assert, by themselves or by one that they call."""
+    calls: dict[str, set[str]] = {}
     found: set[str] = set()
-    bodies = [
-        (module, name, [each for each in ast.walk(node)])
-        for module in all_modules
-        for name, node in functions(module.tree)
-        if not name.rpartition("::")[2].startswith("test_")
-    ]
-    while True:
-        more = set()
-        for module, name, nodes in bodies:
-            owner, _, method = name.rpartition("::")
-            known = f".{method}" if owner else f"{Path(module.file).stem}.{name}"
-            if known not in found and any(
-                is_assertion(each) or (isinstance(each, ast.Call) and called(each, module) in found)
-                for each in nodes
-            ):
-                more.add(known)
-        if not more:
-            return found
+    for module in all_modules:
+        for name, node in functions(module.tree):
+            owner, _, own = name.rpartition("::")
+            if own.startswith("test_"):
+                continue
+            known = f".{own}" if owner else f"{Path(module.file).stem}.{name}"
+            inside = list(ast.walk(node))
+            calls.setdefault(known, set()).update(
+                called(each, module) for each in inside if isinstance(each, ast.Call)
+            )
+            if any(map(is_assertion, inside)):
+                found.add(known)
+    while more := {each for each in calls if each not in found and calls[each] & found}:
         found |= more
+    return found
 
 
 class Reader:
