@@ -215,6 +215,14 @@ def new_ways_out(base: Said, head: Said, names: Mapping[str, str]) -> Iterator[G
             yield Gone(item.where, f"new: {item.text}", at, None)
 
 
+def differences(base: Said, head: Said, names: Mapping[str, str]) -> list[Gone]:
+    return [
+        *lost_assertions(base, head, names),
+        *lost_numbers(base, head, names),
+        *new_ways_out(base, head, names),
+    ]
+
+
 # --- what is run ---------------------------------------------------------------------------------
 
 
@@ -248,7 +256,9 @@ def lost_cases(
     for each in sorted(base - head):
         where, bracket, case = each.partition("[")
         here = names.get(where, where)
-        if where not in gone and (here not in there if not case else here + bracket + case not in head):
+        if where not in gone and (
+            here not in there if not case else here + bracket + case not in head
+        ):
             yield Gone(where, f"case {bracket}{case}" if case else "the test", _file(where))
 
 
@@ -278,12 +288,7 @@ def against(commit: str, root: Path, head: Said, run: set[str]) -> list[Gone]:
         f"{commit}: {len(base.assertions)} assertions in {len(base.scopes)} places,"
         f" {len(were)} cases of tests; {len(names)} tests have another name now"
     )
-    return [
-        *lost_assertions(base, head, names),
-        *lost_numbers(base, head, names),
-        *new_ways_out(base, head, names),
-        *lost_cases(were, run, names, told),
-    ]
+    return [*differences(base, head, names), *lost_cases(were, run, names, told)]
 
 
 def say(line: str) -> None:

@@ -68,7 +68,8 @@ begin_beside() {
             exit 2
         }
     fi
-    # A process group of its own, so that all of it can be ended by its number.
+    # A session of its own: what ends this script ends what is beside it last, by its number.
+    # shellcheck disable=SC2016 # it is that shell that expands them
     setsid bash -c '
         parent=$1 beside=$2 folder=$3
         cd -- "$folder" || exit
@@ -84,3 +85,57 @@ begin_beside() {
     ' soak "$$" "$beside" "$(mktemp -d)" 9>&- </dev/null >/dev/null 2>&1 &
     burden=$!
 }
+
+end() {
+    trap - EXIT
+    [[ -z $burden ]] || kill -TERM "$burden" 2>/dev/null
+    rm -f -- "${output-}"
+    exit "$1"
+}
+trap 'end $?' EXIT
+trap 'echo "soak: stopped; the same command goes on" >&2; end 130' INT
+trap 'end 143' TERM
+
+# The lines that say what failed, in one; of a run without such lines, its last words.
+first_words() {
+    { grep -E '^(FAILED|ERROR) |^[a-z]+ +[0-9]+ s .*FAILED' "$1" | cut -c1-160 | head -n 8; } |
+        grep . || tail -n 3 -- "$1" | cut -c1-160
+}
+
+run_once() {
+    local number=$1 began load seconds status=0 words=''
+    began=$(date +%Y-%m-%dT%H:%M:%S)
+    load=$(cut -d' ' -f1 /proc/loadavg)
+    seconds=$SECONDS
+    output=$folder/running.txt
+    timeout --foreground --kill-after=30 "$limit" "${command[@]}" >"$output" 2>&1 9>&- || status=$?
+    seconds=$((SECONDS - seconds))
+    if ((status)); then
+        words=$(first_words "$output" | tr '\n\t' '; ')
+        ((status != 124)) || words="no end within $limit s; $words"
+        mv -- "$output" "$folder/$name-$head-$number.txt"
+    fi
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$number" "$head" "$began" "$seconds" "$status" "$load" \
+        "$words" >&9
+    echo "soak: $what $number of $many: exit $status after $seconds s${words:+: $words}"
+}
+
+begin_beside
+number=$(done_before | wc -l)
+((number == 0)) || echo "soak: $number of $many were done before; going on"
+while ((number < many)); do
+    number=$((number + 1))
+    run_once "$number"
+    [[ -z $burden ]] || kill -0 "$burden" 2>/dev/null || {
+        echo "soak: what was to be beside it ($beside) has ended" >&2
+        exit 2
+    }
+done
+
+{
+    printf 'n\thead\tbegan\tseconds\texit\tload\twhat failed\n'
+    done_before
+} | column -t -s $'\t' -n soak 2>/dev/null || done_before
+failed=$(done_before | awk -F'\t' '$5 != 0' | wc -l)
+echo "soak: $what$([[ -z $beside ]] || echo " beside $beside"): $((number - failed)) of $number ended well"
+((failed == 0))
