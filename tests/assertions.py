@@ -58,7 +58,7 @@ def numbers(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 class _Unnumbered(ast.NodeTransformer):
-    def visit_Constant(self, node: ast.Constant) -> ast.AST:  # noqa: N802 (ast's own name)
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
         numeric = type(node.value) in {int, float}
         return ast.copy_location(ast.Name("N"), node) if numeric else node
 
@@ -244,9 +244,9 @@ class Reader:
                 is_assertion(each) or called(each, self.module) in self.helpers
             ):
                 self.asserted(context + words(each), each)
-            if isinstance(each, ast.Call | ast.Attribute) and id(each) not in within:
-                if last(each) in SKIPS and "pytest" in words(each):
-                    self.said.ways_out.append(Item(self.where, context + words(each), each.lineno))
+            own = isinstance(each, ast.Call | ast.Attribute) and id(each) not in within
+            if own and last(each) in SKIPS and "pytest" in words(each):
+                self.said.ways_out.append(Item(self.where, context + words(each), each.lineno))
         found = tuple(numbers([node]))
         if found:
             self.said.numbers.append(Item(self.where, words(node), at.lineno, found))

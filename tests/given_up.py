@@ -136,10 +136,11 @@ class Left:
 
 def lost_assertions(base: Said, head: Said, names: Mapping[str, str]) -> Iterator[Gone]:
     left = Left(head.assertions)
-    first = []
-    for item in base.assertions:
-        if not left.take(item.text, [names.get(item.where, item.where)]):
-            first.append(item)
+    first = [
+        item
+        for item in base.assertions
+        if not left.take(item.text, [names.get(item.where, item.where)])
+    ]
     for item in first:
         # Elsewhere in its file: a helper, or a new test where this can be no chance.
         gone = item.where not in head.scopes
@@ -162,41 +163,41 @@ def lost_assertions(base: Said, head: Said, names: Mapping[str, str]) -> Iterato
 def lost_numbers(base: Said, head: Said, names: Mapping[str, str]) -> Iterator[Gone]:
     """Numbers of a test that are neither there nor in what its file says beside tests."""
     was, now = by_place(base.numbers), by_place(head.numbers)
-    pools: dict[str, Counter[str]] = defaultdict(Counter)
-    left: dict[str, list[Item]] = {}
-    for where, items in now.items():
-        before = Counter(
-            item.text for old in was if names.get(old, old) == where for item in was[old]
-        )
-        left[where] = []
-        for item in items:
-            if before[item.text]:
-                before[item.text] -= 1
-            else:
-                left[where].append(item)
-                if not _is_test(where):
-                    pools[_file(where)].update(item.numbers)
+    old = {names.get(where, where): items for where, items in was.items()}
+    left = {where: _without(items, old.get(where, ())) for where, items in now.items()}
+    beside: dict[str, Counter[str]] = defaultdict(Counter)
+    for where, items in left.items():
+        if not _is_test(where):
+            beside[_file(where)].update(_numbers(items))
+    asserted = {item.where for item in base.assertions}
     for where, items in was.items():
         here = names.get(where, where)
-        if here not in head.scopes and any(each.where == where for each in base.assertions):
+        if here not in head.scopes and where in asserted:
             continue  # told assertion by assertion
-        after = Counter(item.text for item in now.get(here, ()))
-        own = Counter(number for item in left.get(here, ()) for number in item.numbers)
-        for item in items:
-            if after[item.text]:
-                after[item.text] -= 1
-                continue
-            missing = []
-            for number in item.numbers:
-                pool = own if own[number] else pools[_file(here)]
-                if pool[number]:
-                    pool[number] -= 1
-                else:
-                    missing.append(number)
+        own = _numbers(left.get(here, ()))
+        for item in _without(items, now.get(here, ())):
+            missing = [each for each in item.numbers if not _take(each, own, beside[_file(here)])]
             if missing:
                 text = f"{', '.join(missing)} in {_short(item.text)}"
                 near = Left(left.get(here, ())).nearest(item.text, [here])
                 yield Gone(where, text, f"{_file(where)}:{item.line}", near)
+
+
+def _without(items: Iterable[Item], others: Iterable[Item]) -> list[Item]:
+    rest = Left(others)
+    return [item for item in items if not rest.take(item.text, [each.where for each in rest.items])]
+
+
+def _numbers(items: Iterable[Item]) -> Counter[str]:
+    return Counter(number for item in items for number in item.numbers)
+
+
+def _take(number: str, *pools: Counter[str]) -> bool:
+    for pool in pools:
+        if pool[number]:
+            pool[number] -= 1
+            return True
+    return False
 
 
 def _short(text: str) -> str:

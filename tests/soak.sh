@@ -51,50 +51,51 @@ folder=.pytest_cache/soak
 log=$folder/$name.tsv
 mkdir -p -- "$folder" || exit
 exec 9>>"$log"
-flock --nonblock 9 || {
+flock --timeout 120 9 || {
     echo "soak: another one is at it: $log" >&2
     exit 2
 }
 done_before() { awk -F'\t' -v head="$head" '$2 == head' "$log"; }
 
-# What is beside ends with this script: also when that is killed, for then nobody holds the pipe.
-burden=''
-begin_beside() {
-    [[ -n $beside ]] || return 0
-    if [[ $beside == stress ]] && ! command -v stress-ng >/dev/null; then
-        apt-get -qq -y install --no-install-recommends stress-ng >"$folder/apt.txt" 2>&1
-        command -v stress-ng >/dev/null || {
-            echo "soak: there is no stress-ng (apt-get install stress-ng): $folder/apt.txt" >&2
-            exit 2
-        }
-    fi
-    # A session of its own: what ends this script ends what is beside it last, by its number.
-    # shellcheck disable=SC2016 # it is that shell that expands them
-    setsid bash -c '
-        parent=$1 beside=$2 folder=$3
-        cd -- "$folder" || exit
-        if [[ $beside == cpu ]]; then
-            while :; do :; done &
-        else
-            stress-ng --cpu 2 --hdd 1 --temp-path "$folder" --quiet &
-        fi
-        trap "kill -TERM $!; wait; rm -rf -- \"$folder\"; exit" TERM
-        while kill -0 "$parent" 2>/dev/null && kill -0 $! 2>/dev/null; do
-            sleep 0.5 & wait $! 2>/dev/null
+# Whatever ends this script, also kill -9, closes its end of a pipe.  What reads the other end then
+# ends the run and what is beside it, by their numbers, and holds the lock until that is done.
+running='' burden='' scratch=$(mktemp -d) || exit
+ending() {
+    local pid signal
+    trap '' INT TERM HUP
+    cat >/dev/null
+    for signal in INT TERM; do # pytest tidies up after the first
+        pid=$(cat -- "$scratch/$signal" 2>/dev/null) || continue
+        kill "-$signal" -- "-$pid" 2>/dev/null || continue
+        for _ in {1..60}; do
+            kill -0 -- "-$pid" 2>/dev/null || break
+            sleep 0.5
         done
-    ' soak "$$" "$beside" "$(mktemp -d)" 9>&- </dev/null >/dev/null 2>&1 &
-    burden=$!
+        kill -KILL -- "-$pid" 2>/dev/null
+    done
+    rm -rf -- "$scratch"
 }
+exec 8> >(ending)
+trap 'echo "soak: stopped; the same command goes on" >&2; exit 130' INT
+trap 'exit 143' TERM HUP
+set -m # each in a process group of its own, and Ctrl-C is not ignored there
 
-end() {
-    trap - EXIT
-    [[ -z $burden ]] || kill -TERM "$burden" 2>/dev/null
-    rm -f -- "${output-}"
-    exit "$1"
+begin_beside() {
+    case $beside in
+        cpu) (trap - INT TERM HUP && while :; do :; done) 8>&- 9>&- & ;;
+        stress)
+            command -v stress-ng >/dev/null ||
+                apt-get -qq -y install --no-install-recommends stress-ng >"$folder/apt.txt" 2>&1 || {
+                echo "soak: there is no stress-ng, and it could not be installed: $folder/apt.txt" >&2
+                exit 2
+            }
+            stress-ng --cpu 2 --hdd 1 --temp-path "$scratch" --quiet 8>&- 9>&- </dev/null &
+            ;;
+        *) return ;;
+    esac
+    burden=$!
+    echo "$burden" >"$scratch/TERM"
 }
-trap 'end $?' EXIT
-trap 'echo "soak: stopped; the same command goes on" >&2; end 130' INT
-trap 'end 143' TERM
 
 # The lines that say what failed, in one; of a run without such lines, its last words.
 first_words() {
@@ -103,12 +104,17 @@ first_words() {
 }
 
 run_once() {
-    local number=$1 began load seconds status=0 words=''
+    local number=$1 began load seconds status=0 words='' output
     began=$(date +%Y-%m-%dT%H:%M:%S)
     load=$(cut -d' ' -f1 /proc/loadavg)
     seconds=$SECONDS
-    output=$folder/running.txt
-    timeout --foreground --kill-after=30 "$limit" "${command[@]}" >"$output" 2>&1 9>&- || status=$?
+    output=$scratch/said.txt
+    timeout --signal=INT --kill-after=60 "$limit" "${command[@]}" >"$output" 2>&1 </dev/null \
+        8>&- 9>&- &
+    running=$!
+    echo "$running" >"$scratch/INT"
+    wait "$running" || status=$?
+    rm -f -- "$scratch/INT"
     seconds=$((SECONDS - seconds))
     if ((status)); then
         words=$(first_words "$output" | tr '\n\t' '; ')
@@ -135,7 +141,7 @@ done
 {
     printf 'n\thead\tbegan\tseconds\texit\tload\twhat failed\n'
     done_before
-} | column -t -s $'\t' -n soak 2>/dev/null || done_before
+} | column -t -s $'\t' || done_before
 failed=$(done_before | awk -F'\t' '$5 != 0' | wc -l)
 echo "soak: $what$([[ -z $beside ]] || echo " beside $beside"): $((number - failed)) of $number ended well"
 ((failed == 0))
