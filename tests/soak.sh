@@ -89,7 +89,8 @@ begin_beside() {
                 echo "soak: there is no stress-ng, and it could not be installed: $folder/apt.txt" >&2
                 exit 2
             }
-            stress-ng --cpu 2 --hdd 1 --temp-path "$scratch" --quiet 8>&- 9>&- </dev/null &
+            stress-ng --cpu 2 --hdd 1 --timeout 0 --temp-path "$scratch" \
+                8>&- 9>&- </dev/null >/dev/null 2>&1 &
             ;;
         *) return ;;
     esac
@@ -116,6 +117,10 @@ run_once() {
     wait "$running" || status=$?
     rm -f -- "$scratch/INT"
     seconds=$((SECONDS - seconds))
+    [[ -z $burden ]] || kill -0 "$burden" 2>/dev/null || {
+        echo "soak: what was to be beside it ($beside) has ended" >&2
+        exit 2
+    }
     if ((status)); then
         words=$(first_words "$output" | tr '\n\t' '; ')
         ((status != 124)) || words="no end within $limit s; $words"
@@ -132,10 +137,6 @@ number=$(done_before | wc -l)
 while ((number < many)); do
     number=$((number + 1))
     run_once "$number"
-    [[ -z $burden ]] || kill -0 "$burden" 2>/dev/null || {
-        echo "soak: what was to be beside it ($beside) has ended" >&2
-        exit 2
-    }
 done
 
 {
