@@ -124,6 +124,7 @@ def test_nothing_of_a_request_is_left_unquoted() -> None:
         ("-F my.config -4 box7", ["-F", "my.config", "-4", "--", "box7"]),
         ("-oUser=ana box7", ["-o", "User=ana", "--", "box7"]),
         ("ssh://ana@box7:2222", ["--", "ssh://ana@box7:2222"]),
+        ("-i 'my key' -4 box7", ["-i", "my key", "-4", "--", "box7"]),
     ],
 )
 def test_where_is_said_as_to_ssh(where: str, words: list[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from iotrial.errors import TargetRefused
@@ -11,6 +13,7 @@ from iotrial.execute.facts import gather, numbers
 from iotrial.execute.loops import make_loop, plan_loop, unmake_loop
 from iotrial.execute.targets import lay_out, ready, same
 from iotrial.hosts.fake import FakeHost
+from iotrial.model.host import Completed
 from iotrial.model.target import Target
 from iotrial.model.tool import Reach
 from iotrial.tools import tool
@@ -113,3 +116,24 @@ def test_a_load_tool_that_is_missing_is_bad_only_where_there_is_no_other(
     monkeypatch.setattr(doctor, "known_tools", lambda: {"elbencho": tool("elbencho")})
     seen = {check.name: check for check in examine(FakeHost())}
     assert seen["tool-elbencho"].verdict == "bad"
+
+
+class WithoutBonnie(FakeHost):
+    """A machine on which a tool is missing that is a package of Debian."""
+
+    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+        if argv[0] == "bonnie++":
+            return Completed(tuple(argv), 127, b"", b"bonnie++: command not found\n")
+        return super().run(argv, stdin=stdin, timeout=timeout)
+
+
+def test_a_load_tool_that_is_missing_comes_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = {check.name: check for check in examine(WithoutBonnie())}
+    assert seen["tool-bonnie++"].verdict == "ok"
+    assert "is not installed; only some studies need it" in seen["tool-bonnie++"].reason
+    assert "apt-get install bonnie++" in seen["tool-bonnie++"].remedy
+    monkeypatch.setattr(doctor, "known_tools", lambda: {"bonnie++": tool("bonnie++")})
+    seen = {check.name: check for check in examine(WithoutBonnie())}
+    assert seen["tool-bonnie++"].verdict == "bad"
