@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from iotrial.cli.complete import of_devices, of_suites
 from iotrial.cli.output import Output, common
 from iotrial.errors import UsageError
+from iotrial.report.layout import Sheet
 
 if TYPE_CHECKING:
     from iotrial.model.check import Case, Suite
@@ -151,7 +151,7 @@ def _list(output: Output, cases: tuple[tuple[Suite, Case], ...]) -> int:
         }
     )
     for name, suite in suites.items():
-        table = Table(box=None, pad_edge=False, show_header=False)
+        table = Sheet()
         for of, case in cases:
             if of is suite:
                 needs = ", ".join(case.needs.words())

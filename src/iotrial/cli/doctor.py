@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from iotrial.cli.machine import machine, place_of
@@ -15,6 +14,7 @@ from iotrial.execute.journal import sessions
 from iotrial.execute.topology import devices_here, warnings, words
 from iotrial.hosts.places import holder, journal_folder
 from iotrial.model.topology import Topology
+from iotrial.report.layout import Sheet
 
 STYLE = {"ok": "green", "warn": "yellow", "bad": "red"}
 ANSWER = {
@@ -83,7 +83,7 @@ def _list(output: Output, study: Path) -> int:
 
     found = load_hosts(study)
     output.document({"hosts": [{"host": each.name, "ssh": each.ssh} for each in found]})
-    table = Table("host", "reached by", box=None, pad_edge=False, header_style="dim")
+    table = Sheet("host", "reached by", header_style="dim")
     for each in found:
         table.add_row(
             Text(each.name), Text(f"ssh {each.ssh}" if each.ssh else "it is this machine")
@@ -92,8 +92,8 @@ def _list(output: Output, study: Path) -> int:
     return 0
 
 
-def _table(checks: tuple[Check, ...]) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
+def _table(checks: tuple[Check, ...]) -> Sheet:
+    table = Sheet()
     for check in checks:
         words = check.reason + (f"\n→ {check.remedy}" if check.remedy else "")
         table.add_row(

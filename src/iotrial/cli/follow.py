@@ -10,8 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rich.live import Live
-
+from iotrial.cli.moving import Moving, can_move
 from iotrial.cli.output import Output
 from iotrial.cli.screen import Document, line, picture, remembered
 from iotrial.errors import UsageError
@@ -38,7 +37,7 @@ def follow(output: Output, folder: Path) -> int:
     if document is None:
         output.answer(f"Nothing is left to do in {folder}: iotrial status {folder}")
         return 0
-    moving = output.answers.is_terminal and not output.json
+    moving = can_move(output.answers) and not output.json
     if document.get("pretended") and not moving:
         output.note(PRETENDED)
     document = (_moving if moving else _lines)(output, folder, document)
@@ -92,10 +91,15 @@ def _gone(document: Document) -> bool:
 
 def _moving(output: Output, folder: Path, first: Document) -> Document:
     last, shown = first, remembered(first, first)
-    with Live(console=output.answers, auto_refresh=False, screen=False) as live:
+    screen = Moving(output.answers)
+    try:
         for document in _news(folder, first):
             last, shown = document, remembered(document, shown)
-            live.update(picture(shown, *output.answers.size), refresh=True)
+            width, height = output.answers.size
+            screen.show(picture(shown, width, height - 1))
+    finally:
+        screen.end()
+    output.answer(picture(shown, *output.answers.size))
     return last
 
 
@@ -107,7 +111,7 @@ def _lines(output: Output, folder: Path, first: Document) -> Document:
         due = loads and document["total"] and document["now"] - told >= LINE_EVERY
         if mark != seen or due:
             if not output.json:
-                output.text(line(document))
+                output.answer(line(document))
             seen, told = mark, document["now"]
         last = document
     return last

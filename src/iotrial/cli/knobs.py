@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from iotrial.cli.complete import of_knobs
@@ -11,6 +10,7 @@ from iotrial.cli.machine import machine
 from iotrial.cli.output import Output, common, pretend
 from iotrial.model.tunable import Tunable
 from iotrial.plan.knobs import about, changed, takes
+from iotrial.report.layout import Sheet
 from iotrial.tunables import Family, catalogue, tunable
 
 
@@ -65,7 +65,7 @@ def _list(
     if device and not rows:
         return
     output.answer(Text.assemble((family.name, "bold underline"), f"  {family.title}"))
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = Sheet()
     table.add_column("tunable", no_wrap=True, style="bold")
     for _ in range(2 if device else 1):
         table.add_column()
@@ -157,9 +157,7 @@ def _moves(output: Output, *, pretend: bool) -> None:
             ]
         }
     )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("a write to", "moves here", "declared"):
-        table.add_column(title)
+    table = Sheet("a write to", "moves here", "declared", header_style="bold")
     for name, moved in found.items():
         table.add_row(name, ", ".join(moved) or "–", ", ".join(declared[name]) or "–")
     output.answer(table)

@@ -11,11 +11,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import click
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
 from rich.control import Control
 from rich.segment import Segment
+from rich.text import Text
 
-from iotrial.called import as_called
+from iotrial.called import as_called, as_root, called
+from iotrial.cli.moving import Moving
+from iotrial.report.layout import HANG, folded
 from iotrial.report.visible import visible
 
 UNREAD = 141
@@ -71,6 +75,11 @@ class _Stream(Console):
         raise SystemExit(UNREAD)
 
 
+ENDLESS = 1_000_000
+"""The width of what is no terminal: nothing is folded for a file or another program."""
+GOES_ON = " \\"
+
+
 class Output:
     """The two streams of one command.  ``quiet`` keeps only answers and errors."""
 
@@ -81,16 +90,41 @@ class Output:
         self.json = json
         self.quiet = quiet
         self.verbose = verbose
-        width = None if sys.stdout.isatty() else 100
-        self.answers = _Stream(highlight=False, soft_wrap=False, width=width)
-        self.notes = _Stream(stderr=True, highlight=False)
+        self.answers = _Stream(highlight=False, width=None if sys.stdout.isatty() else ENDLESS)
+        self.notes = _Stream(
+            stderr=True, highlight=False, width=None if sys.stderr.isatty() else ENDLESS
+        )
+        self.moving = Moving(self.notes)
 
     def answer(self, *renderables: Any) -> None:  # noqa: ANN401 (anything rich renders)
         """What was asked for, for people; nothing in JSON mode."""
+        if self.json:
+            return
+        with self.moving.aside():
+            for each in renderables:
+                self._say(self.answers, each)
+
+    def command(self, text: str) -> None:
+        """A command as it may be typed: a line of it that goes on ends as a shell wants it."""
         if not self.json:
-            for renderable in renderables:
-                said = as_called(renderable) if isinstance(renderable, str) else renderable
-                self.answers.print(said)
+            with self.moving.aside():
+                self._print(self.answers, folded(text, self.answers.width, mark=GOES_ON))
+
+    def _say(self, stream: _Stream, said: Any) -> None:  # noqa: ANN401 (anything rich renders)
+        if isinstance(said, str):
+            said = Text(as_called(said))
+        if isinstance(said, Text):
+            said = Text("\n").join(
+                part
+                for line in said.split("\n", allow_blank=True)
+                for part in _lines(line, stream.width)
+            )
+        self._print(stream, said)
+
+    @staticmethod
+    def _print(stream: _Stream, said: Any) -> None:  # noqa: ANN401 (anything rich renders)
+        whole = isinstance(said, Text)  # it is folded already
+        stream.print(said, no_wrap=whole, overflow="ignore", crop=False)
 
     def text(self, text: str) -> None:
         """Plain text (files, scripts): as it is, but on a terminal all of it visible."""
@@ -113,11 +147,12 @@ class Output:
     def note(self, text: str) -> None:
         """What happens meanwhile."""
         if not self.quiet:
-            self.notes.print(as_called(text), markup=False, soft_wrap=True)
+            self.notice(text)
 
     def notice(self, text: str) -> None:
         """What was asked for and is needed while the verb is at work, quiet or not."""
-        self.notes.print(as_called(text), markup=False, soft_wrap=True)
+        with self.moving.aside():
+            self._say(self.notes, text)
 
     def error(self, kind: str, message: str, advice: str, code: int) -> None:
         advice = as_called(advice)
@@ -126,7 +161,28 @@ class Output:
             self.document({**(Output.pending or {}), "error": error})
             self.close()
         text = f"iotrial: {message}" + (f"\n  {advice}" if advice else "")
-        self.notes.print(text, markup=False, soft_wrap=True)
+        self.notice(text)
+
+
+def _lines(line: Text, width: int) -> Iterator[Text]:
+    """One line, folded where it is too long.  A command that ends it stands by itself then, and
+    can be copied from there."""
+    found = _command_at_end(line.plain) if cell_len(line.plain) > width else 0
+    if not found:
+        yield folded(line, width)
+        return
+    before, command = line.divide([found])
+    before.rstrip()
+    yield folded(before, width)
+    indent = len(before.plain) - len(before.plain.lstrip()) + HANG
+    yield folded(Text(" " * indent) + command, width, mark=GOES_ON)
+
+
+def _command_at_end(text: str) -> int:
+    """Where the command begins with which ``text`` ends; 0 where it ends with other words."""
+    calls = "|".join(map(re.escape, sorted({called(), as_root()}, key=len, reverse=True)))
+    found = re.search(rf": (?:{calls}) (?!.*: )[^;`]*[^;`.]$", text)
+    return found.start() + 2 if found else 0
 
 
 def common(verb: Callable[..., Any]) -> Callable[..., Any]:

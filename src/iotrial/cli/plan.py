@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from iotrial.cli import stages
@@ -30,6 +29,7 @@ from iotrial.plan.estimate import Estimate, Expected, estimate
 from iotrial.plan.executed import commands
 from iotrial.plan.given_up import GivenUp
 from iotrial.plan.parts import several
+from iotrial.report.layout import Sheet
 from iotrial.store import study_at
 from iotrial.units import format_bytes, format_wait
 
@@ -148,7 +148,7 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> N
 
 
 def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
-    output.answer(f"[bold]{seen.study.question}[/]", "")
+    output.answer(Text(seen.study.question, style="bold"), "")
     output.answer(
         f"{'at most ' if open_ended(seen.study) else ''}{costs.trials} trials in "
         f"{stages.rounds(seen.study)} {format_wait(costs.seconds)};"
@@ -157,7 +157,7 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
     for line in _seen(seen.study, costs, noise):
         output.answer(Text(line))
     for line in (*stages.lines(seen.study), *_given_up_lines(seen.study)):
-        output.text(line)
+        output.answer(line)
     output.answer("")
     for name, target in alike(seen):
         output.answer(Text(f"target {target}"))
@@ -165,11 +165,11 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
     _treatments(output, seen)
     for name, argv in seen.commands:
         output.answer(f"workload {name}:")
-        output.text(f"    {' '.join(argv)}")
+        output.command(f"    {' '.join(argv)}")
         for line in _beside(seen, costs, name):
-            output.text(f"    {line}")
+            output.answer(Text(f"    {line}"))
     _commands(output, seen.study)
-    output.answer("", _order(seen, output))
+    _order(output, seen)
     if open_ended(seen.study):
         output.answer("These are the first blocks; what is in the next is decided after each.")
     for note in (*seen.notes, *costs.notes):
@@ -182,7 +182,7 @@ def _commands(output: Output, study: Study) -> None:
     if found:
         output.answer("commands of the study, which a run executes as its user (usually root):")
     for each in found:
-        output.text(f"    {each.where}: {each.when}: {printable(shlex.join(each.argv))}")
+        output.command(f"    {each.where}: {each.when}: {printable(shlex.join(each.argv))}")
 
 
 def _given_up_lines(study: Study) -> Iterator[str]:
@@ -262,7 +262,7 @@ def _tree(output: Output, seen: Outline, target: str) -> None:
     below = seen.topologies[target]
     if kinds[target.rpartition("/")[2].partition("#")[0]] != "loop":
         for line in (*words(below), *(f"! {odd}" for odd in warnings(below))):
-            output.text(f"    {line}")
+            output.answer(Text(f"    {line}"))
 
 
 def _written(costs: Estimate) -> str:
@@ -303,15 +303,13 @@ def _raced(study: Study, each: Expected, noise: float) -> str:
     )
 
 
-def _order(seen: Outline, output: Output) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("trial", "block", "workload", "treatment"):
-        table.add_column(title)
+def _order(output: Output, seen: Outline) -> None:
+    table = Sheet("trial", "block", "workload", "treatment", header_style="bold")
     shown = seen.trials if output.verbose else seen.trials[:SHOWN]
     for trial in shown:
         treatment = treatment_text(trial.treatment)
         block = f"{trial.block} on {trial.host}" if trial.host else str(trial.block)
-        table.add_row(str(trial.number), block, trial.workload, treatment)
+        table.add_row(*map(Text, (str(trial.number), block, trial.workload, treatment)))
+    output.answer("", table)
     if len(shown) < len(seen.trials):
-        table.add_row("…", "", f"{len(seen.trials) - len(shown)} more (-v shows all)", "")
-    return table
+        output.answer(f"… {len(seen.trials) - len(shown)} more trials (-v shows all)")

@@ -11,8 +11,11 @@ import sys
 import time
 from pathlib import Path
 
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.cells import cell_len
+from rich.console import Group
+from rich.text import Text
 
+from iotrial.cli.moving import can_move
 from iotrial.cli.output import Output
 from iotrial.execute.interruption import Interruption
 from iotrial.live.pace import Pace
@@ -21,9 +24,15 @@ from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord, treatment_text
 from iotrial.plan.ahead import open_ended
 from iotrial.plan.spread import abreast
+from iotrial.report.layout import cut, folded
 from iotrial.units import format_value, format_wait
 
 _EVERY = 1.0
+_BAR = 24
+_BELOW = 2
+"""Lines below the bar."""
+_VALUE = 4 + 12 + len("  (last 1.23 Gi/s)")
+"""Cells of what came of a trial, and of the gaps beside it."""
 _GLANCE = 0.2
 """Seconds between two looks whether a signal came, while a person is waited for."""
 
@@ -37,23 +46,16 @@ class Terminal:
         self._last: dict[tuple[str, str], float] = {}
         self._widest = max((len(workload.name) for workload in study.workloads), default=0)
         self._pace = Pace(abreast(study), study.design.budget)
+        longest = [(f.name, max((x.label for x in f.levels), key=len)) for f in study.factors]
+        self._wide = len(treatment_text(tuple(longest)))
         self._several = study.spread
         self._shown = 0.0
         self._open_ended = open_ended(study)
-        self._bar: Progress | None = None
-        if output.notes.is_terminal and not output.quiet:
-            self._bar = Progress(
-                BarColumn(bar_width=24),
-                TextColumn("{task.completed}/{task.fields[at_most]}{task.total}", markup=False),
-                TextColumn("{task.description}", markup=False),
-                console=output.notes,
-                auto_refresh=False,
-                transient=True,
-            )
+        self._expected = 0.0
+        self._bar = can_move(output.notes) and not output.quiet
 
     def close(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._output.moving.end()
 
     def said(self, text: str) -> None:
         self._output.note(text)
@@ -64,40 +66,44 @@ class Terminal:
         if first or not self._open_ended:
             what = f"at most {most}" if self._open_ended else f"{pending}"
             self._output.note(f"{what} trials to do; results in {results}")
-        if self._bar is None:
-            return
-        if not self._bar.task_ids:
-            self._bar.start()
-            self._bar.add_task("", total=self._pace.most, at_most=self._mark)
-        self._bar.update(self._bar.task_ids[-1], total=self._pace.most)
+        self._draw("")
 
     @property
     def _mark(self) -> str:
         return "≤" if self._open_ended else ""
 
     def began(self, trial: Trial, seconds: float) -> None:
-        self._show(f"{self._name(trial)}  {self._eta(seconds)}")
+        self._expected = seconds
+        self._show(self._name(trial))
 
     def ticked(self, trial: Trial, elapsed: float) -> None:
-        self._show(f"{self._name(trial)}  {elapsed:.0f} s  {self._eta(0.0)}")
+        self._show(f"{elapsed:.0f} s  {self._name(trial)}")
 
     def ended(self, record: TrialRecord) -> None:
         self._pace = self._pace.ended(record)
         done, total = self._pace.done, self._pace.most
-        self._output.note(
-            f"{done:>{len(str(total))}}/{self._mark}{total}  {self._name(record.trial):44}"
-            f"  {self._value(record)}  {self._eta(0.0)}".rstrip()
-        )
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[-1], completed=self._pace.done)
+        count = f"{done:>{len(str(total))}}/{self._mark}{total}"
+        self._output.note(self._line(count, record))
+        self._draw("")
+
+    def _line(self, count: str, record: TrialRecord) -> str:
+        """One trial that is over.  Where the window is too narrow for the widest, all treatments
+        stand below what came of them."""
+        trial, value = record.trial, self._value(record)
+        if not self._bar:
+            return f"{count}  {self._name(trial):44}  {value}  {self._eta()}".rstrip()
+        where, treatment = self._where(trial), self._treatment(trial)
+        beside = len(count) + len(where) + self._wide + _VALUE
+        if beside <= self._output.notes.width:
+            return f"{count}  {where}  {treatment:{self._wide}}  {value}"
+        return f"{count}  {where}  {value}\n{' ' * len(count)}  {treatment}"
 
     def attended(self) -> bool:
         return sys.stdin.isatty()
 
     def asked(self, what: str, interruption: Interruption) -> None:
         """Waits for the return key; a signal ends the wait."""
-        if self._bar is not None:
-            self._bar.stop()
+        self._output.moving.end()
         self._output.notes.bell()
         self._output.note(f"{what}\nThen press Enter.")
         while not interruption.signal:
@@ -105,8 +111,7 @@ class Terminal:
             if ready:
                 sys.stdin.readline()
                 break
-        if self._bar is not None:
-            self._bar.start()
+        self._draw("")
 
     def _value(self, record: TrialRecord) -> str:
         """This trial's response, and the one before of the same treatment and workload."""
@@ -127,8 +132,8 @@ class Terminal:
             text += f"  INVALID: {why}; queued again"
         return text
 
-    def _eta(self, expected: float) -> str:
-        if not (wait := self._pace.wait(expected)):
+    def _eta(self) -> str:
+        if not (wait := self._pace.wait(self._expected)):
             return ""
         return f"ETA {'at most ' if self._open_ended else ''}{format_wait(wait)}"
 
@@ -136,12 +141,40 @@ class Terminal:
         if self._several and time.monotonic() < self._shown + _EVERY:
             return  # each of many hosts has something to say
         self._shown = time.monotonic()
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[-1], description=text)
-            self._bar.refresh()
+        self._draw(text)
+
+    def _draw(self, text: str) -> None:
+        if self._bar:
+            width = self._output.notes.width
+            done, total = self._pace.done, self._pace.most
+            head = f"{done}/{self._mark}{total}  {self._eta()}".rstrip()
+            self._output.moving.show(Group(*bar(done / max(total, 1), head, text, width)))
 
     def _name(self, trial: Trial) -> str:
-        again = f" attempt {trial.attempt}" if trial.attempt > 1 else ""
-        treatment = treatment_text(trial.treatment)
+        return f"{self._where(trial)}  {self._treatment(trial)}"
+
+    def _where(self, trial: Trial) -> str:
         where = f" on {trial.host}" if trial.host else ""
-        return f"block {trial.block}{where}  {trial.workload:{self._widest}}  {treatment}{again}"
+        return f"block {trial.block}{where}  {trial.workload:{self._widest}}"
+
+    @staticmethod
+    def _treatment(trial: Trial) -> str:
+        again = f" attempt {trial.attempt}" if trial.attempt > 1 else ""
+        return f"{treatment_text(trial.treatment)}{again}"
+
+
+def bar(share: float, head: str, text: str, width: int) -> list[Text]:
+    """The bar, and beside it ``head``, which is always there; ``text`` beside them where there is
+    room for it, else below, as much of it as two lines hold."""
+    cells = min(_BAR, max(width - cell_len(head) - 1, 0))
+    full = round(cells * share)
+    first = Text.assemble(("━" * full, "green"), ("─" * (cells - full), "dim"), " ", head)
+    if not text:
+        return [first]
+    if cell_len(first.plain) + 2 + cell_len(text) <= width:
+        return [first + "  " + text]
+    lines = folded("  " + text, width, hang=0).plain.split("\n")
+    if len(lines) > _BELOW:
+        lines[_BELOW - 1 :] = [" ".join(each.strip() for each in lines[_BELOW - 1 :])]
+        lines[-1] = "  " + lines[-1]
+    return [first, *(Text(cut(line, width)) for line in lines)]

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from iotrial.cli.output import Output, common
 from iotrial.errors import HostError, UsageError
 from iotrial.hosts.local import LocalHost
+from iotrial.report.layout import Sheet
 from iotrial.units import format_bytes, format_wait
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def list_labs(output: Output) -> None:
     ]
     there = {name: kind.summary for name, kind in kinds().items()}
     output.document({"labs": rows, "kinds": there, "broken": [str(each) for each in broken]})
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = Sheet()
     for lab, nodes in found:
         for each in nodes:
             memory = format_bytes(each.memory) if each.memory else ""

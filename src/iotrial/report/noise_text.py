@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from iotrial.report.layout import Sheet
 from iotrial.report.noise import Part, Trace, spread_words
 from iotrial.report.words import count
 from iotrial.stats.noise import CONFIDENCE, Effort, Floor
@@ -53,7 +53,7 @@ def _lines(part: Part) -> Iterator[RenderableType]:
     yield Text(floor.workload, style="bold").append(
         f"  {floor.metric}, {floor.trials} trials in {floor.blocks} blocks", style="not bold"
     )
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table = Sheet()
     table.add_column(no_wrap=True, style="dim")
     table.add_column()
     for name, words in _rows(floor):
@@ -147,8 +147,8 @@ def _length(trace: Trace, *, options: bool) -> Iterator[str]:
             yield "about right as it is."
 
 
-def _efforts(part: Part) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+def _efforts(part: Part) -> Sheet:
+    table = Sheet(header_style="dim", show_header=True)
     for name in ("difference", "blocks", "wall time", f"blocks at most ({CONFIDENCE * 100:.0f} %)"):
         table.add_column(name, justify="right", no_wrap=True)
     for each in part.efforts:

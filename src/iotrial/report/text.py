@@ -1,4 +1,4 @@
-"""Text: the verdicts on a terminal, within 80 columns, with or without colour.
+"""Text: the verdicts on a terminal of any width, with or without colour.
 
 Pure: the caller prints.  Names are put in as plain text, never as Rich markup.
 """
@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from iotrial.model.finding import Finding, Verdict
@@ -28,18 +26,15 @@ from iotrial.report import (
     words,
 )
 from iotrial.report.evidence import DoubtGroup
+from iotrial.report.layout import Line, Sheet
 from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
 
-_WIDE = 80
 _GAP = 3
 """Cells between two columns."""
 _STRIP = 20
 _NARROW = 10
 """A strip of less shows nothing: there is none then."""
-_LEVEL = 17
-_SHORT = 8
-"""A level's column is never less, whatever the numbers are; names are folded."""
 _CHANGE = 22
 _VERDICT = 11
 _NAMED = 6
@@ -65,23 +60,31 @@ class _Room:
 
 def verdict_table(view: View) -> RenderableType:
     """The answer, a table of verdicts per workload, what they rest on, and the doubts."""
-    room = _room(view)
-    on = scale((f for f in view.findings if f.primary), view.margin, room.strip or _STRIP)
-    return Group(*_lines(view, on, room))
+    return _Report(view)
 
 
-def _room(view: View) -> _Room:
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """As wide as what it is rendered for."""
+
+    view: View
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console
+        view, room = self.view, _room(self.view, options.max_width)
+        on = scale((f for f in view.findings if f.primary), view.margin, room.strip or _STRIP)
+        yield from _lines(view, on, room)
+
+
+def _room(view: View, width: int) -> _Room:
     """Numbers have what they need; of what is left the levels' names have first, then the strip."""
     rows = [row for part in view.parts for row in part.findings]
     change = max([_CHANGE, *(len(_change(row.finding)) for row in rows)])
     n = max([1, *(len(str(row.finding.n)) for row in rows)])
-    longest = max([len("level"), *(len(_name(row, view)) for row in rows)])
-    left = _WIDE - change - n - _VERDICT - 3 * _GAP
-    level = min(longest, _LEVEL, max(_SHORT, left - _GAP - _STRIP))
+    level = max([len("level"), *(cell_len(_name(row, view)) for row in rows)])
+    left = width - change - n - _VERDICT - 3 * _GAP
     strip = min(_STRIP, left - _GAP - level)
-    if strip >= _NARROW:
-        return _Room(level, change, n, strip)
-    return _Room(min(longest, max(_SHORT, left)), change, n, 0)
+    return _Room(level, change, n, strip if strip >= _NARROW else 0)
 
 
 def _change(finding: Finding) -> str:
@@ -128,14 +131,14 @@ def _heading(part: Part) -> Text:
     return heading.append("  " + ", ".join(filter(None, said)), style="not bold")
 
 
-def _table(part: Part, view: View, on: Scale, room: _Room) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    table.add_column("level", width=room.level, overflow="fold")
-    table.add_column("change in % (interval)", no_wrap=True, width=room.change)
-    table.add_column("verdict", no_wrap=True, width=_VERDICT)
-    table.add_column("n", justify="right", no_wrap=True, width=room.n)
+def _table(part: Part, view: View, on: Scale, room: _Room) -> Sheet:
+    table = Sheet(ruled=True, show_header=True)
+    table.add_column("level", no_wrap=True, min_width=room.level)
+    table.add_column("change in % (interval)", no_wrap=True, min_width=room.change)
+    table.add_column("verdict", no_wrap=True, min_width=_VERDICT)
+    table.add_column("n", justify="right", no_wrap=True, min_width=room.n)
     if room.strip:
-        table.add_column(Text(ruler(on)), no_wrap=True, width=on.width)
+        table.add_column(Text(ruler(on)), no_wrap=True, min_width=on.width)
     for row in part.findings:
         finding = row.finding
         style = _STYLES[finding.verdict]
@@ -163,7 +166,7 @@ def _of_factors(part: Part) -> Iterator[RenderableType]:
     """Interactions, what explains the variation, and what is best in two things at once."""
     if part.interactions:
         yield Text(effects.counted(part))
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+        table = Sheet(ruled=True, show_header=True)
         table.add_column("interaction", overflow="fold")
         table.add_column("% (interval)", no_wrap=True)
         table.add_column("verdict", no_wrap=True)
@@ -185,9 +188,7 @@ def _of_hosts(view: View) -> Iterator[RenderableType]:
     if not view.hosts:
         return
     yield Text("Hosts", style="bold")
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    for title in hosts.HEAD:
-        table.add_column(title, overflow="fold")
+    table = Sheet(*hosts.HEAD, ruled=True)
     for row in hosts.lines(view.hosts):
         table.add_row(*map(Text, row))
     yield table
@@ -199,9 +200,7 @@ def _of_blocks(view: View) -> Iterator[RenderableType]:
     if not view.block_hosts:
         return
     yield Text(block_hosts.TITLE, style="bold")
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    for title in block_hosts.HEAD:
-        table.add_column(title, overflow="fold")
+    table = Sheet(*block_hosts.HEAD, ruled=True)
     for row in block_hosts.cells(view.block_hosts):
         table.add_row(*map(Text, row))
     yield table
@@ -215,12 +214,10 @@ def _of_stages(view: View) -> Iterator[RenderableType]:
     yield Text("Stages", style="bold")
     for row in view.stages:
         yield Text(f"{row.number}  {row.title}: {row.done}")
-        yield from (Padding(Text(line), (0, 0, 0, 3)) for line in row.lines)
+        yield from (Line(line, 3) for line in row.lines)
     yield Text()
     yield Text("Current against new", style="bold")
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    for title in staged.CHOICE:
-        table.add_column(title, overflow="fold")
+    table = Sheet(*staged.CHOICE, ruled=True)
     for choice in view.choices:
         style = "bold" if choice.new != choice.current else ""
         table.add_row(*(Text(cell, style=style) for cell in staged.cells(choice)))
@@ -233,9 +230,7 @@ def _of_ceiling(view: View) -> Iterator[RenderableType]:
     if not view.ceiling or not view.ceiling.points:
         return
     yield Text("Latency against load", style="bold")
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    for title in ceiling.HEAD:
-        table.add_column(title, overflow="fold")
+    table = Sheet(*ceiling.HEAD, ruled=True)
     for row in ceiling.rows(view.ceiling):
         table.add_row(*(Text(cell, style="bold" if row[-1] else "") for cell in row))
     yield table
@@ -246,7 +241,7 @@ def _race(part: Part) -> Iterator[RenderableType]:
     """Who went when, and with how many trials."""
     if part.race is None or not part.race.looks:
         return
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
+    table = Sheet(ruled=True, show_header=True)
     for head in races.HEADS:
         number = head in {"after block", "trials"}
         table.add_column(
@@ -271,9 +266,7 @@ def _scaling(part: Part) -> Iterator[RenderableType]:
     if not part.scaling:
         return
     yield Text("Scaling")
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    for title in scaling.HEAD:
-        table.add_column(title, overflow="fold")
+    table = Sheet(*scaling.HEAD, ruled=True)
     for step in part.scaling:
         table.add_row(*map(Text, scaling.cells(step)))
     yield table
@@ -284,9 +277,7 @@ def _of_borne(view: View) -> Iterator[RenderableType]:
     for borne in view.borne:
         head = Text("Where the load went", style="bold")
         yield head.append(f"  {borne.workload}, {borne.treatment}", style="not bold")
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-        for title in strains.HEAD:
-            table.add_column(title, overflow="fold")
+        table = Sheet(*strains.HEAD, ruled=True)
         for row in strains.rows(borne):
             table.add_row(*map(Text, row))
         yield table
@@ -321,4 +312,4 @@ def _doubt(group: DoubtGroup, one: str) -> Iterator[RenderableType]:
     mark = " does not count" if group.invalid else ""
     head = Text("doubt ", style="yellow").append(group.check, style="bold")
     yield head.append(f" ({where}{mark and ', which' + mark}): " + "; ".join(group.what))
-    yield Padding(Text(f"→ {group.advice}"), (0, 0, 0, 2))
+    yield Line(f"→ {group.advice}", 2)
