@@ -123,8 +123,9 @@ class Output:
 
     @staticmethod
     def _print(stream: _Stream, said: Any) -> None:  # noqa: ANN401 (anything rich renders)
-        whole = isinstance(said, Text)  # it is folded already
-        stream.print(said, no_wrap=whole, overflow="ignore", crop=False)
+        if isinstance(said, Text):  # it is folded already
+            said.no_wrap, said.overflow = True, "ignore"
+        stream.print(said, crop=False)
 
     def text(self, text: str) -> None:
         """Plain text (files, scripts): as it is, but on a terminal all of it visible."""

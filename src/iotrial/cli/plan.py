@@ -192,10 +192,9 @@ def _given_up_lines(study: Study) -> Iterator[str]:
 
 
 def _treatments(output: Output, seen: Outline) -> None:
-    """What is set for each treatment; of a study in stages, which may have many, the first."""
+    """What is set for each treatment; of many the first."""
     known = {place.name for place in seen.study.places}
-    few = seen.study.stages and not output.verbose
-    shown = seen.settings[:SHOWN] if few else seen.settings
+    shown = seen.settings if output.verbose else seen.settings[:SHOWN]
     for treatment, settings in shown:
         levels = list(levels_of(seen.study, treatment))
         options = [f"--{name}={value}" for f, level in levels for name, value in f.options(level)]

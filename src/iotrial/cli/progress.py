@@ -46,7 +46,10 @@ class Terminal:
         self._last: dict[tuple[str, str], float] = {}
         self._widest = max((len(workload.name) for workload in study.workloads), default=0)
         self._pace = Pace(abreast(study), study.design.budget)
-        longest = [(f.name, max((x.label for x in f.levels), key=len)) for f in study.factors]
+        longest = [
+            (each.name, max((level.label for level in each.levels), key=len, default=""))
+            for each in study.factors
+        ]
         self._wide = len(treatment_text(tuple(longest)))
         self._several = study.spread
         self._shown = 0.0
@@ -93,6 +96,7 @@ class Terminal:
         if not self._bar:
             return f"{count}  {self._name(trial):44}  {value}  {self._eta()}".rstrip()
         where, treatment = self._where(trial), self._treatment(trial)
+        self._wide = max(self._wide, len(treatment))
         beside = len(count) + len(where) + self._wide + _VALUE
         if beside <= self._output.notes.width:
             return f"{count}  {where}  {treatment:{self._wide}}  {value}"
@@ -173,8 +177,6 @@ def bar(share: float, head: str, text: str, width: int) -> list[Text]:
         return [first]
     if cell_len(first.plain) + 2 + cell_len(text) <= width:
         return [first + "  " + text]
-    lines = folded("  " + text, width, hang=0).plain.split("\n")
-    if len(lines) > _BELOW:
-        lines[_BELOW - 1 :] = [" ".join(each.strip() for each in lines[_BELOW - 1 :])]
-        lines[-1] = "  " + lines[-1]
-    return [first, *(Text(cut(line, width)) for line in lines)]
+    lines = folded(text, width - 2, hang=0).plain.split("\n")
+    lines[_BELOW - 1 :] = [cut(" ".join(lines[_BELOW - 1 :]), width - 2)]
+    return [first, *(Text(f"  {line}") for line in lines if line)]

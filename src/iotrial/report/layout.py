@@ -7,12 +7,12 @@ from there is one word.  In a pipe, which has no width, nothing is folded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
@@ -21,7 +21,12 @@ HANG = 2
 """What continues a line is indented by so much more than its beginning."""
 _PROSE = 20
 """A column of prose is not made narrower: its rows stand upright instead."""
-_WORD = re.compile(r"\S+\s*")
+_AMPLE = 45
+_TALL = 3
+"""Nor is one that has less than ample room made taller than so many lines."""
+_UNIT = r"(?:%|[mµ]?s|[kM]?/s|(?:[KMGTP]i)?B(?:/s)?)"
+_WORD = re.compile(rf"(?:(?<=\d) (?={_UNIT}(?!\w))|\S)+\s*")
+"""A number and its unit are one."""
 
 
 def folded(text: str | Text, width: int, *, hang: int = HANG, mark: str = "") -> Text:
@@ -83,6 +88,12 @@ class Line:
         yield found
 
 
+def paragraphs(found: Iterable[RenderableType]) -> Iterator[RenderableType]:
+    """Every text among ``found`` as a :class:`Line`."""
+    for each in found:
+        yield Line(each) if isinstance(each, Text) else each
+
+
 class Sheet(Table):
     """A table whose columns are as narrow as the window needs, and never narrower than a word.
     Where that is too wide, each row stands upright: its first cell, then the others by name."""
@@ -118,7 +129,8 @@ class Sheet(Table):
         for column in self.columns:
             lines = [line for cell in self._cells(column) for line in cell.plain.split("\n")]
             longest = max(map(cell_len, lines), default=0)
-            word = max((cell_len(word) for line in lines for word in line.split()), default=0)
+            words = (word[0].rstrip() for line in lines for word in _WORD.finditer(line))
+            word = max(map(cell_len, words), default=0)
             at_least = column.min_width or 0
             most.append(max(longest, at_least))
             least.append(most[-1] if column.no_wrap else max(word, min(longest, _PROSE), at_least))
@@ -127,8 +139,9 @@ class Sheet(Table):
         widths = list(most)
         while sum(widths) > room:
             wide = max((w, i) for i, w in enumerate(widths) if w > least[i])[1]
-            widths[wide] -= min(widths[wide] - least[wide], sum(widths) - room, 1)
-        return widths
+            widths[wide] -= 1
+        tall = any(w < _AMPLE and m > _TALL * w for w, m in zip(widths, most, strict=True))
+        return None if tall else widths
 
     def _cells(self, column: Column) -> list[Text]:
         head = [column.header] if self.show_header else []

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from iotrial.report.layout import Sheet
+from iotrial.report.layout import Sheet, paragraphs
 from iotrial.report.noise import Part, Trace, spread_words
 from iotrial.report.words import count
 from iotrial.stats.noise import CONFIDENCE, Effort, Floor
@@ -24,7 +24,7 @@ _RIGHT = 0.9
 
 def noise_text(found: Sequence[Part]) -> RenderableType:
     """Everything that :func:`iotrial.report.noise.noise` found."""
-    return Group(*(line for part in found for line in _lines(part)))
+    return Group(*paragraphs(line for part in found for line in _lines(part)))
 
 
 def answer(found: Sequence[Part]) -> str:

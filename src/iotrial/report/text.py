@@ -26,7 +26,7 @@ from iotrial.report import (
     words,
 )
 from iotrial.report.evidence import DoubtGroup
-from iotrial.report.layout import Line, Sheet
+from iotrial.report.layout import Line, Sheet, paragraphs
 from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import Part, VerdictRow, View
 
@@ -73,7 +73,7 @@ class _Report:
         del console
         view, room = self.view, _room(self.view, options.max_width)
         on = scale((f for f in view.findings if f.primary), view.margin, room.strip or _STRIP)
-        yield from _lines(view, on, room)
+        yield from paragraphs(_lines(view, on, room))
 
 
 def _room(view: View, width: int) -> _Room:
