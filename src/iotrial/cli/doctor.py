@@ -109,8 +109,8 @@ def _show(output: Output, devices: tuple[Topology, ...]) -> None:
     odd = [f"! {line}" for device in devices for line in warnings(device)]
     lines = [*dict.fromkeys(odd), *(line for device in devices for line in words(device))]
     shown = lines if output.verbose else lines[:SHOWN]
-    output.text("\nBlock devices and what they are built on:")
+    output.answer("\nBlock devices and what they are built on:")
     for line in shown:
-        output.text(f"  {line}")
+        output.answer(f"  {line}")
     if len(shown) < len(lines):
-        output.text(f"  … {len(lines) - len(shown)} more lines (-v shows all)")
+        output.answer(f"  … {len(lines) - len(shown)} more lines (-v shows all)")

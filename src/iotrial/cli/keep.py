@@ -90,7 +90,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     confirm  keep what is being tried
     verify   what is no longer as it was kept; exits with 1 then
     undo     everything as it was before, bit for bit
-    export   the native files, and for a fleet apply.sh, undo.sh and an Ansible role
+    export   native files; for a fleet apply.sh, undo.sh and an Ansible role
 
     \b
     Example:

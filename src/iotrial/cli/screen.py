@@ -19,6 +19,7 @@ from rich.text import Text
 
 from iotrial.live.picture import STALE
 from iotrial.live.rates import Rates, total
+from iotrial.report.layout import cut
 from iotrial.report.words import PRETENDED
 from iotrial.units import format_change, format_seconds, format_value, format_wait
 
@@ -28,26 +29,28 @@ SHOWN = 12
 """Findings."""
 LAST_TRIALS = 6
 LAST_WORDS = 3
+_LEAST = 6
+"""A column of names is never narrower."""
+_NAMES = ("host", "target", "device")
 _GAP = 2
 """Columns of the window between two of a table."""
 _NONE = "–"
 
 
 def line(document: Document) -> str:
-    """``3/24  block 1  randread  scheduler=bfq  21.5 k/s read  …  ETA 2m10s``."""
-    parts = [_done(document), *_trial(document), *_rates(document["total"])]
-    if document["state"] == "over":
-        parts.append("over")
-    elif wait := document["progress"]["wait"]:
-        bound = "at most " if document["progress"]["open_ended"] else ""
-        parts.append(f"ETA {bound}{format_wait(wait)}")
-    return "  ".join(parts)
+    """``3/24  ETA 2m10s  block 1  randread  scheduler=bfq  read 21.5 k/s …``."""
+    return "  ".join([_done(document), *_trial(document), *_rates(document["total"])])
 
 
 def _done(document: Document) -> str:
     progress = document["progress"]
     mark = "≤" if progress["open_ended"] else ""
-    return f"{progress['done']}/{mark}{progress['most']}"
+    done = f"{progress['done']}/{mark}{progress['most']}"
+    if document["state"] == "over":
+        return f"{done}  over"
+    bound = "at most " if progress["open_ended"] else ""
+    wait = progress["wait"]
+    return f"{done}  ETA {bound}{format_wait(wait)}" if wait else done
 
 
 def _trial(document: Document) -> list[str]:
@@ -110,21 +113,25 @@ def picture(document: Document, width: int, height: int) -> Group:
     others += sum(len(each) + 1 for each in (findings, trials) if each)
     rows = _lines(document, max(height - others, height // 2))
     return Group(
-        *([_one(PRETENDED, "bold yellow")] if document.get("pretended") else []),
-        _one(document["question"], "bold"),
-        _one(line(document)),
-        _one("  ".join(_counts(document))),
-        _one(document["asked"] and f"asked at the terminal of the run: {document['asked']}"),
+        *([_one(PRETENDED, width, "bold yellow")] if document.get("pretended") else []),
+        _one(document["question"], width, "bold"),
+        _one(line(document), width),
+        _one("  ".join(_counts(document)), width),
+        _one(_asked(document), width),
         *_rows(rows, width),
-        _one(_in_force(document["settings"])),
-        *([_findings(findings)] if findings else []),
-        *([_trials(trials)] if trials else []),
-        *(_one(text, "dim") for text in words),
+        _one(_in_force(document["settings"]), width),
+        *([_findings(findings, width)] if findings else []),
+        *([_trials(trials, width)] if trials else []),
+        *(_one(text, width, "dim") for text in words),
     )
 
 
-def _one(text: str, style: str = "") -> Text:
-    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+def _one(text: str, width: int, style: str = "") -> Text:
+    return Text(cut(text, width), style=style, no_wrap=True)
+
+
+def _asked(document: Document) -> str:
+    return document["asked"] and f"asked at the terminal of the run: {document['asked']}"
 
 
 def _counts(document: Document) -> list[str]:
@@ -281,13 +288,15 @@ def _rows(found: tuple[list[Line], str], width: int) -> Iterator[RenderableType]
     lines, missing = found
     cells = {head: [cell(row) for row in lines] for head, cell in _COLUMNS.items()}
     shown = fitting(cells, width)
-    table = _table(*shown)
-    for row, values in zip(lines, zip(*shown.values(), strict=True), strict=True):
-        table.add_row(*map(Text, values), style="dim" if row.old else "")
+    values = list(zip(*shown.values(), strict=True))
+    named = [at for at, head in enumerate(shown) if head in _NAMES]
+    table = _table(list(shown), values, width, names=named)
+    for row, told in zip(table.rows, lines, strict=True):
+        row.style = "dim" if told.old else ""
     if lines:
         yield table
     if missing:
-        yield _one(missing, "dim")
+        yield _one(missing, width, "dim")
 
 
 def fitting(cells: Mapping[str, Sequence[str]], width: int) -> dict[str, Sequence[str]]:
@@ -308,33 +317,49 @@ def _in_force(settings: Sequence[Sequence[Any]]) -> str:
     return f"in force: {', '.join(varied) or '–'}"
 
 
-def _findings(findings: Sequence[Document]) -> Table:
-    table = _table("workload", "level", "against", "change in % (interval)", "n", "verdict")
-    for each in findings:
-        ends = ""
-        if each["low"] is not None:
-            ends = f" ({format_change(each['low'])} … {format_change(each['high'])})"
-        stage = f"stage {each['stage']} " if each["stage"] else ""
-        table.add_row(
-            f"{stage}{each['workload']} {each['metric']}", each["level"], each["baseline"],
-            f"{format_change(each['ratio'])}{ends}", str(each["n"]),
-            each["verdict"].replace("-", " ") or "so far",
-        )  # fmt: skip
-    return table
+def _findings(findings: Sequence[Document], width: int) -> Table:
+    heads = ("workload", "level", "against", "change in % (interval)", "n", "verdict")
+    return _table(heads, [_finding(each) for each in findings], width, names=(0, 1, 2))
 
 
-def _trials(trials: Sequence[Document]) -> Table:
-    table = _table("last trials", "block", "workload", "treatment", "value", "state")
-    for each in trials:
-        value = _NONE if each["value"] is None else format_value(each["value"], each["unit"])
-        state = each["state"] + (f": {each['why']}" if each["why"] else "")
-        block = f"{each['block']}{' on ' if each.get('host') else ''}{each.get('host', '')}"
-        table.add_row(str(each["number"]), block, each["workload"], _treatment(each), value, state)
-    return table
+def _finding(each: Document) -> tuple[str, ...]:
+    ends = ""
+    if each["low"] is not None:
+        ends = f" ({format_change(each['low'])} … {format_change(each['high'])})"
+    stage = f"stage {each['stage']} " if each["stage"] else ""
+    return (
+        f"{stage}{each['workload']} {each['metric']}", each["level"], each["baseline"],
+        f"{format_change(each['ratio'])}{ends}", str(each["n"]),
+        each["verdict"].replace("-", " ") or "so far",
+    )  # fmt: skip
 
 
-def _table(*heads: str) -> Table:
+def _trials(trials: Sequence[Document], width: int) -> Table:
+    heads = ("last trials", "block", "workload", "treatment", "value", "state")
+    return _table(heads, [_ended(each) for each in trials], width, names=(1, 2, 3, 5))
+
+
+def _ended(each: Document) -> tuple[str, ...]:
+    value = _NONE if each["value"] is None else format_value(each["value"], each["unit"])
+    state = each["state"] + (f": {each['why']}" if each["why"] else "")
+    block = f"{each['block']}{' on ' if each.get('host') else ''}{each.get('host', '')}"
+    return str(each["number"]), block, each["workload"], _treatment(each), value, state
+
+
+def _table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, names: Sequence[int] = ()
+) -> Table:
+    """One line a row: of the columns ``names`` as much is left out as ``width`` has no room for,
+    the widest first.  Numbers are whole."""
+    room = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
+    while sum(room) + _GAP * (len(room) - 1) > width:
+        widest = max(names, key=lambda at: room[at], default=-1)
+        if widest < 0 or room[widest] <= _LEAST:
+            break
+        room[widest] -= 1
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for head in heads:
-        table.add_column(head, no_wrap=True, overflow="ellipsis")
+    for head, cells in zip(heads, room, strict=True):
+        table.add_column(Text(cut(head, cells)), no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(cut(cell, room[at])) for at, cell in enumerate(row)))
     return table

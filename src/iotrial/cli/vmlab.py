@@ -40,7 +40,7 @@ def command() -> None:
 
     \b
     Example:
-      iotrial vmlab up disks             a lab of one node; prints what a study says of it
+      iotrial vmlab up disks             one node; prints what a study says of it
       iotrial vmlab exec disks-1 lsblk
       iotrial vmlab cut disks-1          its power; `up disks` boots it again
       iotrial vmlab down disks           nothing of it is left
