@@ -15,6 +15,10 @@ from rich.control import Control
 from rich.segment import Segment
 from rich.text import Text
 
+_NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
+"""A window may be narrower already than it says (tmux says it a quarter of a second later): what
+is too wide then is cut and takes one row."""
+
 
 def can_move(console: Console) -> bool:
     return console.is_terminal and not console.is_dumb_terminal
@@ -58,9 +62,10 @@ class Moving:
         lines = console.render_lines(self._shown, console.options.update(height=None), pad=False)
         room = max(console.height - 1, 1)
         parts = [Text.assemble(*((s.text, s.style or "") for s in each)) for each in lines[:room]]
+        self._codes(_NO_WRAP)
         for number, part in enumerate(parts, 1):
             console.print(part, end="\n" * (number < len(parts)), no_wrap=True, overflow="crop")
-        self._codes("\r" + f"\x1b[{len(parts) - 1}A" * (len(parts) > 1))
+        self._codes(_WRAP + "\r" + f"\x1b[{len(parts) - 1}A" * (len(parts) > 1))
 
     def _codes(self, codes: str) -> None:
         control = Control()
