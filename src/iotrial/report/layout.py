@@ -14,13 +14,15 @@ from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 HANG = 2
 """What continues a line is indented by so much more than its beginning."""
 _PROSE = 20
 """A column of prose is not made narrower: its rows stand upright instead."""
+_NOTHING = ("", "–")
+"""Cells that are left out of a row that stands upright."""
 _AMPLE = 45
 _TALL = 3
 """Nor is one that has less than ample room made taller than so many lines."""
@@ -118,22 +120,42 @@ class Sheet(Table):
         if widths is None:
             yield from self._upright(options.max_width)
             return
+        yield self._folded(widths)
+
+    def _folded(self, widths: Sequence[int]) -> Table:
+        """The same, each cell folded: Rich would part a number from its unit."""
+        table = Table(
+            box=self.box,
+            padding=(0, 1),
+            pad_edge=False,
+            show_edge=False,
+            show_header=self.show_header,
+            header_style=self.header_style,
+        )
         for column, width in zip(self.columns, widths, strict=True):
-            column.width, column.overflow = width, "fold"
-        yield from super().__rich_console__(console, options)
+            head = folded(_text(column.header), width, hang=0)
+            table.add_column(
+                head, justify=column.justify, style=column.style, width=width, no_wrap=True
+            )
+        columns = [list(column.cells) for column in self.columns]
+        for row, cells in zip(self.rows, zip(*columns, strict=True), strict=True):
+            texts = map(_text, cells)
+            shown = (folded(text, width, hang=0) for text, width in zip(texts, widths, strict=True))
+            table.add_row(*shown, style=row.style)
+        return table
 
     def _widths(self, room: int) -> list[int] | None:
         gap = 3 if self.box else 2
         room -= gap * (len(self.columns) - 1)
         most, least = [], []
         for column in self.columns:
-            lines = [line for cell in self._cells(column) for line in cell.plain.split("\n")]
-            longest = max(map(cell_len, lines), default=0)
+            cells = _lines(column.cells)
+            lines = [*_lines([column.header] if self.show_header else []), *cells]
+            longest = max([*map(cell_len, lines), column.min_width or 0])
             words = (word[0].rstrip() for line in lines for word in _WORD.finditer(line))
-            word = max(map(cell_len, words), default=0)
-            at_least = column.min_width or 0
-            most.append(max(longest, at_least))
-            least.append(most[-1] if column.no_wrap else max(word, min(longest, _PROSE), at_least))
+            prose = min(max(map(cell_len, cells), default=0), _PROSE)
+            most.append(longest)
+            least.append(longest if column.no_wrap else max([prose, *map(cell_len, words)]))
         if sum(least) > room:
             return None
         widths = list(most)
@@ -143,10 +165,6 @@ class Sheet(Table):
         tall = any(w < _AMPLE and m > _TALL * w for w, m in zip(widths, most, strict=True))
         return None if tall else widths
 
-    def _cells(self, column: Column) -> list[Text]:
-        head = [column.header] if self.show_header else []
-        return [_text(cell) for cell in (*head, *column.cells)]
-
     def _upright(self, width: int) -> Iterator[Text]:
         columns = [list(map(_text, column.cells)) for column in self.columns]
         heads = [_text(column.header).plain if self.show_header else "" for column in self.columns]
@@ -154,12 +172,16 @@ class Sheet(Table):
             named = [
                 Text.assemble((f"{head}: ", "dim"), cell) if head and at else cell
                 for at, (head, cell) in enumerate(zip(heads, cells, strict=True))
-                if cell.plain.strip()
+                if cell.plain.strip() not in _NOTHING
             ]
             found = _packed(named, width)
             found.no_wrap, found.overflow = True, "ignore"
             found.stylize(self.rows[number].style or "")
             yield found
+
+
+def _lines(cells: Iterable[Any]) -> list[str]:
+    return [line for cell in cells for line in _text(cell).plain.split("\n")]
 
 
 def _text(cell: Any) -> Text:  # noqa: ANN401 (what rich takes for a cell)
