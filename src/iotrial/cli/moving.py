@@ -21,7 +21,9 @@ is too wide then is cut and takes one row."""
 
 
 def can_move(console: Console) -> bool:
-    return console.is_terminal and not console.is_dumb_terminal
+    """Whether what ``console`` writes to takes such codes; that colours are asked for by the
+    environment makes no terminal of a file."""
+    return console.is_terminal and console.file.isatty() and not console.is_dumb_terminal
 
 
 class Moving:
@@ -53,7 +55,7 @@ class Moving:
 
     def _erase(self) -> None:
         if self._shown is not None:
-            self._codes("\r\x1b[J")
+            self._codes(_WRAP + "\r\x1b[J")  # also where an interrupted drawing left it off
 
     def _draw(self) -> None:
         if self._shown is None:
