@@ -68,10 +68,10 @@ def write(folder: Path, **about: object) -> None:
 
 def test_a_line_has_what_a_look_wants() -> None:
     said = screen.line(at_work().document(1.1))
-    assert said.startswith("1/63  block 1  ")
+    assert said.startswith("1/63  ETA ")
+    assert "  block 1  " in said
     assert "read 4.00 k/s 15.6 MiB/s 500 µs" in said
     assert "scheduler=" in said
-    assert "ETA" in said
 
 
 @pytest.mark.parametrize("code", [0, 5, 130])

@@ -55,6 +55,7 @@ class Terminal:
         self._shown = 0.0
         self._open_ended = open_ended(study)
         self._expected = 0.0
+        self._text = ""
         self._bar = can_move(output.notes) and not output.quiet
 
     def close(self) -> None:
@@ -87,7 +88,7 @@ class Terminal:
         done, total = self._pace.done, self._pace.most
         count = f"{done:>{len(str(total))}}/{self._mark}{total}"
         self._output.note(self._line(count, record))
-        self._draw("")
+        self._draw(self._text if self._several else "")
 
     def _line(self, count: str, record: TrialRecord) -> str:
         """One trial that is over.  Where the window is too narrow for the widest, all treatments
@@ -97,10 +98,14 @@ class Terminal:
             return f"{count}  {self._name(trial):44}  {value}  {self._eta()}".rstrip()
         where, treatment = self._where(trial), self._treatment(trial)
         self._wide = max(self._wide, len(treatment))
-        beside = len(count) + len(where) + self._wide + _VALUE
-        if beside <= self._output.notes.width:
-            return f"{count}  {where}  {treatment:{self._wide}}  {value}"
-        return f"{count}  {where}  {value}\n{' ' * len(count)}  {treatment}"
+        width, indent = self._output.notes.width, " " * (len(count) + 2)
+        head = f"{count}  {where}"
+        beside = len(head) + _VALUE
+        if beside + self._wide <= width:
+            return f"{head}  {treatment:{self._wide}}  {value}"
+        if beside <= width:
+            return f"{head}  {value}\n{indent}{treatment}"
+        return f"{head}\n{indent}{value.strip()}  {treatment}"
 
     def attended(self) -> bool:
         return sys.stdin.isatty()
@@ -148,6 +153,7 @@ class Terminal:
         self._draw(text)
 
     def _draw(self, text: str) -> None:
+        self._text = text
         if self._bar:
             width = self._output.notes.width
             done, total = self._pace.done, self._pace.most

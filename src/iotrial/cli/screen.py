@@ -39,18 +39,18 @@ _NONE = "–"
 
 def line(document: Document) -> str:
     """``3/24  ETA 2m10s  block 1  randread  scheduler=bfq  read 21.5 k/s …``."""
-    return "  ".join([_done(document), *_trial(document), *_rates(document["total"])])
+    over = ["over"] if document["state"] == "over" else []
+    return "  ".join([_done(document), *_trial(document), *_rates(document["total"]), *over])
 
 
 def _done(document: Document) -> str:
     progress = document["progress"]
     mark = "≤" if progress["open_ended"] else ""
     done = f"{progress['done']}/{mark}{progress['most']}"
-    if document["state"] == "over":
-        return f"{done}  over"
     bound = "at most " if progress["open_ended"] else ""
     wait = progress["wait"]
-    return f"{done}  ETA {bound}{format_wait(wait)}" if wait else done
+    left = wait and document["state"] != "over"
+    return f"{done}  ETA {bound}{format_wait(wait)}" if left else done
 
 
 def _trial(document: Document) -> list[str]:
