@@ -25,12 +25,13 @@ RECORDED = ("troubled", "staged", "race", "fraction", "blocks-over-hosts", "aa",
 WIDTHS = (80, 100, 160)
 HANGS = 120.0
 """Seconds after which a screen that does not show what it should counts as hanging."""
+END = "it-has-ended"
+"""Printed below the last word of a command."""
 PLAY = """
 import json, sys
 from iotrial.cli.main import status
 for arguments in json.loads(sys.argv[1]):
     status(arguments)
-print("all", "said")
 """
 RULES = set("─━│●├┤┼<>╞╡")
 STUDY = """
@@ -71,10 +72,11 @@ class Screen:
     def start(self, *command: str) -> None:
         size = ("-x", str(self._width), "-y", "24")
         self._do("new-session", "-d", *size, "-c", str(self._folder), "sleep 600")
-        self._do("set-option", "-g", "remain-on-exit", "on")
         self._do("set-option", "-g", "history-limit", "20000")
         # A pane of its own: a limit of history is that of panes made after it.
-        self._do("respawn-window", "-k", shlex.join(command))
+        self._do(
+            "respawn-window", "-k", f"trap : INT; {shlex.join(command)}; echo {END}; sleep 600"
+        )
 
     def _do(self, *words: str) -> str:
         done = subprocess.run(
@@ -167,9 +169,9 @@ def test_no_word_is_broken_and_no_number_is_lost(
     numbers = {word for word in whole if re.search(r"\d", word)}
     assert len(numbers) > 200
     for width, each in screens:
-        each.until(lambda lines: "all said" in lines)
+        each.until(lambda lines: END in lines)
         said = each.lines(history=True)
-        shown = words(said[: said.index("all said")])
+        shown = words(said[: said.index(END)])
         long = {word for word in whole if len(word) > width}
         broken = {word for word in shown - whole if not any(word in each for each in long)}
         assert not broken, width
@@ -220,7 +222,7 @@ def test_the_bar_and_its_eta_stay_and_leave_nothing_behind(
         assert len(drawn(lines)) == 1
         assert bars(lines)
     narrow.press("C-c")
-    lines = narrow.until(lambda lines: any("Pane is dead" in line for line in lines))
+    lines = narrow.until(lambda lines: END in lines)
     assert not drawn(lines)
     assert not [line for line in lines if "ETA" in line]
     assert any("stopped by SIGINT" in line for line in lines)
