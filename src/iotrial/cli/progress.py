@@ -31,8 +31,8 @@ _EVERY = 1.0
 _BAR = 24
 _BELOW = 2
 """Lines below the bar."""
-_VALUE = 4 + 12 + len("  (last 1.23 Gi/s)")
-"""Cells of what came of a trial, and of the gaps beside it."""
+_VALUE = 4 + 12
+"""Cells of a trial's value and of the gaps before it."""
 _GLANCE = 0.2
 """Seconds between two looks whether a signal came, while a person is waited for."""
 
@@ -100,10 +100,11 @@ class Terminal:
         self._wide = max(self._wide, len(treatment))
         width, indent = self._output.notes.width, " " * (len(count) + 2)
         head = f"{count}  {where}"
-        beside = len(head) + _VALUE
-        if beside + self._wide <= width:
-            return f"{head}  {treatment:{self._wide}}  {value}"
-        if beside <= width:
+        if len(head) + self._wide + _VALUE <= width:
+            line = f"{head}  {treatment:{self._wide}}  {value}"
+            fits = len(line) <= width or record.state != "valid"
+            return line if fits else line.partition("  (last ")[0]
+        if len(head) + _VALUE + len("  (last 1003 MiB/s)") <= width:
             return f"{head}  {value}\n{indent}{treatment}"
         return f"{head}\n{indent}{value.strip()}  {treatment}"
 

@@ -16,6 +16,7 @@ from rich.text import Text
 from iotrial.model.finding import Finding, Verdict
 from iotrial.model.results import Results
 from iotrial.report import words
+from iotrial.report.layout import paragraphs
 from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.view import VerdictRow, View
 
@@ -30,7 +31,7 @@ _GROUPS: tuple[tuple[Verdict, str], ...] = (
 
 def brief(view: View) -> RenderableType:
     """The findings of all workloads by their verdict, within 80 columns."""
-    return Group(*_lines(view))
+    return Group(*paragraphs(_lines(view)))
 
 
 def _lines(view: View) -> Iterator[RenderableType]:
