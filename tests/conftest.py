@@ -6,6 +6,7 @@ Keep this file small: it is read by every test.
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import random
 import shutil
@@ -104,6 +105,24 @@ def _without_long(config: pytest.Config, items: list[pytest.Item]) -> None:
     if unused and not any(config.getoption(name, None) for name in ("keyword", "markexpr")):
         raise pytest.UsageError(f"{LONG}: no test begins with {sorted(unused)}")
     _leave_out(config, items, some)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Python looks for rings among all objects there are: not among a hundred thousand tests'."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)  # as iotrial itself (cli/main.py)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_real_fsync(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test cuts the power; on a busy disk to wait for it takes longer than the tests.  Those
+    that act on a machine do wait, and so does every process that a test starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not {"integration", "vm"} & set(request.path.parts):
+            patch.setattr(os, "fsync", os.fstat)  # which refuses what is not open, too
+        yield
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@ everything comes back from memory, exit 4 names it, and the trial that went on d
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,12 +72,6 @@ class Spoilt(FakeHost):
             for path in paths:
                 self.spoil(self, path)
         return super().alive()
-
-
-@pytest.fixture(autouse=True)
-def _no_real_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Durability of the controller's own disk is not what is tried here; time is short."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 @pytest.fixture

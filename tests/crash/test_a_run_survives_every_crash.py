@@ -5,7 +5,6 @@ Loads, loop devices and files are owed like settings; afterwards the run is resu
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,12 +45,6 @@ FORMER = (("scheduler", "kyber"), ("nr_requests", "72"), ("read_ahead_kb", "320"
 @pytest.fixture
 def study() -> Study:
     return parse_study(STUDY, "crash.toml", str)
-
-
-@pytest.fixture(autouse=True)
-def _no_real_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Durability of the controller's own disk is not what is tried here; time is short."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 def machine() -> FakeHost:

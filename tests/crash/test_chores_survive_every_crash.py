@@ -3,7 +3,6 @@ would undo is undone by a restore, what fills a file system is gone, and a rerun
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -46,12 +45,6 @@ levels = [1, 4]
 [design]
 blocks = 2
 """
-
-
-@pytest.fixture(autouse=True)
-def _no_real_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Durability of the controller's own disk is not what is tried here; time is short."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 def run(host: FakeHost, folder: Path) -> None:

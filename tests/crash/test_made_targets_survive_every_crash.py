@@ -7,7 +7,6 @@ that is cut short, what it did is gone, and what it did not do is still there.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -49,12 +48,6 @@ blocks = 1
 OURS = "/var/lib/iotrial"
 Between = Callable[[FakeHost], None]
 BETWEEN: tuple[Between, ...] = (FakeHost.reconnect, FakeHost.reboot, FakeHost.power_cut)
-
-
-@pytest.fixture(autouse=True)
-def _no_real_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Durability of the controller's own disk is not what is tried here; time is short."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 def machine() -> FakeHost:

@@ -3,7 +3,6 @@ there before.  By the method of :mod:`deaths`."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -41,12 +40,6 @@ levels = [1, 4]
 [design]
 blocks = 1
 """
-
-
-@pytest.fixture(autouse=True)
-def _no_real_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Durability of the controller's own disk is not what is tried here; time is short."""
-    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 def prepared() -> FakeHost:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,7 +12,7 @@ import click
 import pytest
 
 import iotrial.errors
-from iotrial.cli.main import describe
+from iotrial.cli.main import describe, status
 from iotrial.formats import formats
 from iotrial.plan.template import templates
 from iotrial.tools import tools
@@ -26,7 +23,6 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 REFERENCE = ROOT / "docs" / "command-line.md"
 VERBS = describe()
 COMMON = {"--json", "--quiet", "--verbose", "--help", "-h", "-q", "-v"}
-ENTRY = [sys.executable, "-c", "from iotrial.cli.main import main; main()"]
 
 
 def short(path: Path) -> str:
@@ -181,9 +177,17 @@ def sessions() -> list[Path]:
 
 
 @pytest.mark.parametrize("page", sessions(), ids=short)
-def test_sessions_are_real(page: Path, tmp_path: Path, state: Path) -> None:
+def test_sessions_are_real(
+    page: Path,
+    tmp_path: Path,
+    state: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Every command of the page, in order, in one empty folder; what is shown is printed."""
-    del state
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
     last = 0
     for block in SESSION.findall(page.read_text(encoding="utf-8")):
         for command, expected in steps(block):
@@ -192,19 +196,11 @@ def test_sessions_are_real(page: Path, tmp_path: Path, state: Path) -> None:
                 continue
             words = shlex.split(command)
             assert words[0] == "iotrial", "only iotrial is executed from the documentation"
-            done = subprocess.run(
-                [*ENTRY, *words[1:]],
-                cwd=tmp_path,
-                env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100"},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-                timeout=120,
-            )
-            last = done.returncode
+            last = status(words[1:])
+            printed = capfd.readouterr()
+            said = plain(f"{printed.out} {printed.err}")
             pattern = ".*?".join(map(as_pattern, expected))
-            assert re.search(pattern, plain(done.stdout), re.DOTALL), f"$ {command}\n{done.stdout}"
+            assert re.search(pattern, said, re.DOTALL), f"$ {command}\n{printed}"
 
 
 def test_the_pages_hold_sessions() -> None:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -67,6 +68,7 @@ def doubts(run: Recording) -> set[str]:
     return {each.check for each in run.doubts}
 
 
+@cache
 def lines(count: int, *, apart: int = 1, value: int = 80_000) -> bytes:
     return b"".join(LINE % (n * apart, value) for n in range(1, count + 1))
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 from iotrial.model.step import Act, Pick, Probe
@@ -64,7 +65,13 @@ def fields(text: str) -> list[str]:
     words = text.split("|")
     if words.pop() != _END:
         raise ValueError(text)
-    return [re.sub(r"\\0([0-7]{3})", lambda m: chr(int(m[1], 8)), word) for word in words]
+    return list(map(_plain, words))
+
+
+@lru_cache(maxsize=4096)
+def _plain(word: str) -> str:
+    """Many lines of a journal are of the same devices and files."""
+    return re.sub(r"\\0([0-7]{3})", lambda m: chr(int(m[1], 8)), word)
 
 
 def _escaped(word: str) -> str:

@@ -87,9 +87,11 @@ def curve_spec(found: Ceiling) -> dict[str, Any]:
         .mark_point(size=40, filled=False, opacity=0.7)
         .encode(x=x, y=y, color=color, shape=shape),
         lines.mark_line(color=palette.LINE.light, strokeWidth=1.5)
-        .encode(x=x, y=y, order=alt.Order("n:Q"), detail="line:N"),
-        base.mark_rule(strokeWidth=2).encode(x="left:Q", x2="right:Q", y=y, color=color),
-        base.mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color),
+        .encode(x=x, y=y, order=alt.Order("n:Q"), detail=alt.Detail("line:N")),
+        base.mark_rule(strokeWidth=2)
+        .encode(x=alt.X("left:Q"), x2=alt.X2("right:Q"), y=y, color=color),
+        base.mark_rule(strokeWidth=2)
+        .encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=color),
         base.transform_filter("datum.k == 'mean' || datum.k == 'p99'")
         .mark_point(size=50, filled=True, opacity=1).encode(x=x, y=y, color=color, shape=shape),
         base.transform_filter(marked).mark_point(size=150, filled=True, opacity=1)

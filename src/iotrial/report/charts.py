@@ -129,9 +129,12 @@ def interval_spec(rows: Sequence[VerdictRow], margin: float) -> _SPEC:
     x = alt.X("change:Q").axis(title="change in %", labelExpr=signs, tickCount=6)
     layers = alt.layer(
         alt.Chart(alt.NamedData("margin"))
-        .mark_rect(color=palette.BAND.light, opacity=1).encode(x="low:Q", x2="high:Q"),
-        alt.Chart(alt.NamedData("margin")).mark_rule(color=palette.MUTED.light).encode(x="none:Q"),
-        base.mark_rule(strokeWidth=3).encode(x="low:Q", x2="high:Q", y=y, color=color),
+        .mark_rect(color=palette.BAND.light, opacity=1)
+        .encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")),
+        alt.Chart(alt.NamedData("margin")).mark_rule(color=palette.MUTED.light)
+        .encode(x=alt.X("none:Q")),
+        base.mark_rule(strokeWidth=3)
+        .encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=y, color=color),
         base.mark_point(size=120, opacity=1, filled=True)
         .encode(x=x, y=y, color=color, shape=shape),
     )  # fmt: skip
@@ -168,7 +171,9 @@ def trials_spec(series: Series, metric: Metric) -> _SPEC:
     color, shape = by_group(series.groups, WIDE)
     size = 60 if len(series.points) < _CROWD else 22
     layers = alt.layer(
-        alt.Chart(alt.NamedData("blocks")).mark_rule(color=palette.LINE.light).encode(x="t:Q"),
+        alt.Chart(alt.NamedData("blocks"))
+        .mark_rule(color=palette.LINE.light)
+        .encode(x=alt.X("t:Q")),
         alt.Chart(alt.NamedData("valid"))
         .mark_point(filled=True, size=size, opacity=0.85)
         .encode(x=x, y=y, color=color, shape=shape),
@@ -196,7 +201,7 @@ def latency_spec(spreads: Sequence[Spread], groups: Sequence[str]) -> _SPEC:
     base = alt.Chart(alt.NamedData("spreads"))
     layers = alt.layer(
         base.mark_rule(strokeWidth=2)
-        .encode(x=x, xOffset=offset, y="low:Q", y2="high:Q", color=color),
+        .encode(x=x, xOffset=offset, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=color),
         base.mark_point(filled=True, size=60, opacity=1)
         .encode(x=x, xOffset=offset, y=y, color=color, shape=shape),
     )  # fmt: skip

@@ -84,7 +84,7 @@ def _main(part: Part, rows: Sequence[VerdictRow], margin: float, ident: str) -> 
             y=alt.datum(-margin * 100), y2=alt.datum(margin * 100)
         ),
         base.mark_rule(color=palette.MUTED.light).encode(y=alt.datum(0)),
-        base.mark_rule(strokeWidth=3, color=ink).encode(x=x, y="low:Q", y2="high:Q"),
+        base.mark_rule(strokeWidth=3, color=ink).encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q")),
         base.mark_point(size=70, opacity=1, filled=True, color=ink).encode(x=x, y=y),
     )
     sorted_header = alt.Header(title=None, labelColor=palette.INK.light, labelFontSize=12)
@@ -160,10 +160,12 @@ def pair_spec(rows: Sequence[SimpleEffect], margin: float) -> dict[str, object]:
     base = alt.Chart(alt.NamedData("rows"))
     layers = alt.layer(
         alt.Chart(alt.NamedData("margin"))
-        .mark_rect(color=palette.BAND.light, opacity=1).encode(x="low:Q", x2="high:Q"),
-        alt.Chart(alt.NamedData("margin")).mark_rule(color=palette.MUTED.light).encode(x="none:Q"),
+        .mark_rect(color=palette.BAND.light, opacity=1)
+        .encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")),
+        alt.Chart(alt.NamedData("margin")).mark_rule(color=palette.MUTED.light)
+        .encode(x=alt.X("none:Q")),
         base.mark_rule(strokeWidth=3)
-        .encode(x="low:Q", x2="high:Q", y=y, yOffset=offset, color=color),
+        .encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=y, yOffset=offset, color=color),
         base.mark_point(size=80, opacity=1, filled=True)
         .encode(x=x, y=y, yOffset=offset, color=color, shape=shape),
     )  # fmt: skip
@@ -198,7 +200,9 @@ def _shares(part: Part, ident: str) -> Figure:
     )
     base = alt.Chart(alt.NamedData("rows"))
     layers = alt.layer(
-        base.mark_rule(strokeWidth=3).encode(x="low:Q", x2="high:Q", y=y, color=color),
+        base.mark_rule(strokeWidth=3).encode(
+            x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=y, color=color
+        ),
         base.mark_point(size=80, opacity=1, filled=True).encode(x=x, y=y, color=color, shape=shape),
     )
     spec = document(layers, NARROW, _ROW * len(table) + 50, {"rows": table})
@@ -256,8 +260,8 @@ def tradeoff_spec(each: Tradeoff, gain_title: str, gain_unit: str) -> dict[str, 
     ink, rest = palette.SERIES[0].light, palette.MUTED.light
     rows, front = alt.Chart(alt.NamedData("rows")), alt.Chart(alt.NamedData("best"))
     layers = alt.layer(
-        rows.mark_rule(color=rest).encode(x="x1:Q", x2="x2:Q", y="y:Q"),
-        rows.mark_rule(color=rest).encode(y="y1:Q", y2="y2:Q", x="x:Q"),
+        rows.mark_rule(color=rest).encode(x=alt.X("x1:Q"), x2=alt.X2("x2:Q"), y=alt.Y("y:Q")),
+        rows.mark_rule(color=rest).encode(y=alt.Y("y1:Q"), y2=alt.Y2("y2:Q"), x=alt.X("x:Q")),
         rows.mark_point(size=60, opacity=1, filled=False, color=rest, strokeWidth=1.5)
         .encode(x=x, y=y),
         front.mark_point(size=80, opacity=1, filled=True, color=ink).encode(x=x, y=y),
@@ -282,7 +286,7 @@ def _labels(x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
                 fontSize=11,
                 color=palette.INK.light,
             )
-            .encode(x=x, y=y, text="t:N")
+            .encode(x=x, y=y, text=alt.Text("t:N"))
         )
 
 

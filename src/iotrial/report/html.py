@@ -10,6 +10,7 @@ import functools
 from datetime import UTC, datetime
 from urllib.parse import quote
 
+from jinja2 import Template
 from markupsafe import Markup, escape
 
 import iotrial
@@ -40,11 +41,9 @@ def html(view: View, *, folder: str = "") -> str:
     empty when it lies in it.
     """
     style, script = sheet(), resource("sort.js")
-    environment = templates()
-    environment.globals.update(_WORDS)
     when = None if view.started is None else datetime.fromtimestamp(view.started, UTC)
     shown = pictures(view)
-    return environment.get_template("report.html.j2").render(
+    return _template().render(
         view=view,
         answer=words.headline(view.answer.replace(" %", "\u00a0%")),
         figures=shown.parts,
@@ -66,6 +65,14 @@ def html(view: View, *, folder: str = "") -> str:
         script=script,
         script_hash=hashed(script),
     )
+
+
+@functools.cache
+def _template() -> Template:
+    """Compiled once: that costs a fifth of a second, and several pages may be written."""
+    environment = templates()
+    environment.globals.update(_WORDS)
+    return environment.get_template("report.html.j2")
 
 
 # -- words the template uses -----------------------------------------------------------------

@@ -81,13 +81,15 @@ def knee_spec(part: Part, each: Knee, margin: float) -> dict[str, Any]:
     base, band = alt.Chart(alt.NamedData("rows")), alt.Chart(alt.NamedData("margin"))
     good, not_shown = "datum.good", "!datum.good"
     layers = alt.layer(
-        band.mark_rect(color=palette.BAND.light, opacity=1).encode(y=alt.Y("low:Q"), y2="high:Q"),
+        band.mark_rect(color=palette.BAND.light, opacity=1)
+        .encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q")),
         band.mark_rule(color=rest).encode(y=alt.Y("best:Q")),
         base.transform_filter("datum.k == 'knee'").mark_rule(strokeDash=[4, 3], color=ink)
         .encode(x=x),
         base.mark_line(color=palette.LINE.light, strokeWidth=1.5)
         .encode(x=x, y=y, order=alt.Order("n:Q")),
-        base.mark_rule(strokeWidth=3).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=color),
+        base.mark_rule(strokeWidth=3)
+        .encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=color),
         base.mark_tick(thickness=2, size=14, orient="horizontal")
         .encode(x=x, y=alt.Y("test:Q"), color=color),
         base.transform_filter(good).mark_point(size=110, opacity=1, filled=True)

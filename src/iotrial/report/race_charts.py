@@ -107,12 +107,12 @@ def race_spec(story: RaceStory, margin: float) -> dict[str, Any]:
     ends = base.transform_filter("datum.what == 'end'")
     layers = alt.layer(
         base.transform_filter("datum.what == 'margin'")
-        .mark_rect(color=palette.BAND.light, opacity=1).encode(y=low, y2="high:Q"),
+        .mark_rect(color=palette.BAND.light, opacity=1).encode(y=low, y2=alt.Y2("high:Q")),
         base.mark_rule(color=palette.MUTED.light).encode(y=alt.Y(datum=0, axis=axis, scale=scale)),
         looks.mark_area(opacity=0.22)
-        .encode(x=x, y=low, y2="high:Q", color=color, detail="s:N"),
-        looks.mark_line(strokeWidth=2).encode(x=x, y=y, color=color, detail="s:N"),
-        ends.mark_rule(strokeWidth=2.5).encode(x=x, y=low, y2="high:Q", color=color),
+        .encode(x=x, y=low, y2=alt.Y2("high:Q"), color=color, detail=alt.Detail("s:N")),
+        looks.mark_line(strokeWidth=2).encode(x=x, y=y, color=color, detail=alt.Detail("s:N")),
+        ends.mark_rule(strokeWidth=2.5).encode(x=x, y=low, y2=alt.Y2("high:Q"), color=color),
         ends.mark_point(size=80, opacity=1, filled=True).encode(x=x, y=y, color=color, shape=shape),
     )  # fmt: skip
     header = alt.Header(

@@ -6,7 +6,10 @@ Whatever a host said is shown with its control characters made visible; Jinja es
 
 from __future__ import annotations
 
+import functools
 import shlex
+
+from jinja2 import Template
 
 import iotrial
 from iotrial.model.checked import Checked, Command
@@ -33,9 +36,7 @@ SHOWN = 2000
 def html(checked: Checked) -> str:
     """The page."""
     style = sheet()
-    environment = templates()
-    environment.filters.update(visible=visible, shown=_shown)
-    return environment.get_template("checked.html.j2").render(
+    return _template().render(
         checked=checked,
         names=", ".join(name for name, _ in checked.suites),
         changed=changed,
@@ -54,6 +55,13 @@ def html(checked: Checked) -> str:
         style=style,
         style_hash=hashed(style),
     )
+
+
+@functools.cache
+def _template() -> Template:
+    environment = templates()
+    environment.filters.update(visible=visible, shown=_shown)
+    return environment.get_template("checked.html.j2")
 
 
 def _told(command: Command) -> str:

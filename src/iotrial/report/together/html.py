@@ -5,6 +5,10 @@ Its evidence lies beside it: links lead to the pages of the single folders and t
 
 from __future__ import annotations
 
+import functools
+
+from jinja2 import Template
+
 import iotrial
 from iotrial.model.finding import Finding
 from iotrial.report import words
@@ -19,28 +23,29 @@ from iotrial.units import format_change
 def html(all_: Together) -> str:
     """The page."""
     style = sheet()
-    return (
-        templates()
-        .get_template("together.html.j2")
-        .render(
-            all=all_,
-            scales=[scale(_findings(each), each.margin, STRIP) for each in all_.measured],
-            count=words.count,
-            direction=words.direction,
-            interval=words.interval,
-            needs=words.needs,
-            number=number,
-            pretended_words=words.PRETENDED,
-            plain_change=format_change,
-            share=words.share,
-            strip=verdict_strip,
-            styles=STYLES,
-            verdicts=words.VERDICTS,
-            version=iotrial.__version__,
-            style=style,
-            style_hash=hashed(style),
-        )
+    return _template().render(
+        all=all_,
+        scales=[scale(_findings(each), each.margin, STRIP) for each in all_.measured],
+        count=words.count,
+        direction=words.direction,
+        interval=words.interval,
+        needs=words.needs,
+        number=number,
+        pretended_words=words.PRETENDED,
+        plain_change=format_change,
+        share=words.share,
+        strip=verdict_strip,
+        styles=STYLES,
+        verdicts=words.VERDICTS,
+        version=iotrial.__version__,
+        style=style,
+        style_hash=hashed(style),
     )
+
+
+@functools.cache
+def _template() -> Template:
+    return templates().get_template("together.html.j2")
 
 
 def _findings(study: Measured) -> list[Finding]:
