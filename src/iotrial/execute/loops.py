@@ -110,6 +110,12 @@ def _need_loops(host: Host, target: Target) -> None:
             evidence=("/dev/loop-control does not exist",),
             advice="modprobe loop; in a container use a file target.",
         )
+    if host.run(["losetup", "--version"]).exit == _MISSING:
+        raise TargetRefused(
+            "losetup is not installed here",
+            target=target.name,
+            advice="On Debian: apt-get install mount; elsewhere it comes with util-linux.",
+        )
 
 
 def _folder(host: Host, target: Target) -> str:

@@ -128,6 +128,8 @@ def _blkid(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
 
 
 def _losetup(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    if "--version" in arguments:
+        return Said(0, "losetup from util-linux 2.38.1\n")
     words = _plain(arguments)
     found = _LOOP.fullmatch(words[0]) if words else None
     if not found:
