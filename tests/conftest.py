@@ -5,6 +5,7 @@ Keep this file small: it is read by every test.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import gc
 import os
@@ -44,7 +45,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def _own_mounts() -> None:
+    """What a test mounts, no other worker's test sees, nor any container that begins meanwhile:
+    a copy there would keep a file system alive that is unmounted here.  With the last process
+    goes what is still mounted."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    new_mounts, private = 0x00020000, 0x00044000  # CLONE_NEWNS; MS_REC and MS_PRIVATE
+    if os.geteuid() == 0 and libc.unshare(new_mounts) == 0:
+        libc.mount(b"none", b"/", None, private, None)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    _own_mounts()
     if path := config.getoption("--going-on"):
         config.pluginmanager.register(GoingOn(Path(path)), "going-on")
 

@@ -27,7 +27,7 @@ from test_killed_at_any_moment import (
     queue_files,
 )
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 KILLS = 25
 WITHIN = 15.0

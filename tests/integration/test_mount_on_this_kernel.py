@@ -22,7 +22,7 @@ from iotrial.model.study import Decide, Design, Study
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 STUDY = Study("?", "mounts", (), (), (), Design(), Decide(()))
 

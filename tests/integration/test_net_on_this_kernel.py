@@ -27,7 +27,6 @@ from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 
 pytestmark = [
-    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.skipif(not shutil.which("ethtool"), reason="needs ethtool"),
     pytest.mark.skipif(not shutil.which("tc"), reason="needs tc and ip, of iproute2"),

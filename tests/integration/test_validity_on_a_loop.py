@@ -26,7 +26,6 @@ from iotrial.validity import judged, written
 from stalls import stalled
 
 pytestmark = [
-    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.usefixtures("state"),
     pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed"),
@@ -114,6 +113,7 @@ def fio_on(node: str, rw: str) -> list[str]:
     return ["sh", "-c", wait, "-", "fio", *load]
 
 
+@pytest.mark.alone
 def test_undisturbed_trials_are_valid_and_without_doubt_ten_times(tmp_path: Path) -> None:
     trials = calm(run(tmp_path, blocks=10))
     assert [trial["state"] for trial in trials] == ["valid"] * 10
@@ -164,6 +164,7 @@ def test_a_foreign_reader_is_seen_in_a_longer_load_that_writes(
     assert doubts(trial)["foreign-io"][1]
 
 
+@pytest.mark.alone
 def test_burners_on_all_cpus_are_named(tmp_path: Path) -> None:
     burner = ["nice", "-n", "0", "sh", "-c", "while :; do :; done"]
     with beside(tmp_path, *[burner] * 2 * (os.cpu_count() or 1)) as pids:
@@ -182,6 +183,7 @@ def test_a_small_working_set_read_through_the_cache_is_seen(tmp_path: Path) -> N
     assert not invalid
 
 
+@pytest.mark.alone
 def test_a_second_working_set_shows_the_cache_that_answers_the_small_one(tmp_path: Path) -> None:
     """The small one is in the page cache after 16 reads; of the large one the load reads a
     small part within its time, each block for the first time."""
@@ -236,6 +238,7 @@ def test_a_synchronous_engine_does_not_fill_the_queue_it_was_asked_for(tmp_path:
     assert "psync" in found["queue-not-filled"]
 
 
+@pytest.mark.alone
 def test_one_job_that_reads_memory_is_bound_by_its_core(tmp_path: Path) -> None:
     """Before every other program by its scheduling class, on a loaded machine too; the kernel
     gives starved programs 5 % of a CPU now and then, hence one of five trials is enough.
@@ -246,6 +249,7 @@ def test_one_job_that_reads_memory_is_bound_by_its_core(tmp_path: Path) -> None:
     assert any("generator-bound" in doubts(trial) for trial in trials)
 
 
+@pytest.mark.alone
 def test_a_rate_that_doubles_in_the_middle_is_no_steady_state(tmp_path: Path) -> None:
     head = "[global]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\nrate_iops=100\ntime_based=1\n"
     jobs = "[whole]\nruntime=18\n[later]\nruntime=9\nstartdelay=9\n"
@@ -253,6 +257,7 @@ def test_a_rate_that_doubles_in_the_middle_is_no_steady_state(tmp_path: Path) ->
     assert "not in a steady state" in doubts(trial)["steady-state"][0]
 
 
+@pytest.mark.alone
 def test_a_rate_that_stays_is_a_steady_state(tmp_path: Path) -> None:
     options = 'rw = "randread", bs = "4k", iodepth = 2, rate_iops = 100, runtime = "13s"'
     assert set(doubts(run(tmp_path, options)[0])) <= OF_THE_MACHINE
@@ -279,6 +284,7 @@ def little_memory(limit: int) -> Iterator[str]:
             time.sleep(0.1)
 
 
+@pytest.mark.alone
 def test_memory_that_lacks_is_pressure(tmp_path: Path) -> None:
     """What processes map is four times their limit: it reads again what was just taken from it."""
     if not Path("/proc/pressure/memory").exists():
@@ -318,6 +324,7 @@ def some_swap(loop: str) -> Iterator[None]:
         subprocess.run(["swapoff", node], check=True, capture_output=True, timeout=120)
 
 
+@pytest.mark.alone
 def test_swapping_is_seen(tmp_path: Path, loop_device: str) -> None:
     hog = "x = bytearray(64 << 20)\nwhile True:\n for i in range(0, len(x), 4096): x[i] = 1"
     with some_swap(loop_device), little_memory(24 * 2**20) as inside:
@@ -390,6 +397,7 @@ for pid in pids:
 )
 
 
+@pytest.mark.alone
 def test_a_machine_that_stood_still_makes_the_trial_invalid(tmp_path: Path) -> None:
     """For 0.6 s all CPUs are kept by programs that no ordinary one can push aside."""
     words = (sys.executable, "-c", _KEEP_ALL_CPUS, str(tmp_path), "2")
@@ -402,6 +410,7 @@ def test_a_machine_that_stood_still_makes_the_trial_invalid(tmp_path: Path) -> N
     assert trial["state"] == "invalid"
 
 
+@pytest.mark.alone
 def test_a_load_that_stood_still_while_the_machine_went_on_is_a_doubt(tmp_path: Path) -> None:
     """As under a device that hangs: whole seconds without an I/O."""
     with beside(tmp_path, (sys.executable, "-c", _STOP_FIO, str(tmp_path), "6")):
