@@ -65,10 +65,10 @@ def in_memory(loop_device: str) -> Iterator[str]:
     node = f"/dev/{loop_device}"
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
         file.truncate(64 * 2**20)
-        subprocess.run(["losetup", "--detach", node], check=True, timeout=30)
-        subprocess.run(["losetup", node, file.name], check=True, timeout=30)
+        subprocess.run(["losetup", "--detach", node], check=True, timeout=200)
+        subprocess.run(["losetup", node, file.name], check=True, timeout=200)
         yield loop_device
-        subprocess.run(["losetup", "--detach", node], check=True, timeout=30)
+        subprocess.run(["losetup", "--detach", node], check=True, timeout=200)
 
 
 def fio(device: str, folder: str, rw: str, seconds: int = 3) -> subprocess.Popen[str]:
@@ -81,7 +81,7 @@ def fio(device: str, folder: str, rw: str, seconds: int = 3) -> subprocess.Popen
 
 def rate(load: subprocess.Popen[str], seen: str) -> float:
     """What it got done a second, when it has ended: of ``iops`` or ``bw_bytes``."""
-    said, _ = load.communicate(timeout=120)
+    said, _ = load.communicate(timeout=200)
     assert load.returncode == 0, said
     job = json.loads(said)["jobs"][0]
     return float(max(job[side][seen] for side in ("read", "write")))
@@ -131,7 +131,7 @@ def test_a_killed_run_leaves_no_group_behind(loop_device: str, books: Journal) -
     argv = cgroups.join(
         (
             *("fio", "--name=x", f"--filename=/dev/{loop_device}", "--rw=randread", "--direct=1"),
-            *("--numjobs=3", "--runtime=60", "--time_based", "--bs=4k"),
+            *("--numjobs=3", "--runtime=600", "--time_based", "--bs=4k"),
         ),
         folder,
     )
@@ -143,7 +143,7 @@ def test_a_killed_run_leaves_no_group_behind(loop_device: str, books: Journal) -
         start_new_session=True,
     )
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 200
         while len(Path(V1, "cgroup.procs").read_text().split()) < 4:
             assert time.monotonic() < deadline, "fio does not appear in the group"
             time.sleep(0.05)

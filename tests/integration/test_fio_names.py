@@ -62,7 +62,7 @@ def test_fio_makes_no_file_that_was_not_foreseen(part: int, tmp_path: Path) -> N
         foreseen = {(work / path).resolve() for each in known for path in opened(each)}
         done = subprocess.run(
             ["fio", "-"], input=text, cwd=work, capture_output=True, text=True,
-            check=False, timeout=60,
+            check=False, timeout=200,
         )  # fmt: skip
         made = {path.resolve() for path in root.rglob("*") if path.is_file()}
         assert made <= foreseen, f"{text}\n{made - foreseen}\n{done.stderr}"
@@ -82,7 +82,7 @@ def taken(argv: list[str], text: str = "") -> list[str]:
     """The paths that fio asks for the size of; no file of them is there, and none is made."""
     done = subprocess.run(
         ["fio", "--debug=file", *argv], input=text.encode(), capture_output=True, check=False,
-        timeout=60,
+        timeout=200,
     )  # fmt: skip
     asked = rb"get file size for 0x[0-9a-f]+/\d+/(.*?)\n(?=file  |\Z)"
     return [each.decode() for each in re.findall(asked, done.stdout, re.DOTALL)]
@@ -113,7 +113,7 @@ def test_no_job_is_let_through_that_leaves_its_folder(
     head = form.format(name.format(root))
     text = f"{head}\nfilename={work}/data\n{HEAD}{option}\n"
     subprocess.run(["fio", "-"], input=text.encode(), cwd=work, capture_output=True, check=False,
-                   timeout=60)  # fmt: skip
+                   timeout=200)  # fmt: skip
     elsewhere = [path for path in root.rglob("*") if path.is_file() and path.parent != work]
     refused = bool(tool("fio").check(Workload("load", "fio", (), text), {}))
     assert refused or not elsewhere

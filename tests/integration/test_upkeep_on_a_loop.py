@@ -324,7 +324,7 @@ def children_named(word: str) -> list[int]:
     return found
 
 
-def await_(what: Sequence[object] | object, seconds: float = 60.0) -> None:
+def await_(what: Sequence[object] | object, seconds: float = 200) -> None:
     until = time.monotonic() + seconds
     while not what():  # type: ignore[operator]
         assert time.monotonic() < until
@@ -358,7 +358,7 @@ cleanup = [{{ command = ["rm", "-f", "{tmp_path}/there"] }}]
 
 def test_an_interrupted_run_is_cleaned_up_too(tmp_path: Path) -> None:
     load = f"""
-prepare = [{{ command = ["touch", "{tmp_path}/there"] }}, {{ command = ["sleep", "100"] }}]
+prepare = [{{ command = ["touch", "{tmp_path}/there"] }}, {{ command = ["sleep", "1000"] }}]
 cleanup = [{{ command = ["rm", "{tmp_path}/there"] }}]
 """
     study(tmp_path, load=load)
@@ -368,7 +368,7 @@ cleanup = [{{ command = ["rm", "{tmp_path}/there"] }}]
     )  # fmt: skip
     await_(lambda: list((tmp_path / "results").glob("trials/*/prepare-2/stdout")))
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == 130
+    assert process.wait(timeout=200) == 130
     assert not (tmp_path / "there").exists()
 
 

@@ -100,14 +100,14 @@ def beside(folder: Path, *commands: Sequence[str]) -> Iterator[list[int]]:
             with suppress(ProcessLookupError):
                 each.terminate()
         for each in started:
-            each.wait(30)
+            each.wait(200)
 
 
 def fio_on(node: str, rw: str) -> list[str]:
     """A stranger's load, from when the first trial goes on: a disk that somebody writes to
     beforehand is refused."""
     options = [f"--rw={rw}", "--bs=64k", "--direct=1", "--ioengine=libaio", "--iodepth=8"]
-    load = ["--name=foreign", f"--filename={node}", *options, "--time_based", "--runtime=99"]
+    load = ["--name=foreign", f"--filename={node}", *options, "--time_based", "--runtime=999"]
     goes_on = 'until set -- results/trials/*.partial/telemetry.jsonl && test -e "$1"'
     wait = f'(set --; {goes_on}; do sleep 0.02; done); exec "$@"'
     return ["sh", "-c", wait, "-", "fio", *load]
@@ -212,12 +212,12 @@ def mounted(tmp_path: Path, loop_device: str) -> Iterator[Path]:
     """An empty ext4 on a loop device of the test's own."""
     place = tmp_path / "mounted"
     place.mkdir()
-    subprocess.run(["mkfs.ext4", "-q", f"/dev/{loop_device}"], check=True, timeout=60)
-    subprocess.run(["mount", f"/dev/{loop_device}", place], check=True, timeout=60)
+    subprocess.run(["mkfs.ext4", "-q", f"/dev/{loop_device}"], check=True, timeout=200)
+    subprocess.run(["mount", f"/dev/{loop_device}", place], check=True, timeout=200)
     try:
         yield place
     finally:
-        subprocess.run(["umount", place], check=True, timeout=60)
+        subprocess.run(["umount", place], check=True, timeout=200)
 
 
 def test_reads_of_blocks_that_were_never_written_are_seen(tmp_path: Path, mounted: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_synchronous_engine_does_not_fill_the_queue_it_was_asked_for(tmp_path:
     """A study's own options are refused for it beforehand; a report of fio can still say it."""
     options = ["--rw=randread", "--bs=4k", "--ioengine=psync", "--iodepth=16", "--size=1m"]
     output = ["--output-format=json+", "--output=fio.json"]
-    subprocess.run(["fio", "--name=x", *options, *output], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run(["fio", "--name=x", *options, *output], cwd=tmp_path, check=True, timeout=200)
     found = {doubt.check: doubt.what for doubt in tool("fio").parse(tmp_path).doubts}
     assert "psync" in found["queue-not-filled"]
 
@@ -316,12 +316,12 @@ def some_swap(loop: str) -> Iterator[None]:
     node = f"/dev/{loop}"
     if not Path("/proc/swaps").exists() or not shutil.which("mkswap"):
         pytest.skip("needs a kernel with swap, and mkswap")
-    subprocess.run(["mkswap", node], check=True, capture_output=True, timeout=30)
-    subprocess.run(["swapon", node], check=True, capture_output=True, timeout=30)
+    subprocess.run(["mkswap", node], check=True, capture_output=True, timeout=200)
+    subprocess.run(["swapon", node], check=True, capture_output=True, timeout=200)
     try:
         yield
     finally:
-        subprocess.run(["swapoff", node], check=True, capture_output=True, timeout=120)
+        subprocess.run(["swapoff", node], check=True, capture_output=True, timeout=200)
 
 
 @pytest.mark.alone
