@@ -185,11 +185,20 @@ def test_a_host_that_cannot_be_reached_keeps_the_others_as_they_are(fleet: Fleet
 
 def test_whoever_stops_it_gets_everything_back_on_every_host(fleet: Fleet) -> None:
     profile, stopped = fleet.profile(), 0
-    for wait in (0.5, 0.9):
+    idle = [len(box.processes()) for box in fleet.boxes]
+
+    def reached() -> bool:
+        return [len(box.processes()) for box in fleet.boxes] != idle
+
+    def changed() -> bool:
+        return not fleet.untouched()
+
+    for moment in (reached, changed):
+        assert until(lambda: not reached(), 200)
         process = subprocess.Popen(
             argv(profile, "apply"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        time.sleep(wait)
+        assert until(lambda: moment() or process.poll() is not None, 200)  # noqa: B023
         process.send_signal(signal.SIGINT)
         _, words = process.communicate(timeout=200)
         if process.returncode == 0:
