@@ -88,15 +88,51 @@ def taken(argv: list[str], text: str = "") -> list[str]:
     return [each.decode() for each in re.findall(asked, done.stdout, re.DOTALL)]
 
 
+@pytest.fixture(scope="module")
+def told() -> dict[str, list[str]]:
+    """Of each odd name the paths that fio takes for it, on its command line: one fio is asked of
+    all, with a job that ends the list of each."""
+    words = ["--ioengine=null", "--rw=read", "--size=4k"]
+    argv = []
+    for name in ODD:
+        argv += ["--name=a", *words, f"--filename={escaped(f'/nowhere/{name}')}"]
+        argv += ["--name=end", *words, f"--filename={END}"]
+    return _by_job(taken(argv))
+
+
+@pytest.fixture(scope="module")
+def read() -> dict[str, list[str]]:
+    """The same of a job file; of what cannot be written into one, nothing."""
+    text = ""
+    for path in (f"/nowhere/{name}" for name in ODD):
+        names = [] if unwritable(path) else [escaped(path)]
+        for each in (*names, END):
+            text += f"[a]\nioengine=null\nrw=read\nsize=4k\nfilename={each}\n"
+    return _by_job(taken(["-"], text))
+
+
+END = "/nowhere-more"
+
+
+def _by_job(paths: list[str]) -> dict[str, list[str]]:
+    found: list[list[str]] = [[]]
+    for path in paths:
+        if path == END:
+            found.append([])
+        else:
+            found[-1].append(path)
+    assert found.pop() == []
+    return dict(zip(ODD, found, strict=True))
+
+
 @pytest.mark.parametrize("name", ODD)
-def test_a_path_is_told_apart_exactly_where_fio_takes_another(name: str) -> None:
+def test_a_path_is_told_apart_exactly_where_fio_takes_another(
+    name: str, told: dict[str, list[str]], read: dict[str, list[str]]
+) -> None:
     """On a command line, as a target is told; and in a job file, as to fio's client."""
     path = f"/nowhere/{name}"
-    value = escaped(path)
-    words = ["--name=a", "--ioengine=null", "--rw=read", "--size=4k"]
-    assert (taken([*words, f"--filename={value}"]) == [path]) == (not cut(path))
-    text = f"[a]\nioengine=null\nrw=read\nsize=4k\nfilename={value}\n"
-    assert unwritable(path) or taken(["-"], text) == [path]
+    assert (told[name] == [path]) == (not cut(path))
+    assert unwritable(path) or read[name] == [path]
 
 
 @pytest.mark.parametrize("name", ["{}/vict", "../../vict", "a/b", "a", "a.b", "read/write"])
