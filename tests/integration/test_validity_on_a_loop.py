@@ -145,8 +145,9 @@ def test_a_second_fio_on_the_device_makes_the_trial_invalid(
     tmp_path: Path, loop_device: str, rw: str
 ) -> None:
     node = f"/dev/{loop_device}"
+    longer = RANDREAD.replace('"1s"', '"4s"')  # a busy machine starts the second one late
     with beside(tmp_path, fio_on(node, rw)):
-        trial = run(tmp_path, target=f'device = "{node}"')[0]
+        trial = run(tmp_path, longer, target=f'device = "{node}"')[0]
     what, invalid = doubts(trial)["foreign-io"]
     assert trial["state"] == "invalid"
     assert invalid
