@@ -5,6 +5,7 @@ Keep this file small: it is read by every test.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import gc
 import os
@@ -44,7 +45,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def _own_mounts() -> None:
+    """What a test mounts, no other worker's test sees, nor any container that begins meanwhile:
+    a copy there would keep a file system alive that is unmounted here.  With the last process
+    goes what is still mounted."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    new_mounts, private = 0x00020000, 0x00044000  # CLONE_NEWNS; MS_REC and MS_PRIVATE
+    if os.geteuid() == 0 and libc.unshare(new_mounts) == 0:
+        libc.mount(b"none", b"/", None, private, None)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    _own_mounts()
     if path := config.getoption("--going-on"):
         config.pluginmanager.register(GoingOn(Path(path)), "going-on")
 
@@ -156,9 +168,32 @@ def _why_no_vm(item: pytest.Item) -> str:
     return why_not()
 
 
+_LONGEST = {
+    name: place
+    for place, name in enumerate(
+        (
+            "test_never_the_wrong_disk",
+            "test_fio_names",
+            "test_upkeep_on_a_loop",
+            "test_wrong_ideas",
+            "test_race_on_a_loop",
+            "test_opened_by_loads",
+            "test_leaving_in_a_directory",
+            "test_validity_on_a_loop",
+            "test_check_on_a_loop",
+            "test_keep_here",
+            "test_blocks_over_hosts",
+            "test_report_in_a_browser",
+        )
+    )
+}
+"""The files that take longest, first: everybody waits for the worker that begins one at the end."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test that cannot be done here is skipped with the reason, never silently passed."""
     _without_long(config, items)
+    items.sort(key=lambda item: _LONGEST.get(item.path.stem, len(_LONGEST)))
     reasons = {"root": _why_not_root(), "browser": _why_no_browser()}
     for item in items:
         for mark, reason in (*reasons.items(), ("vm", _why_no_vm(item))):
@@ -176,6 +211,15 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("IOTRIAL_STATE", str(folder))
     return folder
+
+
+@pytest.fixture
+def own_swappiness() -> Iterator[None]:
+    """For a test that sets ``vm.swappiness``, or asserts that it stays: the whole kernel has one,
+    so that one test after another has it."""
+    with Path("/proc/sys/vm/swappiness").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def why_not() -> str:
 
 def _do(*argv: str, stdin: str = "") -> str:
     done = subprocess.run(
-        argv, input=stdin, capture_output=True, text=True, timeout=30, check=False
+        argv, input=stdin, capture_output=True, text=True, timeout=200, check=False
     )
     assert done.returncode == 0, f"{shlex.join(argv)}: {done.stderr}"
     return done.stdout

@@ -38,7 +38,7 @@ class Rack:
         for run in made.runs:
             if run.poll() is None:
                 run.terminate()
-            run.communicate(timeout=60)
+            run.communicate(timeout=200)
         for box in boxes:
             box.mend()
 
@@ -109,7 +109,7 @@ def _said(path: Path) -> str:
 
 
 def until(
-    happened: Callable[[], Any], run: subprocess.Popen[str] | None = None, within: float = 90.0
+    happened: Callable[[], Any], run: subprocess.Popen[str] | None = None, within: float = 200
 ) -> Any:  # noqa: ANN401
     """What ``happened``, as soon as it has, while the ``run`` goes on."""
     deadline = time.monotonic() + within

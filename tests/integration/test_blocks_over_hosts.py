@@ -63,7 +63,7 @@ settle = "0s"
 AHEAD = 'tunable = "queue.read_ahead_kb"\nlevels = [64, 96]'
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_lost_host_gives_its_blocks_to_the_others_and_gets_everything_back(rack: Rack) -> None:
     process = rack.run(spread(rack, AHEAD, blocks=3, seconds=2))
     cut = rack.boxes[1]
@@ -90,7 +90,7 @@ def test_a_lost_host_gives_its_blocks_to_the_others_and_gets_everything_back(rac
     until(lambda: not rack.owing() and not rack.loops())  # its own guard has paid
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_however_the_controller_ends_every_host_gets_everything_back(
     rack: Rack, number: signal.Signals
@@ -98,7 +98,7 @@ def test_however_the_controller_ends_every_host_gets_everything_back(
     process = rack.run(spread(rack, AHEAD, blocks=6, seconds=3))
     until(lambda: all(rack.loads(box) for box in rack.boxes), process)
     os.kill(process.pid, number)
-    process.communicate(timeout=100)
+    process.communicate(timeout=200)
     assert process.returncode == (130 if number == signal.SIGINT else -number)
     if number == signal.SIGINT:
         assert rack.owing() == {}
@@ -106,12 +106,14 @@ def test_however_the_controller_ends_every_host_gets_everything_back(
     assert not any(rack.loads(box) for box in rack.boxes)
 
 
-def test_what_belongs_to_the_kernel_is_refused_on_hosts_that_share_it(rack: Rack) -> None:
+def test_what_belongs_to_the_kernel_is_refused_on_hosts_that_share_it(
+    rack: Rack, own_swappiness: None
+) -> None:
     swappiness = Path("/proc/sys/vm/swappiness").read_text()
     process = rack.run(
         spread(rack, 'tunable = "sysctl.vm.swappiness"\nlevels = [41, 42]', blocks=3, seconds=1)
     )
-    said, complaint = process.communicate(timeout=100)
+    said, complaint = process.communicate(timeout=200)
     assert process.returncode == 3, f"{said}{complaint}"
     assert "are one kernel" in " ".join(complaint.split())
     assert Path("/proc/sys/vm/swappiness").read_text() == swappiness

@@ -45,7 +45,7 @@ def test_a_run_here_is_read_and_its_table_says_the_same(tmp_path: Path) -> None:
     options = (("size", "64M"), ("ram", 16), ("files", 1), ("user", user))
     workload = Workload("load", "bonnie++", options)
     load = TOOL.command(workload, Aimed(str(tmp_path), "directory"), {"memory": 2.0**33})
-    done = subprocess.run(load.argv, capture_output=True, check=True, timeout=120)
+    done = subprocess.run(load.argv, capture_output=True, check=True, timeout=200)
     (tmp_path / "stdout").write_bytes(done.stdout)
     parsed = TOOL.parse(tmp_path)
     found = {each.metric: each.value for each in parsed.measurements}
@@ -79,7 +79,7 @@ def test_a_study_with_bonnie_on_a_file_system_of_its_own(tmp_path: Path) -> None
         assert {each.metric for each in lines[0].measurements} >= {"putc.bw", "putc.cpu"}
     told = subprocess.run(
         [*argv, "compare", "results"],
-        capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path,
+        capture_output=True, text=True, check=False, timeout=200, cwd=tmp_path,
     )  # fmt: skip
     assert told.returncode == 0, told.stderr
     assert "scheduler" in told.stdout

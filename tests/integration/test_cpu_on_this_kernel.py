@@ -116,7 +116,7 @@ def test_a_latency_limit_is_given_back_from_the_journal_alone(host: LocalHost, s
 def test_a_holder_that_dies_is_seen_as_a_drift(host: LocalHost) -> None:
     apply(host, [Setting("", LATENCY.name, "3")])
     os.kill(holders()[0], 9)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 200
     while holders() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert observe(host, LATENCY, "") == "unset"

@@ -55,7 +55,7 @@ def execute(aimed: Aimed, folder: Path, **options: OptionValue) -> Parsed:
     (folder / "command").write_text(" ".join(argv))
     with (folder / "stderr").open("wb") as stderr:
         subprocess.run(
-            argv, stderr=stderr, env={**os.environ, "LC_ALL": "C"}, timeout=60, check=True
+            argv, stderr=stderr, env={**os.environ, "LC_ALL": "C"}, timeout=200, check=True
         )
     return DD.parse(folder)
 
@@ -129,7 +129,7 @@ def test_a_study_of_read_ahead_is_judged_by_dd(tmp_path: Path) -> None:
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=200,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -154,7 +154,7 @@ def test_a_file_target_is_laid_out_before_dd_reads_it(tmp_path: Path, state: Pat
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=200,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -39,7 +39,7 @@ def read(path: Path) -> dict[str, float]:
 
 
 def test_the_logs_of_a_run_say_what_its_output_says(tmp_path: Path) -> None:
-    subprocess.run(["fio", *ARGUMENTS.split()], cwd=tmp_path, check=True, timeout=120)
+    subprocess.run(["fio", *ARGUMENTS.split()], cwd=tmp_path, check=True, timeout=200)
     measured = parse((tmp_path / "out.json").read_bytes(), "out.json").measurements
     told = {each.metric: each.value for each in measured if each.job == "all"}
     for stage in ("lat", "clat"):
@@ -66,7 +66,7 @@ def test_the_logs_of_all_jobs_together_say_what_fio_says_of_the_group(tmp_path: 
     ]
     subprocess.run(
         ["fio", *arguments, "--ioengine=libaio", "--iodepth=4"],
-        cwd=tmp_path, check=True, timeout=120,
+        cwd=tmp_path, check=True, timeout=200,
     )  # fmt: skip
     measured = parse((tmp_path / "out.json").read_bytes(), "out.json").measurements
     told = {each.metric: each.value for each in measured if each.job == "all"}

@@ -62,7 +62,7 @@ def test_fio_makes_no_file_that_was_not_foreseen(part: int, tmp_path: Path) -> N
         foreseen = {(work / path).resolve() for each in known for path in opened(each)}
         done = subprocess.run(
             ["fio", "-"], input=text, cwd=work, capture_output=True, text=True,
-            check=False, timeout=60,
+            check=False, timeout=200,
         )  # fmt: skip
         made = {path.resolve() for path in root.rglob("*") if path.is_file()}
         assert made <= foreseen, f"{text}\n{made - foreseen}\n{done.stderr}"
@@ -82,21 +82,57 @@ def taken(argv: list[str], text: str = "") -> list[str]:
     """The paths that fio asks for the size of; no file of them is there, and none is made."""
     done = subprocess.run(
         ["fio", "--debug=file", *argv], input=text.encode(), capture_output=True, check=False,
-        timeout=60,
+        timeout=200,
     )  # fmt: skip
     asked = rb"get file size for 0x[0-9a-f]+/\d+/(.*?)\n(?=file  |\Z)"
     return [each.decode() for each in re.findall(asked, done.stdout, re.DOTALL)]
 
 
+@pytest.fixture(scope="module")
+def told() -> dict[str, list[str]]:
+    """Of each odd name the paths that fio takes for it, on its command line: one fio is asked of
+    all, with a job that ends the list of each."""
+    words = ["--ioengine=null", "--rw=read", "--size=4k"]
+    argv = []
+    for name in ODD:
+        argv += ["--name=a", *words, f"--filename={escaped(f'/nowhere/{name}')}"]
+        argv += ["--name=end", *words, f"--filename={END}"]
+    return _by_job(taken(argv))
+
+
+@pytest.fixture(scope="module")
+def read() -> dict[str, list[str]]:
+    """The same of a job file; of what cannot be written into one, nothing."""
+    text = ""
+    for path in (f"/nowhere/{name}" for name in ODD):
+        names = [] if unwritable(path) else [escaped(path)]
+        for each in (*names, END):
+            text += f"[a]\nioengine=null\nrw=read\nsize=4k\nfilename={each}\n"
+    return _by_job(taken(["-"], text))
+
+
+END = "/nowhere-more"
+
+
+def _by_job(paths: list[str]) -> dict[str, list[str]]:
+    found: list[list[str]] = [[]]
+    for path in paths:
+        if path == END:
+            found.append([])
+        else:
+            found[-1].append(path)
+    assert found.pop() == []
+    return dict(zip(ODD, found, strict=True))
+
+
 @pytest.mark.parametrize("name", ODD)
-def test_a_path_is_told_apart_exactly_where_fio_takes_another(name: str) -> None:
+def test_a_path_is_told_apart_exactly_where_fio_takes_another(
+    name: str, told: dict[str, list[str]], read: dict[str, list[str]]
+) -> None:
     """On a command line, as a target is told; and in a job file, as to fio's client."""
     path = f"/nowhere/{name}"
-    value = escaped(path)
-    words = ["--name=a", "--ioengine=null", "--rw=read", "--size=4k"]
-    assert (taken([*words, f"--filename={value}"]) == [path]) == (not cut(path))
-    text = f"[a]\nioengine=null\nrw=read\nsize=4k\nfilename={value}\n"
-    assert unwritable(path) or taken(["-"], text) == [path]
+    assert (told[name] == [path]) == (not cut(path))
+    assert unwritable(path) or read[name] == [path]
 
 
 @pytest.mark.parametrize("name", ["{}/vict", "../../vict", "a/b", "a", "a.b", "read/write"])
@@ -113,7 +149,7 @@ def test_no_job_is_let_through_that_leaves_its_folder(
     head = form.format(name.format(root))
     text = f"{head}\nfilename={work}/data\n{HEAD}{option}\n"
     subprocess.run(["fio", "-"], input=text.encode(), cwd=work, capture_output=True, check=False,
-                   timeout=60)  # fmt: skip
+                   timeout=200)  # fmt: skip
     elsewhere = [path for path in root.rglob("*") if path.is_file() and path.parent != work]
     refused = bool(tool("fio").check(Workload("load", "fio", (), text), {}))
     assert refused or not elsewhere

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = [
-    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root"),
     pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed"),
@@ -40,19 +40,21 @@ LOADS = {
 
 
 @pytest.fixture(scope="module")
-def device(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A loop device of this test's own, with direct I/O, removed again."""
-    file = tmp_path_factory.mktemp("loop") / "disk.img"
-    file.write_bytes(os.urandom(2**20) * (SIZE // 2**20))
+def device() -> Iterator[str]:
+    """A loop device of this test's own, removed again.  Its file is in memory: other work on a disk
+    would leave too few I/Os to compare shares of them."""
     number = 100 + SystemRandom().randrange(100_000)
     name = f"/dev/loop{number}"
-    subprocess.run(["losetup", "--direct-io=on", name, file], check=True)
-    try:
-        yield name
-    finally:
-        subprocess.run(["losetup", "--detach", name], check=True)
-        with Path("/dev/loop-control").open("rb") as control:
-            fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        file.write(os.urandom(2**20) * (SIZE // 2**20))
+        file.flush()
+        subprocess.run(["losetup", name, file.name], check=True)
+        try:
+            yield name
+        finally:
+            subprocess.run(["losetup", "--detach", name], check=True)
+            with Path("/dev/loop-control").open("rb") as control:
+                fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
 
 
 def sectors(device: str) -> tuple[int, int]:
@@ -72,7 +74,7 @@ def load(device: str, **options: OptionValue) -> Load:
 
 
 def execute(argv: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(argv, cwd=folder, capture_output=True, timeout=60, check=False)
+    return subprocess.run(argv, cwd=folder, capture_output=True, timeout=200, check=False)
 
 
 def values(parsed: Parsed) -> dict[str, float]:
@@ -89,7 +91,9 @@ def test_fio_counts_what_the_kernel_counts(
     before = sectors(device)
     done = execute(asked.argv, tmp_path)
     after = sectors(device)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stdout) == (0, b"")
+    # fio looks through all of /sys/block, where a device of another test may go meanwhile.
+    assert set(done.stderr.splitlines()) <= {b"stat: No such file or directory"}
     parsed = FIO.parse(tmp_path)
     assert not [doubt for doubt in parsed.doubts if doubt.invalid]
     found = values(parsed)
@@ -115,7 +119,9 @@ def test_text_and_json_of_one_run_agree(device: str, tmp_path: Path) -> None:
     scale = {"": 1, "k": 1e3, "K": 2**10, "M": 2**20, "G": 2**30}
     for ordinal, (iops, thousand, bw, unit) in enumerate(shown, 1):
         own = {m.metric: m.value for m in parsed.measurements if m.job == f"load#{ordinal}"}
-        assert own["read.iops"] == pytest.approx(float(iops) * scale[thousand], rel=0.01)
+        # The last digit shown is cut off, not rounded: of 80, more than a hundredth.
+        last = 10.0 ** -len(iops.partition(".")[2]) * scale[thousand]
+        assert own["read.iops"] == pytest.approx(float(iops) * scale[thousand], rel=0.01, abs=last)
         assert own["read.bw"] == pytest.approx(float(bw) * scale[unit], rel=0.01)
     assert len(shown) == 2
     total = re.search(r"READ: bw=([\d.]+)(K|M|G)iB/s", data.decode())
@@ -130,7 +136,8 @@ def test_a_trial_lasts_as_long_as_foretold(device: str, tmp_path: Path) -> None:
     assert execute(asked.argv, tmp_path).returncode == 0
     parsed = FIO.parse(tmp_path)
     assert [doubt.check for doubt in parsed.doubts if doubt.check == "short"] == ["short"]
-    assert values(parsed)["read.bytes"] / values(parsed)["read.bw"] == pytest.approx(0.5, abs=0.05)
+    measured = values(parsed)["read.bytes"] / values(parsed)["read.bw"]
+    assert 0.45 < measured < 0.95, "without the ramp; fio ends late where the CPUs are busy"
     assert FIO.seconds(workload, aimed) == pytest.approx(1.35)
 
 

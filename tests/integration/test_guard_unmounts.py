@@ -22,7 +22,7 @@ Payer = Callable[[Path], None]
 
 def by_guard(state: Path) -> None:
     argv = guard_argv(str(state / "journal.d" / "T0.journal"), str(state / "lock"), 0)
-    subprocess.run(argv, stdin=subprocess.DEVNULL, timeout=120, check=False, capture_output=True)
+    subprocess.run(argv, stdin=subprocess.DEVNULL, timeout=200, check=False, capture_output=True)
 
 
 def by_python(state: Path) -> None:
@@ -31,7 +31,7 @@ def by_python(state: Path) -> None:
 
 
 def mount(source: str, point: Path) -> None:
-    subprocess.run(["mount", "-t", "tmpfs", source, str(point)], check=True, timeout=10)
+    subprocess.run(["mount", "-t", "tmpfs", source, str(point)], check=True, timeout=200)
 
 
 def mounted(point: Path) -> list[str]:
@@ -52,7 +52,7 @@ def point(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     yield folder
     while mounted(folder):
-        subprocess.run(["umount", str(folder)], check=True, timeout=10)
+        subprocess.run(["umount", str(folder)], check=True, timeout=200)
 
 
 def owe(state: Path, point: Path, source: str) -> Path:
@@ -89,7 +89,7 @@ def test_under_somebody_elses_mount_it_stays_owed(payer: Payer, point: Path, sta
     payer(state)
     assert sorted(mounted(point)) == ["ours", "theirs"]
     assert journal.exists()
-    subprocess.run(["umount", str(point)], check=True, timeout=10)
+    subprocess.run(["umount", str(point)], check=True, timeout=200)
     payer(state)
     assert mounted(point) == []
     assert not journal.exists()
@@ -125,7 +125,7 @@ def test_a_tree_with_something_mounted_in_it_stays_whole(
         assert sorted(tree.rglob("*")) == before
         assert Path(journal.path).exists()
     finally:
-        subprocess.run(["umount", str(tree / where)], check=True, timeout=10)
+        subprocess.run(["umount", str(tree / where)], check=True, timeout=200)
     payer(state)
     assert not tree.exists()
     assert not Path(journal.path).exists()

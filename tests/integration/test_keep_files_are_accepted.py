@@ -89,7 +89,7 @@ def said(*argv: str | Path, executable: Path | None = None, level: str = "info")
         executable=executable,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
         env={**os.environ, "LC_ALL": "C.UTF-8", "SYSTEMD_LOG_LEVEL": level},
     )

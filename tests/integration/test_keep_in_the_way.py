@@ -29,7 +29,7 @@ def name() -> str:
 
 
 @pytest.fixture
-def swap(name: str, state: Path, tmp_path: Path) -> Iterator[Path]:
+def swap(name: str, state: Path, tmp_path: Path, own_swappiness: None) -> Iterator[Path]:
     """A profile of a value that is not in force; afterwards nothing of it is anywhere."""
     former = SWAPPINESS.read_text()
     path = tmp_path / "profile.toml"
@@ -38,7 +38,7 @@ def swap(name: str, state: Path, tmp_path: Path) -> Iterator[Path]:
         f"value = {int(former) ^ 1}\n"
     )
     yield path
-    assert until(lambda: not guards_of(state), 60)
+    assert until(lambda: not guards_of(state), 200)
     assert SWAPPINESS.read_text() == former
     assert files(name) == []
     assert not list(state.glob("kept.d/*.journal"))
@@ -51,7 +51,7 @@ def argv(*words: object) -> list[str]:
 
 def iotrial(*words: object, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*before, *argv(*words)], capture_output=True, text=True, timeout=120, check=False
+        [*before, *argv(*words)], capture_output=True, text=True, timeout=200, check=False
     )
 
 
@@ -66,7 +66,7 @@ def test_whoever_stops_it_in_the_middle_gets_everything_back(
     slow.write_text(SLOW.format(called=called, seconds=1))
     slow.chmod(0o755)
     link = f"it{name.removeprefix('test-')}"
-    subprocess.run(["ip", "link", "add", link, "type", "veth"], check=True, timeout=30)
+    subprocess.run(["ip", "link", "add", link, "type", "veth"], check=True, timeout=200)
     try:
         length = Path("/sys/class/net", link, "tx_queue_len")
         former = length.read_text()
@@ -82,11 +82,11 @@ def test_whoever_stops_it_in_the_middle_gets_everything_back(
             text=True,
             env=os.environ | {"PATH": f"{slow.parent}:{os.environ['PATH']}"},
         )
-        assert until(called.exists, 60)
+        assert until(called.exists, 200)
         assert length.read_text() == "77\n", "it is the middle"
         process.send_signal(number)
         process.send_signal(number)  # impatient
-        said, words = process.communicate(timeout=60)
+        said, words = process.communicate(timeout=200)
         assert process.returncode == 130, words
         assert "Settings are as they were" in words
         assert json.loads(said)["error"]["exit"] == 130
@@ -94,9 +94,9 @@ def test_whoever_stops_it_in_the_middle_gets_everything_back(
         assert not list(Path("/etc/systemd/network").glob(f"*{name}*"))
         assert not list(state.glob("kept.d/*.journal"))
         assert not list(state.glob("kept.d/*.kept"))
-        assert until(lambda: not guards_of(state), 30)
+        assert until(lambda: not guards_of(state), 200)
     finally:
-        subprocess.run(["ip", "link", "delete", link], check=True, timeout=30)
+        subprocess.run(["ip", "link", "delete", link], check=True, timeout=200)
 
 
 def full(folder: Path, *, leaves: int) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ def test_a_file_that_nobody_may_move_is_said_and_nothing_is_pending(
     path = Path(f"/etc/sysctl.d/99-iotrial-{name}.conf")
     path.write_text("# mine\n")
     try:
-        done = subprocess.run(["chattr", "+i", path], capture_output=True, timeout=30, check=False)
+        done = subprocess.run(["chattr", "+i", path], capture_output=True, timeout=200, check=False)
         if done.returncode:
             pytest.skip(f"no file can be made immutable here: {done.stderr.decode().strip()}")
         done = iotrial(swap, "apply")
@@ -155,7 +155,7 @@ def test_a_file_that_nobody_may_move_is_said_and_nothing_is_pending(
         assert path.read_text() == "# mine\n"
         assert not list(state.glob(f"kept.d/{name}.*")), "nothing of what was refused stays"
     finally:
-        subprocess.run(["chattr", "-i", path], capture_output=True, timeout=30, check=False)
+        subprocess.run(["chattr", "-i", path], capture_output=True, timeout=200, check=False)
         path.unlink()
 
 
@@ -176,12 +176,12 @@ def test_what_waits_for_the_end_of_a_trial_may_begin_late(
     try:
         assert iotrial(swap, "try", "--for", "9m").returncode == 0
         assert iotrial(name, "undo").returncode == 0
-        assert until(begun.exists, 60)
+        assert until(begun.exists, 200)
     finally:
         go.touch()
     who = Path("/proc", begun.read_text().strip())
-    assert until(lambda: not who.exists(), 20), "what waits ends at once"
-    assert until(lambda: not guards_of(state), 20)
+    assert until(lambda: not who.exists(), 200), "what waits ends at once"
+    assert until(lambda: not guards_of(state), 200)
 
 
 @pytest.mark.parametrize("action", ["apply", "verify", "undo"])
@@ -198,7 +198,7 @@ def test_another_user_is_told_that_it_needs_root(swap: Path, action: str, name: 
         cwd=swap.parent,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
         env=os.environ | {"IOTRIAL_STATE": ""},
     )

@@ -33,7 +33,7 @@ primary = "{primary}"
 """
 LOADS = {
     "listing": ('{ entries = 60000, passes = 500, cache = "warm" }', "list.rate"),
-    "fio": ('{ rw = "randread", bs = "4k", size = "2m", runtime = "60s" }', "read.iops"),
+    "fio": ('{ rw = "randread", bs = "4k", size = "2m", runtime = "600s" }', "read.iops"),
     "dd": ('{ rw = "write", bs = "4k", size = "200MiB", direct = true }', "write.bw"),
     "bonnie++": ('{ size = "64M", files = 4 }', "putc.bw"),
     "iozone": ('{ size = "64m", record = "4k", threads = 2 }', "read.bw"),
@@ -43,9 +43,11 @@ THEIRS = ("reads.0.0", "load.0.0", "lost+found", "thesis")
 
 def _unmount(folder: Path) -> None:
     """A load that was killed holds its files until the kernel has done with its last I/O."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 200
     while True:
-        done = subprocess.run(["umount", str(folder)], check=False, timeout=60, capture_output=True)
+        done = subprocess.run(
+            ["umount", str(folder)], check=False, timeout=200, capture_output=True
+        )
         if done.returncode == 0:
             return
         assert time.monotonic() < end, done.stderr
@@ -58,8 +60,8 @@ def point(loop_device: str, state: Path, tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "their data"
     folder.mkdir()
     device = f"/dev/{loop_device}"
-    subprocess.run(["mkfs.ext4", "-q", "-N", "70000", device], check=True, timeout=60)
-    subprocess.run(["mount", device, str(folder)], check=True, timeout=30)
+    subprocess.run(["mkfs.ext4", "-q", "-N", "70000", device], check=True, timeout=200)
+    subprocess.run(["mount", device, str(folder)], check=True, timeout=200)
     try:
         for name in THEIRS:
             if not (folder / name).exists():
@@ -67,7 +69,7 @@ def point(loop_device: str, state: Path, tmp_path: Path) -> Iterator[Path]:
         yield folder
     finally:
         if list(state.glob("journal.d/*.journal")):  # a test that failed: no load may live on
-            subprocess.run([*ARGV, "restore"], check=False, timeout=120, capture_output=True)
+            subprocess.run([*ARGV, "restore"], check=False, timeout=200, capture_output=True)
         _unmount(folder)
 
 
@@ -93,7 +95,7 @@ def begun(tmp_path: Path, point: Path) -> subprocess.Popen[bytes]:
         [*ARGV, "run", "study.toml", "--out", "results"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path,
     )  # fmt: skip
-    until = time.monotonic() + 90
+    until = time.monotonic() + 200
     while not any(not_theirs(path, point) for path in files(point)):
         assert process.poll() is None, "it ended before there was anything"
         assert time.monotonic() < until
@@ -129,8 +131,8 @@ def test_the_guard_removes_what_a_killed_load_leaves(
     study(tmp_path, point, tool)
     process = begun(tmp_path, point)
     process.kill()
-    process.wait(timeout=30)
-    until = time.monotonic() + 60
+    process.wait(timeout=200)
+    until = time.monotonic() + 200
     while not theirs(point):
         assert time.monotonic() < until, sorted(map(str, point.iterdir()))
         time.sleep(0.1)

@@ -92,10 +92,10 @@ def test_the_page_is_seen_through_a_tunnel(lab: Lab, tmp_path: Path, browser: st
 
 
 def until_served(url: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while True:
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 (our own)
+            with urllib.request.urlopen(url, timeout=200) as answer:  # noqa: S310 (our own)
                 assert answer.status == 200
                 return
         except OSError:

@@ -332,10 +332,10 @@ def test_a_real_run_shows_what_its_trials_stored(tmp_path: Path, state: Path, br
             window, written, reader = on_a_terminal(results)
             tab.until("now.state === 'over'", 240)
             points = tab.see("points")
-            said, _ = follower.communicate(timeout=60)
+            said, _ = follower.communicate(timeout=200)
             reader.join(60)
             process.stderr.read()
-            assert process.wait(120) == follower.returncode == window.wait(60) == 0
+            assert process.wait(200) == follower.returncode == window.wait(200) == 0
         finally:
             if process.poll() is None:
                 process.terminate()

@@ -51,7 +51,7 @@ settle = "0s"
 def run(tmp_path: Path, *verb: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "iotrial.cli.main", *verb],
-        capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path,
+        capture_output=True, text=True, check=False, timeout=200, cwd=tmp_path,
     )  # fmt: skip
 
 
@@ -103,12 +103,12 @@ def test_a_study_on_a_file_system_of_its_own(tmp_path: Path, said: Mapping[str, 
 @pytest.mark.usefixtures("state")
 @pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
 def test_a_killed_run_is_unmounted_and_removed_by_restore(tmp_path: Path) -> None:
-    path = study(tmp_path, runtime="30s")
+    path = study(tmp_path, runtime="600s")
     process = subprocess.Popen(
         [sys.executable, "-m", "iotrial.cli.main", "run", path, "--out", "results"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path,
     )  # fmt: skip
-    until = time.monotonic() + 40
+    until = time.monotonic() + 200
     while not list((tmp_path / "results").glob("trials/*.partial/command")):
         assert time.monotonic() < until
         time.sleep(0.1)

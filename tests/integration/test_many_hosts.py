@@ -60,7 +60,7 @@ def boxes(lab: Lab) -> tuple[Box, ...]:
 
 
 @pytest.fixture
-def rack(boxes: tuple[Box, ...], tmp_path: Path) -> Iterator[Rack]:
+def rack(boxes: tuple[Box, ...], tmp_path: Path, own_swappiness: None) -> Iterator[Rack]:
     swap = Path("/proc/sys/vm/swappiness").read_text()
     with Rack.of(boxes, tmp_path) as made:
         yield made
@@ -84,7 +84,7 @@ def nearest_rank(values: Sequence[int], p: float) -> int:
     return ordered[max(0, -(-len(ordered) * int(p * 100) // 10_000) - 1)]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_eight_hosts_with_four_targets_each_are_one_answer(rack: Rack) -> None:
     study = reading(
         rack,
@@ -161,7 +161,7 @@ settle = "0s"
     )
 
 
-@pytest.mark.timeout(250)
+@pytest.mark.timeout(900)
 def test_a_killed_load_and_a_paused_one_are_named_with_their_hosts_and_the_study_goes_on(
     rack: Rack,
 ) -> None:
@@ -184,7 +184,7 @@ def test_a_killed_load_and_a_paused_one_are_named_with_their_hosts_and_the_study
     assert rack.loops() == []
 
 
-@pytest.mark.timeout(250)
+@pytest.mark.timeout(900)
 def test_a_host_whose_link_is_cut_is_named_and_its_trial_done_again_when_it_is_back(
     rack: Rack,
 ) -> None:
@@ -212,7 +212,7 @@ def test_a_host_whose_link_is_cut_is_named_and_its_trial_done_again_when_it_is_b
     assert rack.loops() == []
 
 
-@pytest.mark.timeout(250)
+@pytest.mark.timeout(900)
 def test_a_host_whose_every_process_is_killed_is_named_restored_and_its_trial_done_again(
     rack: Rack,
 ) -> None:
@@ -237,7 +237,7 @@ def test_a_host_whose_every_process_is_killed_is_named_restored_and_its_trial_do
     assert rack.loops() == []
 
 
-@pytest.mark.timeout(250)
+@pytest.mark.timeout(900)
 def test_what_an_unreachable_host_is_owed_is_named_and_its_guard_pays(rack: Rack) -> None:
     process = rack.run(quick(rack, 1, "2s"))
     box = rack.boxes[2]
@@ -253,9 +253,9 @@ def test_what_an_unreachable_host_is_owed_is_named_and_its_guard_pays(rack: Rack
     box.mend()
 
 
-@pytest.mark.timeout(250)
+@pytest.mark.timeout(900)
 def test_a_controller_that_dies_before_the_moment_leaves_no_load_and_no_debt(rack: Rack) -> None:
-    process = rack.run(quick(rack, 1, "60s"))
+    process = rack.run(quick(rack, 1, "600s"))
     boxes = rack.boxes[:3]
     until(lambda: all(map(rack.loads, boxes)), process)
     os.killpg(process.pid, signal.SIGKILL)

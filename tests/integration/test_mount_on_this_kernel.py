@@ -22,7 +22,7 @@ from iotrial.model.study import Decide, Design, Study
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 STUDY = Study("?", "mounts", (), (), (), Design(), Decide(()))
 
@@ -52,7 +52,7 @@ def mounted(source: str, place: Path) -> Iterator[str]:
 
 
 def command(*argv: str) -> str:
-    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=200).stdout
 
 
 def options(point: str) -> str:
@@ -222,7 +222,7 @@ def test_a_copy_in_another_mount_namespace_is_told_of(point: str) -> None:
     name, value = ("data", "journal") if kind(point) == "ext4" else ("logbufs", "4")
     before = options(point)
     bench = owning([f"mount.{name}"], point)
-    other = subprocess.Popen(["unshare", "-m", "sh", "-c", "echo; exec sleep 60"], stdout=-1)
+    other = subprocess.Popen(["unshare", "-m", "sh", "-c", "echo; exec sleep 600"], stdout=-1)
     try:
         assert other.stdout is not None
         other.stdout.readline()

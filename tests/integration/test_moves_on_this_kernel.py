@@ -19,7 +19,7 @@ from iotrial.model.host import Host
 from iotrial.tunables import tunable
 from writes import QUEUE, SCHEDULERS, any_writes
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 
 def offered(device: str) -> list[str]:

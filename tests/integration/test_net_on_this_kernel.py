@@ -27,7 +27,6 @@ from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 
 pytestmark = [
-    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.skipif(not shutil.which("ethtool"), reason="needs ethtool"),
     pytest.mark.skipif(not shutil.which("tc"), reason="needs tc and ip, of iproute2"),
@@ -53,7 +52,7 @@ def _own_network() -> None:
         ["ip", "link", "set", NIC, "up"],
         ["ip", "link", "set", "vethB", "up"],
     ):
-        subprocess.run(words, check=True, timeout=30, capture_output=True)
+        subprocess.run(words, check=True, timeout=200, capture_output=True)
 
 
 def inside(body: Callable[[LocalHost], None]) -> None:
@@ -79,7 +78,7 @@ def inside(body: Callable[[LocalHost], None]) -> None:
 
 
 def run(*words: str) -> str:
-    return subprocess.run(words, check=True, timeout=30, capture_output=True, text=True).stdout
+    return subprocess.run(words, check=True, timeout=200, capture_output=True, text=True).stdout
 
 
 def everything() -> dict[str, str]:

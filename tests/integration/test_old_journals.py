@@ -56,7 +56,7 @@ def test_settings_of_a_loop_device_go_back(journal: Path, state: Path, loop_devi
     for name, value in {"scheduler": "mq-deadline", "read_ahead_kb": "64"}.items():
         queue(loop_device, name).write_text(value)
     words = [sys.executable, "-m", "iotrial.cli.main", "restore", "--json"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["owed"] == []
     for name, value in FORMER.items():

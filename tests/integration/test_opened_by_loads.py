@@ -40,11 +40,11 @@ sleep 1.5
 echo score "$2"
 """
 WAYS = {
-    "a file": "exec 3>>{file}; sleep 20",
-    "a file, by a child": "sh -c 'exec 3<>{file}; exec sleep 20' & wait",
-    "a file, by a daemon": "setsid sh -c 'exec 3<>{file}; exec sleep 20' & sleep 20",
-    "a device": "exec 3<>{device}; sleep 20",
-    "a device, by another node": "mknod node b {major} {minor}; exec 3<>node; sleep 20",
+    "a file": "exec 3>>{file}; sleep 600",
+    "a file, by a child": "sh -c 'exec 3<>{file}; exec sleep 600' & wait",
+    "a file, by a daemon": "setsid sh -c 'exec 3<>{file}; exec sleep 600' & sleep 600",
+    "a device": "exec 3<>{device}; sleep 600",
+    "a device, by another node": "mknod node b {major} {minor}; exec 3<>node; sleep 600",
 }
 
 
@@ -55,7 +55,7 @@ def run(tmp_path: Path, script: str) -> subprocess.CompletedProcess[str]:
     study.write_text(STUDY.format(folder=tmp_path / "target", script=tmp_path / "load.sh"))
     argv = [sys.executable, "-m", "iotrial.cli.main", "run", str(study), "--out", "results"]
     return subprocess.run(
-        argv, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+        argv, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
     )
 
 
@@ -89,12 +89,12 @@ def test_what_is_not_its_own_ends_it(
     began = time.monotonic()
     done = run(tmp_path, WAYS[way].format(file=file, device=device, major=major, minor=minor))
     assert done.returncode == 3, done.stdout + done.stderr
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 300
     named = f"block device {numbers}" if "device" in way else str(file)
-    assert "open for writing" in done.stderr
+    assert "open for writing" in " ".join(done.stderr.split())
     assert named in done.stderr
     assert not list(state.glob("journal.d/*"))
-    left = subprocess.run(["pgrep", "-f", "sleep 20$"], capture_output=True, check=False).stdout
+    left = subprocess.run(["pgrep", "-f", "sleep 600$"], capture_output=True, check=False).stdout
     environs = [Path(f"/proc/{pid}/environ").read_bytes() for pid in left.decode().split()]
     assert not any(b"IOTRIAL_LOAD=" in each for each in environs)
 
@@ -105,7 +105,7 @@ def test_another_disk_is_closed_to_it_by_the_kernel(
     tmp_path: Path, loop_device: str, way: str
 ) -> None:
     major, _, minor = Path(f"/sys/block/{loop_device}/dev").read_text().strip().partition(":")
-    script = "set -e; " + WAYS[way].replace("sleep 20", 'echo score "$2"')
+    script = "set -e; " + WAYS[way].replace("sleep 600", 'echo score "$2"')
     done = run(tmp_path, script.format(device=f"/dev/{loop_device}", major=major, minor=minor))
     assert done.returncode == 5, done.stdout + done.stderr
     said = [each.read_text() for each in tmp_path.glob("results/trials/*/stderr")]
@@ -131,7 +131,7 @@ def test_all_of_it_over_ssh(lab: Lab, tmp_path: Path) -> None:
 
     def go(out: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*argv, out], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+            [*argv, out], cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False
         )
 
     done = go("first")
@@ -141,7 +141,8 @@ def test_all_of_it_over_ssh(lab: Lab, tmp_path: Path) -> None:
     assert len(said) == 2
     assert all("Read-only file system" in each for each in said)
     time.sleep(1.1)
-    (tmp_path / "load.sh").write_text("exec 3<>/var/tmp/theirs; sleep 20\n")
+    (tmp_path / "load.sh").write_text("exec 3<>/var/tmp/theirs; sleep 600\n")
     done = go("second")
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "/var/tmp/theirs open for writing" in done.stderr
+    # How long the number of the process is says where a line is broken.
+    assert "/var/tmp/theirs open for writing" in " ".join(done.stderr.split())

@@ -66,7 +66,7 @@ def test_a_run_here_is_read_and_leaves_nothing(
     results.mkdir()
     workload = Workload("load", name, tuple(options.items()))
     argv = tool(name).command(workload, Aimed(str(folder), "directory"), {}).argv
-    done = subprocess.run(argv, capture_output=True, check=False, timeout=120, cwd=results)
+    done = subprocess.run(argv, capture_output=True, check=False, timeout=200, cwd=results)
     assert done.returncode == 0, done.stdout + done.stderr
     (results / "stdout").write_bytes(done.stdout)
     found = {each.metric: each.value for each in tool(name).parse(results).measurements}

@@ -149,7 +149,7 @@ class Bench:
             assert time.monotonic() < deadline, left
             time.sleep(0.1)
 
-    def changed(self, before: dict[str, str], within: float = 60) -> None:
+    def changed(self, before: dict[str, str], within: float = 200) -> None:
         """Wait until a run has changed something."""
         deadline = time.monotonic() + within
         while self.seen() == before:
@@ -198,7 +198,7 @@ def bench(box: Box, loop_device: str, tmp_path: Path) -> Iterator[Bench]:
 def killed(process: subprocess.Popen[str]) -> None:
     """SIGKILL for the controller alone: what it started must notice by itself."""
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=200)
 
 
 @pytest.mark.timeout(1500)
@@ -216,13 +216,13 @@ def test_after_any_kill_of_the_controller_the_host_restores_itself(
         time.sleep(moments.uniform(0.0 if kill % 2 else 0.3, LATEST / 2 if kill % 2 else LATEST))
         struck += bench.seen() != before
         killed(process)
-        bench.settled(30)
+        bench.settled(200)
         assert bench.seen() == before, f"kill {kill}"
     # A shell that died before it had a guard leaves its scratch folder to the next connection.
     subprocess.run(
-        iotrial("status", "--", bench.box.where), capture_output=True, timeout=60, check=True
+        iotrial("status", "--", bench.box.where), capture_output=True, timeout=200, check=True
     )
-    bench.swept(10)
+    bench.swept(200)
     record_property("kills that struck while something was changed", struck)  # type: ignore[operator]
     assert struck >= kills // 5, f"only {struck} of {kills} kills struck while anything was changed"
 
@@ -238,7 +238,7 @@ def test_after_a_cut_of_the_link_at_any_moment_the_host_restores_itself(
         time.sleep(moments.uniform(0.3, LATEST))
         bench.box.cut()
         try:
-            bench.settled(LEASE + 30)
+            bench.settled(200)
             assert bench.seen() == before, f"cut {cut}"
         finally:
             bench.box.mend()
@@ -247,16 +247,16 @@ def test_after_a_cut_of_the_link_at_any_moment_the_host_restores_itself(
 
 def test_a_controller_that_loses_the_link_says_what_is_owed_and_who_pays(bench: Bench) -> None:
     before = bench.seen()
-    process = bench.run(runtime="30s")
+    process = bench.run(runtime="600s")
     bench.changed(before)
     bench.box.cut()
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=200)
     words = " ".join(said.split())
     assert process.returncode == 4, said
     assert "what was changed there is not given back by us" in words
     assert "net.txqueuelen" in words
     assert "Its guard puts everything back" in words
-    bench.settled(LEASE + 30)
+    bench.settled(200)
     assert bench.seen() == before
     bench.box.mend()
     status = subprocess.run(
@@ -272,12 +272,12 @@ def test_a_link_that_comes_back_too_late_changes_nothing_any_more(bench: Bench) 
     process = bench.run(runtime="1s")
     bench.changed(before)
     bench.box.cut()
-    bench.settled(LEASE + 30)
+    bench.settled(200)
     bench.box.mend()
     for _ in range(40):
         assert bench.seen() == before
         time.sleep(0.1)
-    process.communicate(timeout=120)
+    process.communicate(timeout=200)
     assert process.returncode == 4
     assert bench.seen() == before
 
@@ -285,12 +285,12 @@ def test_a_link_that_comes_back_too_late_changes_nothing_any_more(bench: Bench) 
 def test_a_killed_load_is_a_failed_trial_and_the_study_goes_on(bench: Bench) -> None:
     before = bench.seen()
     process = bench.run(runtime="2s")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while not bench.loads() and time.monotonic() < deadline:
         time.sleep(0.05)
     for pid in bench.loads():
         os.kill(pid, signal.SIGKILL)
-    said, complaint = process.communicate(timeout=120)
+    said, complaint = process.communicate(timeout=200)
     assert process.returncode == 5, complaint
     assert "1 failed" in complaint
     assert bench.seen() == before
@@ -306,7 +306,7 @@ def test_a_disk_that_is_full_under_the_journal_is_told_before_anything_changes(
     bench.box.run("sh", "-c", f"{fill} && head -c 4096 /dev/zero >{JOURNALS}/full")
     try:
         process = bench.run()
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=200)
         assert process.returncode == 3, said
         assert "No space left on device" in said
         assert "Make room" in said
@@ -317,7 +317,7 @@ def test_a_disk_that_is_full_under_the_journal_is_told_before_anything_changes(
 
 def test_restore_from_afar_pays_what_a_dead_guard_could_not(bench: Bench) -> None:
     before = bench.seen()
-    process = bench.run(runtime="30s", lease=3600)
+    process = bench.run(runtime="600s", lease=3600)
     bench.changed(before)
     guards = [p for p in bench.box.processes() if b"iotrial-guard" in _cmdline(p)]
     assert guards

@@ -98,7 +98,7 @@ class Site:
 
 def run(browser: str, *arguments: str) -> tuple[str, str]:
     done = subprocess.run(
-        [browser, *FLAGS, *arguments], check=True, capture_output=True, timeout=120
+        [browser, *FLAGS, *arguments], check=True, capture_output=True, timeout=200
     )
     return done.stdout.decode(), done.stderr.decode("utf-8", "replace")
 

@@ -30,7 +30,8 @@ from lab import Box, Lab
 
 pytestmark = pytest.mark.root
 
-NOTICED_WITHIN = 20.0
+NOTICED_WITHIN = 100.0
+"""Seconds; TCP alone would take a quarter of an hour."""
 LOCK = "/run/iotrial/lock"
 
 LOCAL_HOLDER = """
@@ -38,14 +39,14 @@ import sys, time
 from iotrial.hosts.local import LocalHost
 with LocalHost(purpose="study night").lock(sys.argv[1]):
     print("held", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 FAR_HOLDER = """
 import sys, time
 from iotrial.hosts.ssh import SSHHost
 with SSHHost(sys.argv[2], name="box", purpose="night").lock(sys.argv[1]):
     print("held", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
@@ -65,7 +66,7 @@ def enter(context: AbstractContextManager[None]) -> None:
         pass
 
 
-def soon(happened: Callable[[], bool], within: float = 10.0) -> bool:
+def soon(happened: Callable[[], bool], within: float = 200) -> bool:
     end = time.monotonic() + within
     while time.monotonic() < end:
         if happened():
@@ -141,7 +142,7 @@ def test_a_host_behind_a_host_is_reached_through_it(lab: Lab) -> None:
 
 def test_a_key_that_is_refused(lab: Lab, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    subprocess.run(["ssh-keygen", "-q", "-N", "", "-f", other], check=True, timeout=30)
+    subprocess.run(["ssh-keygen", "-q", "-N", "", "-f", other], check=True, timeout=200)
     box = lab.box("refusing", options=f"IdentityFile {other}\nIdentitiesOnly yes")
     text = lab.config.read_text().replace(f"IdentityFile {lab.folder}/client\n", "", 1)
     config = tmp_path / "config"
@@ -230,11 +231,11 @@ def test_a_user_who_may_becomes_root(lab: Lab, tmp_path: Path, sudo: None) -> No
         with host.lock(LOCK):
             pass
         process = host.start(["sh", "-c", "id -u; kill $$"], folder=here, environment={})
-        assert process.wait(10) == -15
+        assert process.wait(200) == -15
         assert (here / "stdout").read_text() == "0\n"
-        process = host.start(["sleep", "60"], folder=here, environment={})
+        process = host.start(["sleep", "600"], folder=here, environment={})
         process.kill(gently=False)
-        assert process.wait(10) == -9
+        assert process.wait(200) == -9
         with host.guard(["sh", "-c", 'echo ready; id -u >"$0"; cat', "/run/who"], every=0.1):
             assert soon(lambda: host.run(["cat", "/run/who"]).text == "0\n")
 
@@ -262,12 +263,12 @@ def test_a_link_that_is_cut_under_a_load_is_noticed(lab: Lab, tmp_path: Path) ->
         note = tmp_path / "note"
         script = 'echo ready; while read -r line; do :; done; echo end >"$0"'
         with host.guard(["sh", "-c", script, str(note)], every=0.5):
-            process = host.start(["sleep", "60"], folder=tmp_path, environment={})
+            process = host.start(["sleep", "600"], folder=tmp_path, environment={})
             assert process.wait(0.1) is None
             box.cut()
             began = time.monotonic()
             with pytest.raises(HostUnreachable):
-                process.wait(60)
+                process.wait(200)
             assert time.monotonic() - began < NOTICED_WITHIN
             for verb in verbs(host, tmp_path):
                 with pytest.raises(HostUnreachable, match="cut"):
@@ -358,7 +359,7 @@ def test_an_iotrial_on_the_machine_and_one_far_away_exclude_each_other(
             enter(host.lock(LOCK))
         there.kill()
     with host.lock(LOCK):
-        done = subprocess.run(command, capture_output=True, timeout=30, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=200, check=False)
         assert b"LockedError" in done.stderr
         assert b"(study far) holds" in done.stderr
         assert host.run(["flock", "-n", LOCK, "true"]).exit == 1, "no command has it either"
@@ -387,7 +388,7 @@ def test_what_a_load_needs_goes_there_and_what_it_left_comes_back(
     )
     process = host.start(["sh", "-c", script], folder=here, environment={"TOKEN": "it's"})
     (here / "telemetry").write_bytes(b"one\ntwo\n")
-    assert process.wait(30) == 3
+    assert process.wait(200) == 3
     said, _, there = (here / "stdout").read_bytes().partition(b"\n")
     assert said == b"\0job"
     assert there.strip().decode().startswith("/var/lib/iotrial/files/load-")
@@ -400,9 +401,9 @@ def test_what_a_load_needs_goes_there_and_what_it_left_comes_back(
 
 
 def test_the_children_of_a_load_end_with_it(host: SSHHost, tmp_path: Path) -> None:
-    script = "trap '' TERM; sleep 60 & echo $!"
+    script = "trap '' TERM; sleep 600 & echo $!"
     process = host.start(["sh", "-c", script], folder=tmp_path, environment={})
-    assert process.wait(30) == 0
+    assert process.wait(200) == 0
     assert soon(lambda: not is_there((tmp_path / "stdout").read_text().strip()))
 
 
@@ -410,7 +411,7 @@ def test_a_command_that_takes_too_long_is_killed_with_its_children(
     host: SSHHost, tmp_path: Path
 ) -> None:
     note = tmp_path / "note"
-    script = f"trap '' TERM; sleep 60 & echo $! > {note}; wait"
+    script = f"trap '' TERM; sleep 600 & echo $! > {note}; wait"
     with pytest.raises(HostError, match="still running after"):
         host.run(["sh", "-c", script], timeout=0.5)
     assert soon(lambda: not is_there(note.read_text().strip()))
@@ -427,13 +428,13 @@ def test_a_signal_wakes_who_waits_for_a_load(box: Box, tmp_path: Path) -> None:
     former = signal.signal(signal.SIGUSR1, lambda *_: None)
     try:
         with wakeup_pipe() as wakeup, SSHHost(box.where, name="box", wakeup=wakeup) as host:
-            process = host.start(["sleep", "60"], folder=tmp_path, environment={})
+            process = host.start(["sleep", "600"], folder=tmp_path, environment={})
             os.kill(os.getpid(), signal.SIGUSR1)
             began = time.monotonic()
             assert process.wait(30) is None
             assert time.monotonic() - began < 15, "it waited to the end"
             process.kill(gently=True)
-            assert process.wait(30) == -15
+            assert process.wait(200) == -15
     finally:
         signal.signal(signal.SIGUSR1, former)
 

@@ -145,7 +145,7 @@ def test_the_guard_executes_no_journal_of_a_strangers(places: Path, plant: Plant
     (journal,) = (places / "journal.d").glob("*.journal")
     plant(journal)
     argv = guard_argv(str(journal), str(places / "lock"), 0)
-    subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+    subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=200, check=False)
     assert not (places.parents[1] / "executed").exists()
     assert "is not ours" in (places / "journal.d" / "t.restored").read_text()
 
@@ -157,7 +157,7 @@ def settled(shell: str, root: Path) -> str:
     """What the agent answers when it is told where its folders are."""
     told = agent.said("settle", f"{root}/state", f"{root}/state/files", "sign")
     text = agent.prelude().encode() + agent.encoded(told)
-    done = subprocess.run(shell.split(), input=text, capture_output=True, timeout=30, check=False)
+    done = subprocess.run(shell.split(), input=text, capture_output=True, timeout=200, check=False)
     return done.stdout.decode()
 
 

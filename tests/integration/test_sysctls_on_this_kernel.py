@@ -109,7 +109,7 @@ def run(tmp_path: Path, *factors: str, verb: str = "run") -> subprocess.Complete
         [sys.executable, "-m", "iotrial.cli.main", verb, str(study), *out, "--json"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=200,
         check=False,
     )
 

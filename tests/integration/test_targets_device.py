@@ -28,7 +28,7 @@ MIB = 2**20
 
 
 def do(*argv: str) -> None:
-    subprocess.run(argv, check=True, capture_output=True, timeout=30)
+    subprocess.run(argv, check=True, capture_output=True, timeout=200)
 
 
 def backing(device: str) -> str:
@@ -139,7 +139,7 @@ def test_a_device_mounted_only_in_another_namespace_is_refused(
     loop_device: str, mounted: Path
 ) -> None:
     holder = subprocess.Popen(
-        ["unshare", "--mount", "sh", "-c", "echo ready; exec sleep 60"], stdout=subprocess.PIPE
+        ["unshare", "--mount", "sh", "-c", "echo ready; exec sleep 600"], stdout=subprocess.PIPE
     )
     try:
         assert holder.stdout is not None
@@ -162,7 +162,7 @@ def try_mount(device: str, folder: Path) -> bool:
 
 
 def wait_until(true: Callable[[], bool]) -> None:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 200
     while not true():
         assert time.monotonic() < until
         time.sleep(0.05)

@@ -156,7 +156,7 @@ def test_a_loop_device_in_memory_is_made_and_doubted() -> None:
 
 def test_detaching_by_hand_in_between_is_no_obstacle(plan: LoopPlan) -> None:
     make_loop(HOST, plan, loop())
-    subprocess.run(["losetup", "--detach", plan.node], check=True, timeout=30)
+    subprocess.run(["losetup", "--detach", plan.node], check=True, timeout=200)
     assert f"removed {plan.file}" in unmake_loop(HOST, plan)
     assert not Path(plan.node).exists()
 
@@ -180,7 +180,7 @@ def test_a_number_that_another_program_took_is_given_up_and_not_touched(
 ) -> None:
     theirs = tmp_path / "theirs.img"
     theirs.write_bytes(b"\0" * MIB)
-    subprocess.run(["losetup", plan.node, str(theirs)], check=True, timeout=30)
+    subprocess.run(["losetup", plan.node, str(theirs)], check=True, timeout=200)
     try:
         with pytest.raises(LoopTaken):
             make_loop(HOST, plan, loop())
@@ -191,4 +191,4 @@ def test_a_number_that_another_program_took_is_given_up_and_not_touched(
         unmake_loop(HOST, plan)
         assert attached_to(HOST, str(theirs)) == [plan.number]
     finally:
-        subprocess.run(["losetup", "-d", plan.node], check=True, timeout=30)
+        subprocess.run(["losetup", "-d", plan.node], check=True, timeout=200)

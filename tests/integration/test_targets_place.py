@@ -27,7 +27,7 @@ MIB = 2**20
 
 
 def do(*argv: str) -> None:
-    subprocess.run(argv, check=True, capture_output=True, timeout=30)
+    subprocess.run(argv, check=True, capture_output=True, timeout=200)
 
 
 def refusal(target: Target, reach: Reach = WRITES) -> TargetRefused:

@@ -32,7 +32,7 @@ OVERLAY = "overlay" in Path("/proc/filesystems").read_text()
 
 
 def do(*argv: str) -> str:
-    done = subprocess.run(argv, check=True, capture_output=True, timeout=30, text=True)
+    done = subprocess.run(argv, check=True, capture_output=True, timeout=200, text=True)
     return done.stdout
 
 

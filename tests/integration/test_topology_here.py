@@ -35,7 +35,7 @@ class Counting(LocalHost):
 
 
 def said(*argv: str) -> str:
-    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=30).stdout
+    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=200).stdout
 
 
 def root_disk() -> str:

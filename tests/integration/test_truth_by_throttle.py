@@ -170,7 +170,7 @@ def begin(study: Path, out: Path, block: int) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         cwd=study.parent,
     )
-    plan, deadline = out / "plan.jsonl", time.monotonic() + 120
+    plan, deadline = out / "plan.jsonl", time.monotonic() + 200
     while process.poll() is None and time.monotonic() < deadline:
         lines = plan.read_text().splitlines() if plan.exists() else []
         rows = [json.loads(line) for line in lines if line.endswith("}")]
@@ -179,7 +179,7 @@ def begin(study: Path, out: Path, block: int) -> subprocess.Popen[bytes]:
             return process
         time.sleep(0.02)
     process.terminate()
-    raise AssertionError(f"no load of block {block} was seen; exit {process.wait(timeout=60)}")
+    raise AssertionError(f"no load of block {block} was seen; exit {process.wait(timeout=200)}")
 
 
 def test_a_race_that_is_killed_twice_ends_as_any_other_and_nothing_stays_throttled(
@@ -192,8 +192,8 @@ def test_a_race_that_is_killed_twice_ends_as_any_other_and_nothing_stays_throttl
     study.write_text(throttled.study(tmp_path, noise=5, design=RACE.format(30), arms=arms))
     process = begin(study, out, 3)
     process.kill()
-    process.wait(timeout=30)
-    deadline = time.monotonic() + 60
+    process.wait(timeout=200)
+    deadline = time.monotonic() + 200
     while not nothing_is_left(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert nothing_is_left(tmp_path)

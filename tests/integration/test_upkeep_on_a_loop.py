@@ -29,11 +29,12 @@ from lab import Lab
 from stalls import stalled
 
 pytestmark = [
-    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.usefixtures("state"),
     pytest.mark.skipif(not shutil.which("fincore"), reason="fincore (util-linux) is missing"),
 ]
+DROPS = pytest.mark.alone
+"""For what empties the cache of the whole kernel, or must find in it what it read before."""
 MIB = 2**20
 STUDY = """
 question = "What is left of what was there before?"
@@ -128,12 +129,14 @@ def locked(path: Path, size: int) -> Iterator[None]:
 # The page cache.
 
 
+@DROPS
 def test_a_file_in_the_cache_is_not_there_after_a_drop(tmp_path: Path) -> None:
     path = file_in(tmp_path)
     assert drop(LocalHost(), aim_at(path)) == ()
     assert in_memory(path) == 0
 
 
+@DROPS
 def test_what_is_locked_in_memory_is_told_and_makes_the_trial_invalid(tmp_path: Path) -> None:
     path = file_in(tmp_path)
     with locked(path, 2 * MIB):
@@ -142,6 +145,7 @@ def test_what_is_locked_in_memory_is_told_and_makes_the_trial_invalid(tmp_path: 
     assert "2.00 MiB of the 8.00 MiB" in doubt.what
 
 
+@DROPS
 def test_a_locked_page_among_many_is_a_doubt_alone(tmp_path: Path) -> None:
     path = file_in(tmp_path, in_pieces_of=mmap.PAGESIZE)  # a folio stays as a whole
     with locked(path, mmap.PAGESIZE):
@@ -149,6 +153,7 @@ def test_a_locked_page_among_many_is_a_doubt_alone(tmp_path: Path) -> None:
     assert (doubt.check, doubt.invalid) == ("cache-kept", False)
 
 
+@DROPS
 def test_a_file_in_a_memory_file_system_stays() -> None:
     path = Path("/dev/shm") / f"iotrial-test-{os.getpid()}"
     path.write_bytes(bytes(MIB))
@@ -159,6 +164,7 @@ def test_a_file_in_a_memory_file_system_stays() -> None:
     assert (doubt.check, doubt.invalid) == ("cache-kept", True)
 
 
+@DROPS
 def test_a_device_is_told_by_what_its_disk_has_to_read(loop_device: str) -> None:
     """fincore 2.38 says of any block device that nothing of it is cached."""
     node = f"/dev/{loop_device}"
@@ -171,6 +177,7 @@ def test_a_device_is_told_by_what_its_disk_has_to_read(loop_device: str) -> None
         assert (doubt.check, doubt.invalid) == ("cache-kept", True)
 
 
+@DROPS
 def test_a_disk_that_counts_nothing_verifies_nothing(loop_device: str) -> None:
     node = f"/dev/{loop_device}"
     Path("/sys/block", loop_device, "queue", "iostats").write_text("0")
@@ -181,7 +188,10 @@ def test_a_disk_that_counts_nothing_verifies_nothing(loop_device: str) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
-@pytest.mark.parametrize("cache", ["keep", "drop", "remount"])
+@pytest.mark.parametrize(
+    "cache",
+    [pytest.param("keep", marks=DROPS), pytest.param("drop", marks=DROPS), "remount"],
+)
 def test_buffered_reads_come_from_the_disk_where_the_cache_was_emptied(
     tmp_path: Path, cache: str
 ) -> None:
@@ -314,7 +324,7 @@ def children_named(word: str) -> list[int]:
     return found
 
 
-def await_(what: Sequence[object] | object, seconds: float = 60.0) -> None:
+def await_(what: Sequence[object] | object, seconds: float = 200) -> None:
     until = time.monotonic() + seconds
     while not what():  # type: ignore[operator]
         assert time.monotonic() < until
@@ -348,7 +358,7 @@ cleanup = [{{ command = ["rm", "-f", "{tmp_path}/there"] }}]
 
 def test_an_interrupted_run_is_cleaned_up_too(tmp_path: Path) -> None:
     load = f"""
-prepare = [{{ command = ["touch", "{tmp_path}/there"] }}, {{ command = ["sleep", "100"] }}]
+prepare = [{{ command = ["touch", "{tmp_path}/there"] }}, {{ command = ["sleep", "1000"] }}]
 cleanup = [{{ command = ["rm", "{tmp_path}/there"] }}]
 """
     study(tmp_path, load=load)
@@ -358,7 +368,7 @@ cleanup = [{{ command = ["rm", "{tmp_path}/there"] }}]
     )  # fmt: skip
     await_(lambda: list((tmp_path / "results").glob("trials/*/prepare-2/stdout")))
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == 130
+    assert process.wait(timeout=200) == 130
     assert not (tmp_path / "there").exists()
 
 
@@ -373,6 +383,7 @@ def test_a_device_that_is_not_armed_is_not_trimmed(loop_device: str, tmp_path: P
         assert "the study does not say so" in done.stderr
 
 
+@DROPS
 def test_all_of_it_over_ssh(lab: Lab, tmp_path: Path) -> None:
     box = lab.box(into=((tmp_path, "/var/tmp"),))
     load = """

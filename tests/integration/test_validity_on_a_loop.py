@@ -26,7 +26,6 @@ from iotrial.validity import judged, written
 from stalls import stalled
 
 pytestmark = [
-    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.usefixtures("state"),
     pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed"),
@@ -101,19 +100,20 @@ def beside(folder: Path, *commands: Sequence[str]) -> Iterator[list[int]]:
             with suppress(ProcessLookupError):
                 each.terminate()
         for each in started:
-            each.wait(30)
+            each.wait(200)
 
 
 def fio_on(node: str, rw: str) -> list[str]:
     """A stranger's load, from when the first trial goes on: a disk that somebody writes to
     beforehand is refused."""
     options = [f"--rw={rw}", "--bs=64k", "--direct=1", "--ioengine=libaio", "--iodepth=8"]
-    load = ["--name=foreign", f"--filename={node}", *options, "--time_based", "--runtime=99"]
+    load = ["--name=foreign", f"--filename={node}", *options, "--time_based", "--runtime=999"]
     goes_on = 'until set -- results/trials/*.partial/telemetry.jsonl && test -e "$1"'
     wait = f'(set --; {goes_on}; do sleep 0.02; done); exec "$@"'
     return ["sh", "-c", wait, "-", "fio", *load]
 
 
+@pytest.mark.alone
 def test_undisturbed_trials_are_valid_and_without_doubt_ten_times(tmp_path: Path) -> None:
     trials = calm(run(tmp_path, blocks=10))
     assert [trial["state"] for trial in trials] == ["valid"] * 10
@@ -145,8 +145,9 @@ def test_a_second_fio_on_the_device_makes_the_trial_invalid(
     tmp_path: Path, loop_device: str, rw: str
 ) -> None:
     node = f"/dev/{loop_device}"
+    longer = RANDREAD.replace('"1s"', '"4s"')  # a busy machine starts the second one late
     with beside(tmp_path, fio_on(node, rw)):
-        trial = run(tmp_path, target=f'device = "{node}"')[0]
+        trial = run(tmp_path, longer, target=f'device = "{node}"')[0]
     what, invalid = doubts(trial)["foreign-io"]
     assert trial["state"] == "invalid"
     assert invalid
@@ -164,6 +165,7 @@ def test_a_foreign_reader_is_seen_in_a_longer_load_that_writes(
     assert doubts(trial)["foreign-io"][1]
 
 
+@pytest.mark.alone
 def test_burners_on_all_cpus_are_named(tmp_path: Path) -> None:
     burner = ["nice", "-n", "0", "sh", "-c", "while :; do :; done"]
     with beside(tmp_path, *[burner] * 2 * (os.cpu_count() or 1)) as pids:
@@ -182,6 +184,7 @@ def test_a_small_working_set_read_through_the_cache_is_seen(tmp_path: Path) -> N
     assert not invalid
 
 
+@pytest.mark.alone
 def test_a_second_working_set_shows_the_cache_that_answers_the_small_one(tmp_path: Path) -> None:
     """The small one is in the page cache after 16 reads; of the large one the load reads a
     small part within its time, each block for the first time."""
@@ -210,12 +213,12 @@ def mounted(tmp_path: Path, loop_device: str) -> Iterator[Path]:
     """An empty ext4 on a loop device of the test's own."""
     place = tmp_path / "mounted"
     place.mkdir()
-    subprocess.run(["mkfs.ext4", "-q", f"/dev/{loop_device}"], check=True, timeout=60)
-    subprocess.run(["mount", f"/dev/{loop_device}", place], check=True, timeout=60)
+    subprocess.run(["mkfs.ext4", "-q", f"/dev/{loop_device}"], check=True, timeout=200)
+    subprocess.run(["mount", f"/dev/{loop_device}", place], check=True, timeout=200)
     try:
         yield place
     finally:
-        subprocess.run(["umount", place], check=True, timeout=60)
+        subprocess.run(["umount", place], check=True, timeout=200)
 
 
 def test_reads_of_blocks_that_were_never_written_are_seen(tmp_path: Path, mounted: Path) -> None:
@@ -231,11 +234,12 @@ def test_a_synchronous_engine_does_not_fill_the_queue_it_was_asked_for(tmp_path:
     """A study's own options are refused for it beforehand; a report of fio can still say it."""
     options = ["--rw=randread", "--bs=4k", "--ioengine=psync", "--iodepth=16", "--size=1m"]
     output = ["--output-format=json+", "--output=fio.json"]
-    subprocess.run(["fio", "--name=x", *options, *output], cwd=tmp_path, check=True, timeout=60)
+    subprocess.run(["fio", "--name=x", *options, *output], cwd=tmp_path, check=True, timeout=200)
     found = {doubt.check: doubt.what for doubt in tool("fio").parse(tmp_path).doubts}
     assert "psync" in found["queue-not-filled"]
 
 
+@pytest.mark.alone
 def test_one_job_that_reads_memory_is_bound_by_its_core(tmp_path: Path) -> None:
     """Before every other program by its scheduling class, on a loaded machine too; the kernel
     gives starved programs 5 % of a CPU now and then, hence one of five trials is enough.
@@ -246,6 +250,7 @@ def test_one_job_that_reads_memory_is_bound_by_its_core(tmp_path: Path) -> None:
     assert any("generator-bound" in doubts(trial) for trial in trials)
 
 
+@pytest.mark.alone
 def test_a_rate_that_doubles_in_the_middle_is_no_steady_state(tmp_path: Path) -> None:
     head = "[global]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\nrate_iops=100\ntime_based=1\n"
     jobs = "[whole]\nruntime=18\n[later]\nruntime=9\nstartdelay=9\n"
@@ -253,6 +258,7 @@ def test_a_rate_that_doubles_in_the_middle_is_no_steady_state(tmp_path: Path) ->
     assert "not in a steady state" in doubts(trial)["steady-state"][0]
 
 
+@pytest.mark.alone
 def test_a_rate_that_stays_is_a_steady_state(tmp_path: Path) -> None:
     options = 'rw = "randread", bs = "4k", iodepth = 2, rate_iops = 100, runtime = "13s"'
     assert set(doubts(run(tmp_path, options)[0])) <= OF_THE_MACHINE
@@ -279,6 +285,7 @@ def little_memory(limit: int) -> Iterator[str]:
             time.sleep(0.1)
 
 
+@pytest.mark.alone
 def test_memory_that_lacks_is_pressure(tmp_path: Path) -> None:
     """What processes map is four times their limit: it reads again what was just taken from it."""
     if not Path("/proc/pressure/memory").exists():
@@ -310,14 +317,15 @@ def some_swap(loop: str) -> Iterator[None]:
     node = f"/dev/{loop}"
     if not Path("/proc/swaps").exists() or not shutil.which("mkswap"):
         pytest.skip("needs a kernel with swap, and mkswap")
-    subprocess.run(["mkswap", node], check=True, capture_output=True, timeout=30)
-    subprocess.run(["swapon", node], check=True, capture_output=True, timeout=30)
+    subprocess.run(["mkswap", node], check=True, capture_output=True, timeout=200)
+    subprocess.run(["swapon", node], check=True, capture_output=True, timeout=200)
     try:
         yield
     finally:
-        subprocess.run(["swapoff", node], check=True, capture_output=True, timeout=120)
+        subprocess.run(["swapoff", node], check=True, capture_output=True, timeout=200)
 
 
+@pytest.mark.alone
 def test_swapping_is_seen(tmp_path: Path, loop_device: str) -> None:
     hog = "x = bytearray(64 << 20)\nwhile True:\n for i in range(0, len(x), 4096): x[i] = 1"
     with some_swap(loop_device), little_memory(24 * 2**20) as inside:
@@ -390,6 +398,7 @@ for pid in pids:
 )
 
 
+@pytest.mark.alone
 def test_a_machine_that_stood_still_makes_the_trial_invalid(tmp_path: Path) -> None:
     """For 0.6 s all CPUs are kept by programs that no ordinary one can push aside."""
     words = (sys.executable, "-c", _KEEP_ALL_CPUS, str(tmp_path), "2")
@@ -402,6 +411,7 @@ def test_a_machine_that_stood_still_makes_the_trial_invalid(tmp_path: Path) -> N
     assert trial["state"] == "invalid"
 
 
+@pytest.mark.alone
 def test_a_load_that_stood_still_while_the_machine_went_on_is_a_doubt(tmp_path: Path) -> None:
     """As under a device that hangs: whole seconds without an I/O."""
     with beside(tmp_path, (sys.executable, "-c", _STOP_FIO, str(tmp_path), "6")):

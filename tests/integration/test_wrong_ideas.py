@@ -54,7 +54,7 @@ def run(tmp_path: Path, state: Path, loop_device: str) -> Iterator[Run]:
             [*prefix, sys.executable, "-m", "iotrial.cli.main", verb, str(path), *out],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=200,
             check=False,
             env=os.environ | environment,
         )
@@ -137,12 +137,12 @@ def test_a_cell_the_kernel_refuses_is_named_before_any_trial(
 def test_a_mounted_device_is_refused(run: Run, loop_device: str, tmp_path: Path) -> None:
     node, mount = f"/dev/{loop_device}", tmp_path / "mnt"
     mount.mkdir()
-    subprocess.run(["mkfs.ext4", "-q", node], check=True, timeout=60)
-    subprocess.run(["mount", node, str(mount)], check=True, timeout=60)
+    subprocess.run(["mkfs.ext4", "-q", node], check=True, timeout=200)
+    subprocess.run(["mount", node, str(mount)], check=True, timeout=200)
     try:
         done = run(study_text(f'device = "{node}"'))
     finally:
-        subprocess.run(["umount", str(mount)], check=True, timeout=60)
+        subprocess.run(["umount", str(mount)], check=True, timeout=200)
     assert done.returncode == 3
     assert "in use" in done.stderr
     assert str(mount) in done.stderr
@@ -152,7 +152,7 @@ def test_a_filesystem_signature_is_refused_even_when_armed(
     run: Run, loop_device: str, tmp_path: Path
 ) -> None:
     node = f"/dev/{loop_device}"
-    subprocess.run(["mkfs.ext4", "-q", node], check=True, timeout=60)
+    subprocess.run(["mkfs.ext4", "-q", node], check=True, timeout=200)
     armed = f'device = "{node}"\ndestroy = "{tmp_path}/loop.img"'
     done = run(study_text(armed, rw="randwrite"))
     assert done.returncode == 3
@@ -216,9 +216,9 @@ def test_without_root_it_says_so_and_what_can_be_done(
     for folder in (tmp_path, *tmp_path.parents):
         if folder.name.startswith(("pytest-", "popen-")) or folder == tmp_path:
             folder.chmod(folder.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
-    if subprocess.run([*nobody, "test", "-x", str(tmp_path)], check=False, timeout=60).returncode:
+    if subprocess.run([*nobody, "test", "-x", str(tmp_path)], check=False, timeout=200).returncode:
         pytest.skip(f"another user cannot reach {tmp_path}")
-    if subprocess.run([*nobody, *bare], capture_output=True, check=False, timeout=60).returncode:
+    if subprocess.run([*nobody, *bare], capture_output=True, check=False, timeout=200).returncode:
         pytest.skip("another user cannot read this Python environment")
     done = run(text, prefix=nobody, IOTRIAL_STATE=str(tmp_path / "nobody"))
     assert done.returncode == 3, done.stderr
@@ -276,7 +276,7 @@ def test_a_journal_of_the_format_before_is_paid_and_a_damaged_one_is_named(
     torn = folder / "20200101T000000-aaaa.journal"
     torn.write_text(f"open|2|t|{boot}|1|||.\nmade|file|fi")
     restore = [sys.executable, "-m", "iotrial.cli.main", "restore"]
-    done = subprocess.run(restore, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(restore, capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stderr
     assert not torn.exists()
     damaged = folder / "20200101T000000-bbbb.journal"
@@ -285,7 +285,7 @@ def test_a_journal_of_the_format_before_is_paid_and_a_damaged_one_is_named(
     assert done.returncode == 4, done.stderr
     assert f"{damaged}:2" in done.stderr
     forget = subprocess.run(
-        [*restore, "--forget"], capture_output=True, text=True, check=False, timeout=60
+        [*restore, "--forget"], capture_output=True, text=True, check=False, timeout=200
     )
     assert forget.returncode == 0, forget.stderr
     assert not damaged.exists()
@@ -319,7 +319,7 @@ def test_a_full_disk_under_the_results_keeps_what_was_measured(
     small = tmp_path / "results"
     small.mkdir()
     subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", str(small)], check=True, timeout=60
+        ["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", str(small)], check=True, timeout=200
     )
     try:
         text = study_text(f'device = "/dev/{loop_device}"').replace("blocks = 1", "blocks = 9")
@@ -329,4 +329,4 @@ def test_a_full_disk_under_the_results_keeps_what_was_measured(
         assert "No space left" in done.stderr
         assert committed, "nothing was kept"
     finally:
-        subprocess.run(["umount", str(small)], check=True, timeout=60)
+        subprocess.run(["umount", str(small)], check=True, timeout=200)
