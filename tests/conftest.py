@@ -10,6 +10,7 @@ import fcntl
 import gc
 import os
 import random
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -137,6 +138,32 @@ def _no_real_fsync(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _pictures_where_they_are_looked_at(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A page takes longer to draw than a pretended study to run.  Without ``--all`` modules that
+    speak of no picture have text in place of charts, as an install without that extra."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.config.getoption("--all") and not _speaks_of_pictures(request.path):
+            patch.setattr("iotrial.report.pictures.missing", lambda _extra: ("altair",))
+        yield
+
+
+def _speaks_of_pictures(file: Path) -> bool:
+    return re.search("chart|svg|picture|drawn|extra", file.read_text(encoding="utf-8")) is not None
+
+
+def _fewer_examples(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A third of what hypothesis tries with ``--all``."""
+    if config.getoption("--all"):
+        return
+    tests = {item.obj for item in items if isinstance(item, pytest.Function)}
+    given = [test for test in tests if hasattr(test, "hypothesis")]
+    for test in given:
+        asked = test._hypothesis_internal_use_settings  # there is no public name for it
+        fewer = -(-asked.max_examples // 3)
+        test._hypothesis_internal_use_settings = settings(asked, max_examples=fewer)
+
+
 @pytest.fixture
 def times(request: pytest.FixtureRequest) -> Callable[[int], int]:
     """How often something is done that with ``--all`` is done so often: a third as often without,
@@ -193,6 +220,7 @@ _LONGEST = {
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test that cannot be done here is skipped with the reason, never silently passed."""
     _without_long(config, items)
+    _fewer_examples(config, items)
     items.sort(key=lambda item: _LONGEST.get(item.path.stem, len(_LONGEST)))
     reasons = {"root": _why_not_root(), "browser": _why_no_browser()}
     for item in items:

@@ -145,10 +145,11 @@ def test_no_crash_leaves_a_setting_of_a_queue_changed(scheduler: str) -> None:
     assert tally.again > tally.crashes // 10
 
 
-def test_no_crash_leaves_a_kernel_parameter_changed() -> None:
-    every = pairs(KERNEL_FORMERS, KERNEL_TREATMENTS)
+@pytest.mark.parametrize("part", range(3))
+def test_no_crash_leaves_a_kernel_parameter_changed(part: int) -> None:
+    every = [*pairs(KERNEL_FORMERS, KERNEL_TREATMENTS)][part::3]
     tally = sum((enumerate_deaths(*each) for each in every), Tally())
-    assert tally.crashes > 1_000
+    assert tally.crashes > 1_000 // 3
     assert tally.again > tally.crashes // 10
 
 

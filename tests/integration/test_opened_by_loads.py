@@ -145,4 +145,4 @@ def test_all_of_it_over_ssh(lab: Lab, tmp_path: Path) -> None:
     done = go("second")
     assert done.returncode == 3, done.stdout + done.stderr
     # How long the number of the process is says where a line is broken.
-    assert "/var/tmp/theirs open for writing" in " ".join(done.stderr.split())
+    assert "/var/tmp/theirs open for writing" in " ".join(done.stderr.split()), done.stderr
