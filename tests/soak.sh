@@ -104,9 +104,27 @@ first_words() {
         grep . || tail -n 3 -- "$1" | cut -c1-160
 }
 
+# What the demo of a run that began at $1 (seconds) told: "worse 2; same 1; cannot-tell 1".  Not good
+# enough: no difference, or nothing that is the same.
+verdicts() {
+    local file words
+    file=$(find results -name findings.json -newermt "@$1" 2>/dev/null | sort | tail -n 1)
+    [[ $file ]] || { echo "no findings" && return 1; }
+    words=$(.venv/bin/python - "$file" <<'END'
+import collections, json, sys
+with open(sys.argv[1]) as file:
+    found = collections.Counter(f["verdict"] for f in json.load(file)["findings"] if f["primary"])
+print("; ".join(f"{verdict} {number}" for verdict, number in found.most_common()))
+END
+    )
+    echo "$words"
+    [[ $words == *same* && ($words == *worse* || $words == *better*) ]]
+}
+
 run_once() {
-    local number=$1 began load seconds status=0 words='' output
+    local number=$1 began epoch load seconds status=0 words='' output
     began=$(date +%Y-%m-%dT%H:%M:%S)
+    epoch=$(date +%s)
     load=$(cut -d' ' -f1 /proc/loadavg)
     seconds=$SECONDS
     output=$scratch/said.txt
@@ -121,8 +139,11 @@ run_once() {
         echo "soak: what was to be beside it ($beside) has ended" >&2
         exit 2
     }
+    if ((status == 0)) && [[ $what == demos && ${command[*]} == "./dev demo" ]]; then
+        words=$(verdicts "$epoch") || status=1
+    fi
     if ((status)); then
-        words=$(first_words "$output" | tr '\n\t' '; ')
+        words=${words:+$words: }$(first_words "$output" | tr '\n\t' '; ')
         ((status != 124)) || words="no end within $limit s; $words"
         mv -- "$output" "$folder/$name-$head-$number.txt"
     fi
@@ -140,7 +161,7 @@ while ((number < many)); do
 done
 
 {
-    printf 'n\thead\tbegan\tseconds\texit\tload\twhat failed\n'
+    printf 'n\thead\tbegan\tseconds\texit\tload\twhat it said\n'
     done_before
 } | column -t -s $'\t' || done_before
 failed=$(done_before | awk -F'\t' '$5 != 0' | wc -l)

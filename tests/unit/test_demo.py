@@ -87,7 +87,7 @@ def test_its_study_says_its_margin_and_ends_in_time(name: str) -> None:
     study = parse_study(template(name), f"{name}.toml", beside(name).__getitem__)
     assert study.design.kind == "race"
     assert 0 < study.decide.margin <= 0.10
-    assert study.design.budget <= 150
+    assert study.design.budget <= 160
     for workload in study.workloads:
         capped = {"rate", "rate_iops", "thinktime", "latency_target"} & set(dict(workload.options))
         assert not capped
