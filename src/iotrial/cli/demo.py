@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -17,7 +18,11 @@ from iotrial.cli.verdicts import filed, page_of
 from iotrial.errors import UsageError
 from iotrial.execute.runner import Outcome
 from iotrial.model.study import Study
+from iotrial.report.words import share
+from iotrial.units import format_wait
 
+_FINER = 0.02
+"""A margin that a study of one's own might have."""
 _ROOM = 2**30
 """Bytes free that a folder must have for the file: twice its size."""
 _HERE = "/var/tmp"  # noqa: S108 (where the template says; the file in it is iotrial's own)
@@ -36,8 +41,8 @@ _PLACES = (_HERE, ".", "~")
 def command(output: Output, out: Path | None, *, pretend: bool) -> int:
     """Measure something here, in less than three minutes, and show how iotrial answers.
 
-    As root: what read-ahead and a short request queue bring, on a loop device that iotrial makes
-    and removes. Otherwise: what a deeper queue brings, on a file that it makes and removes.
+    As root: whether two settings of a queue matter to scattered reads, on a loop device that
+    iotrial makes and removes. Otherwise: whether two options of the load do, on a file.
 
     The last screen says what differs, what is the same, what nobody can tell yet and what would
     tell it, what was done to this machine, and what to type next.
@@ -60,12 +65,28 @@ def _show(output: Output, outcome: Outcome) -> None:
 
     results = outcome.results
     seen = filed(output, results, **came_to(output, results, outcome))
-    output.answer("", brief(seen), "", *_deeds(outcome), "")
+    output.answer("", brief(seen), *_finer(outcome), "", *_deeds(outcome), "")
     output.answer(
         f"report:      {page_of(results)}",
         f"all of it:   iotrial compare {results.folder}",
         "your disk:   iotrial init scheduler study.toml",
     )
+
+
+def _finer(outcome: Outcome) -> Iterator[str]:
+    """What these trials cannot tell whatever came of them, and what would."""
+    from iotrial.stats.needs import seconds_of_a_block
+    from iotrial.stats.until import blocks_at_margin
+
+    results = outcome.results
+    blocks = blocks_at_margin(results, math.log1p(_FINER))
+    told = f"Nobody can tell yet what is below {share(results.study.decide.margin)}: "
+    if blocks is None:
+        yield f"{told}to tell {share(_FINER)} would need more than 2,048 blocks."
+        return
+    more = max(1, blocks - max(record.trial.block for record in results.records))
+    wait = format_wait(more * seconds_of_a_block(results))
+    yield f"{told}to tell {share(_FINER)} would need {blocks:,} blocks, about {wait} more."
 
 
 def _deeds(outcome: Outcome) -> Iterator[str]:

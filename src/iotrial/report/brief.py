@@ -48,8 +48,6 @@ def _lines(view: View) -> Iterator[RenderableType]:
     for workload, row in rows:
         if told := words.needs(row.finding):
             yield Text(f"{workload}, {row.finding.level}: {told}", style="yellow")
-    if all(row.finding.verdict != "cannot-tell" for _, row in rows):
-        yield Text("Nothing is left that nobody can tell.")
     doubts = words.count(len(view.doubt_groups), "doubt") if view.doubt_groups else "no doubts"
     yield Text(
         f"{words.done(view.counts, view.terms.one)} The intervals are right all together in "

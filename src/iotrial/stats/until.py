@@ -51,3 +51,20 @@ def _of_race(results: Results, log: float) -> Iterator[int | None]:
         if race.looks and not race.decided:
             terms = Terms(race.size, race.margin, each.confidence)
             yield blocks_to_decide(terms, log, race.sd, left=len(race.active))
+
+
+def blocks_at_margin(results: Results, log: float) -> int | None:
+    """The blocks in all after which a race at this noise is expected to decide, were its margin
+    ``log`` > 0 (log scale): between two equals, and between two that differ by the margin.  None
+    where it has no race that was looked at, and where 2,048 blocks do not do."""
+    study = results.study
+    cells = {workload.name: study.treatments(workload.name) for workload in study.workloads}
+    found = [
+        blocks_to_decide(
+            Terms(each.race.size, log, each.confidence), difference, each.race.sd, left=2
+        )
+        for each in raced(study, cells, results.records, baselines(results))
+        if each.race.looks
+        for difference in (0.0, log)
+    ]
+    return max(found) if found and max(found) < LAST else None
