@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -13,7 +14,7 @@ from iotrial.cli.main import status
 from iotrial.execute.topology import devices_here, topologies, warnings, words
 from iotrial.execute.topology import topology as sight
 from iotrial.execute.topology.functions import actions, function_of, ranges
-from iotrial.model.host import Host
+from iotrial.model.host import Completed, Host
 from iotrial.model.step import Answer, Probe, Step
 from iotrial.model.target import Aim
 from iotrial.model.topology import Node, Topology
@@ -584,6 +585,25 @@ class Crowd:
         if probe.path.endswith("/dm/name"):
             lines = [probe.path]
         return "\n".join(lines).encode()
+
+
+def test_a_device_that_goes_while_they_are_listed_hides_no_other(
+    host: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = topology(host, aim(fibre_channel(host)))
+    whole, once = host.run, ["not yet"]
+
+    def run(argv: Sequence[str], **how: Any) -> Completed:  # noqa: ANN401 (as the host's)
+        done = whole(argv, **how)
+        if tuple(argv) != ("ls", "-l", "/sys/class/block") or not once:
+            return done
+        once.clear()
+        gone = "ls: cannot access '/sys/class/block/loop9': No such file or directory"
+        return replace(done, exit=1, stderr=gone.encode())
+
+    monkeypatch.setattr(host, "run", run)
+    assert topology(host, aim("dm-3")) == wanted
+    assert not once
 
 
 def test_a_topology_is_json(host: Storage) -> None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from iotrial.model.host import Host
-from iotrial.model.step import Look, Probe
+from iotrial.model.step import Answer, Look, Probe
 
 _MOST = 12
 """Round trips after which the tree is taken as it is: a machine is not that deep."""
@@ -65,9 +65,17 @@ class Seen:
             return False
         answers = host.batch([Look(probe) for probe in wanted])
         for probe, answer in zip(wanted, answers, strict=True):
+            if _went_meanwhile(probe, answer):
+                continue  # not known, so that it is asked for again
             text = answer.raw.decode("utf-8", "surrogateescape") if answer.errno == 0 else ""
             self._known[probe] = text.replace("\0", "").strip()
         return True
+
+
+def _went_meanwhile(probe: Probe, answer: Answer) -> bool:
+    """Whether ls failed only because one of the links went while it looked at them."""
+    listing = probe.argv[:2] == ("ls", "-l")
+    return bool(listing and answer.errno and f"{probe.argv[2]}/" in answer.complaint)
 
 
 @lru_cache(maxsize=16)
