@@ -35,9 +35,12 @@ OWN = {
     "a pipe": replace(FILE, kind="fifo", path="pipe:[77]"),
     "a socket": replace(FILE, kind="socket", path="socket:[77]"),
     "without a kind": replace(FILE, kind="", path="anon_inode:[io_uring]"),
+    "closed, and a file has its number": replace(FILE, path="anon_inode:[landlock-ruleset]"),
+    "a pipe, and a file has its number": replace(FILE, path="pipe:[77]"),
 }
 STRANGE = {
     "a file": FILE,
+    "one with such a name": replace(FILE, path="/data/anon_inode:[io_uring]"),
     "an empty one": replace(FILE, kind="regular empty file"),
     "of unknown age": replace(FILE, born=0),
     "beside the trial's folder": replace(FILE, path="/results/trial2"),

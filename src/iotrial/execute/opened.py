@@ -125,6 +125,10 @@ def _is_own(file: Held, allowed: Allowed) -> bool:
         return not (_RAW.match(file.path) or file.devno.startswith(_RAW_MAJORS))
     if not file.kind.startswith("regular") or not file.links:
         return True
+    if not file.path.startswith("/"):
+        # A pipe, a socket, the kernel's own (anon_inode:[landlock-ruleset], which a load's start
+        # has): it was closed between the two looks, and a file has got its number.
+        return True
     return (
         file.path.startswith(_PASSING)
         or file.inode in allowed.inodes
