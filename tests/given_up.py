@@ -77,7 +77,8 @@ class Listed:
                 reason = False
 
     def names(self, gone: Gone) -> bool:
-        found = [each for each in self.entries if each.key == gone.key]
+        keys = {gone.key, f"{gone.where} | case *" if gone.text.startswith("case ") else gone.key}
+        found = [each for each in self.entries if each.key in keys]
         for each in found:
             each.needed = True
         return bool(found)
