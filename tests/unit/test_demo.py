@@ -42,7 +42,7 @@ def test_one_screen_says_the_answer_what_was_done_and_what_to_type_next(
     assert said.lstrip().startswith("Pretended: ")
     assert "Do read-ahead and a short queue matter to scattered reads here?" in said
     assert "Within 10 % is the same" in said
-    assert "read back before and after each: " in said
+    assert "read back before and after each load: " in said
     assert "queue.read_ahead_kb of loop" in said
     assert "removed /dev/loop" in said
     assert "owed now:    nothing" in said
@@ -77,11 +77,11 @@ def test_json_is_that_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_each_call_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    first = demo._new(Path("results"))
-    first.mkdir(parents=True)
-    second = demo._new(Path("results"))
+    assert status(["demo", "--pretend"]) == status(["demo", "--pretend"]) == 0
+    first, second = sorted((tmp_path / "results").iterdir())
     assert first.name.endswith("-demo")
     assert second.name == f"{first.name}-2"
+    assert status(["demo", "--pretend", "--out", str(first)]) == 2
 
 
 @pytest.mark.parametrize("name", ["demo", "demo-file"])
@@ -99,9 +99,10 @@ def test_without_loop_devices_a_file_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "_may_use_loops", lambda: False)
-    monkeypatch.setattr(demo, "_folder", lambda: tmp_path)
+    odd = tmp_path / 'a "quoted" \\ name'
+    monkeypatch.setattr(demo, "_folder", lambda: odd)
     study = demo._study(pretended=False)
-    assert [target.path for target in study.targets] == [str(tmp_path / "iotrial-demo.data")]
+    assert [target.path for target in study.targets] == [str(odd / "iotrial-demo.data")]
     assert not [each for factor in study.factors for each in factor.levels if each.settings]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from iotrial.cli.output import Output, common, pretend
-from iotrial.cli.run import came_to, execute, exit_code
+from iotrial.cli.run import came_to, execute, exit_code, new_folder
 from iotrial.cli.verdicts import filed, page_of
 from iotrial.errors import UsageError
 from iotrial.execute.runner import Outcome
@@ -26,6 +26,7 @@ _FINER = 0.02
 _ROOM = 2**30
 """Bytes free that a folder must have for the file: twice its size."""
 _HERE = "/var/tmp"  # noqa: S108 (where the template says; the file in it is iotrial's own)
+_FILE = "iotrial-demo.data"
 _PLACES = (_HERE, ".", "~")
 
 
@@ -52,8 +53,13 @@ def command(output: Output, out: Path | None, *, pretend: bool) -> int:
       sudo IOTRIAL demo
       iotrial demo --out /tmp/demo
     """
-    folder = out or _new(Path("results"))
     study = _study(pretended=pretend)
+    folder = out or new_folder(Path("results"), study)
+    if (folder / "plan.jsonl").exists():
+        raise UsageError(
+            f"{folder} has results already, and a demo begins anew",
+            advice=f"Name another --out. What is there: iotrial compare {folder}",
+        )
     output.note(f"{study.question}\nThis takes less than 3 minutes; results in {folder}")
     outcome = execute(output, study, folder, pretend=pretend)
     _show(output, outcome)
@@ -75,6 +81,7 @@ def _show(output: Output, outcome: Outcome) -> None:
 
 def _finer(outcome: Outcome) -> Iterator[str]:
     """What these trials cannot tell whatever came of them, and what would."""
+    from iotrial.stats.boundary import LAST
     from iotrial.stats.needs import seconds_of_a_block
     from iotrial.stats.until import blocks_at_margin
 
@@ -82,7 +89,9 @@ def _finer(outcome: Outcome) -> Iterator[str]:
     blocks = blocks_at_margin(results, math.log1p(_FINER))
     told = f"Nobody can tell yet what is below {share(results.study.decide.margin)}: "
     if blocks is None:
-        yield f"{told}to tell {share(_FINER)} would need more than 2,048 blocks."
+        return
+    if blocks >= LAST:
+        yield f"{told}to tell {share(_FINER)} would need more than {LAST:,} blocks."
         return
     more = max(1, blocks - max(record.trial.block for record in results.records))
     wait = format_wait(more * seconds_of_a_block(results))
@@ -97,7 +106,7 @@ def _deeds(outcome: Outcome) -> Iterator[str]:
         yield f"settings:    {told}"
     for done in outcome.payment.done:
         yield f"afterwards:  {done}"
-    yield "owed now:    nothing"
+    yield from (f"owed now:    {owed}" for owed in outcome.payment.owed or ("nothing",))
 
 
 def _study(*, pretended: bool) -> Study:
@@ -108,7 +117,8 @@ def _study(*, pretended: bool) -> Study:
     name = "demo" if pretended or _may_use_loops() else "demo-file"
     text = template(name)
     if name == "demo-file":
-        text = text.replace(f'"{_HERE}/', f'"{_folder()}/')
+        here = json.dumps(f"{_HERE}/{_FILE}")
+        text = text.replace(here, json.dumps(str(_folder() / _FILE), ensure_ascii=False))
     return replace(parse_study(text, "demo.toml", beside(name).__getitem__), pretended=pretended)
 
 
@@ -128,8 +138,8 @@ def _folder() -> Path:
     Raises UsageError where there is none.
     """
     for place in _PLACES:
-        folder = Path(place).expanduser().absolute()
-        with suppress(OSError):
+        with suppress(OSError, RuntimeError):  # the latter: there is no home
+            folder = Path(place).expanduser().absolute()
             found = os.statvfs(folder)
             if found.f_bavail * found.f_frsize >= _ROOM:
                 os.close(os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_DIRECT | os.O_CLOEXEC))
@@ -138,10 +148,3 @@ def _folder() -> Path:
         f"none of {', '.join(_PLACES)} has 1 GiB free on a file system that takes O_DIRECT",
         advice="Change to a folder on a disk, and call it there; or run it as root.",
     )
-
-
-def _new(parent: Path) -> Path:
-    """A results folder that is not there yet: a demo is never resumed."""
-    stem = f"{time.strftime('%Y-%m-%d')}-demo"
-    names = (stem, *(f"{stem}-{number}" for number in range(2, 10_000)))
-    return next(parent / name for name in names if not (parent / name).exists())

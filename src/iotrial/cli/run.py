@@ -236,6 +236,11 @@ def folder_of(parent: Path, study: Study) -> Path:
     for folder in reversed(studies_in(parent, study.digest, pretended=study.pretended)):
         if not is_finished(folder):
             return folder
+    return new_folder(parent, study)
+
+
+def new_folder(parent: Path, study: Study) -> Path:
+    """One that is not there yet, named by date and study."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", study.name).strip("-.") or "study"
     stem = f"{time.strftime('%Y-%m-%d')}-{name}"
     names = [stem, *(f"{stem}-{n}" for n in range(2, 10_000))]

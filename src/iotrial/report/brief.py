@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from iotrial.model.finding import Finding, Verdict
+from iotrial.model.finding import Verdict
 from iotrial.model.results import Results
 from iotrial.report import words
 from iotrial.report.layout import paragraphs
@@ -82,7 +82,7 @@ def _table(rows: Sequence[tuple[str, VerdictRow]], on: Scale) -> Table:
             name = finding.level
             name += f" against {finding.baseline}" if finding.baseline != usual else ""
             drawn = Text(strip(finding, on), style=style)
-            table.add_row(Text(f"  {load}"), Text(name), Text(_change(finding)), drawn)
+            table.add_row(Text(f"  {load}"), Text(name), Text(words.numbers(finding)), drawn)
     return table
 
 
@@ -95,10 +95,6 @@ def _measured(view: View) -> Iterator[str]:
             yield f"{part.workload}: {', '.join(filter(None, said))}"
 
 
-def _change(finding: Finding) -> str:
-    return f"{words.bare(finding.ratio)} ({words.interval(finding)})"
-
-
 def changes(results: Results) -> str:
     """What the trials did to settings, in words: which, and how often; empty for nothing."""
     held = [record.before for record in results.records if record.before]
@@ -109,4 +105,5 @@ def changes(results: Results) -> str:
     times = sum(len(set(after) - set(before)) for before, after in pairwise(held))
     if not varied:
         return ""
-    return f"set {words.count(times, 'time')}, read back before and after each: {', '.join(varied)}"
+    often = words.count(times, "time")
+    return f"changed {often}, read back before and after each load: {', '.join(varied)}"

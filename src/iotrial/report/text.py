@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
-from iotrial.model.finding import Finding, Verdict
+from iotrial.model.finding import Verdict
 from iotrial.report import (
     block_hosts,
     ceiling,
@@ -79,16 +79,12 @@ class _Report:
 def _room(view: View, width: int) -> _Room:
     """Numbers have what they need; of what is left the levels' names have first, then the strip."""
     rows = [row for part in view.parts for row in part.findings]
-    change = max([_CHANGE, *(len(_change(row.finding)) for row in rows)])
+    change = max([_CHANGE, *(len(words.numbers(row.finding)) for row in rows)])
     n = max([1, *(len(str(row.finding.n)) for row in rows)])
     level = max([len("level"), *(cell_len(_name(row, view)) for row in rows)])
     left = width - change - n - _VERDICT - 3 * _GAP
     strip = min(_STRIP, left - _GAP - level)
     return _Room(level, change, n, strip if strip >= _NARROW else 0)
-
-
-def _change(finding: Finding) -> str:
-    return f"{words.bare(finding.ratio)} ({words.interval(finding)})"
 
 
 def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
@@ -145,7 +141,7 @@ def _table(part: Part, view: View, on: Scale, room: _Room) -> Sheet:
         drawn = [Text(strip(finding, on), style=style.removeprefix("bold "))] if room.strip else []
         table.add_row(
             Text(_name(row, view)),
-            Text(_change(finding)),
+            Text(words.numbers(finding)),
             Text(words.VERDICTS[finding.verdict], style=style),
             str(finding.n),
             *drawn,

@@ -58,6 +58,11 @@ def interval(finding: Finding) -> str:
     return f"{bare(finding.low)} … {bare(finding.high)}"
 
 
+def numbers(finding: Finding) -> str:
+    """``−18.0 (−19.9 … −16.1)``, below a head that says %."""
+    return f"{bare(finding.ratio)} ({interval(finding)})"
+
+
 def change(finding: Finding) -> str:
     """``−18.0 % (−19.9 … −16.1)``."""
     changed = "?" if math.isnan(finding.ratio) else format_change(finding.ratio)

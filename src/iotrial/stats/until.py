@@ -55,8 +55,8 @@ def _of_race(results: Results, log: float) -> Iterator[int | None]:
 
 def blocks_at_margin(results: Results, log: float) -> int | None:
     """The blocks in all after which a race at this noise is expected to decide, were its margin
-    ``log`` > 0 (log scale): between two equals, and between two that differ by the margin.  None
-    where it has no race that was looked at, and where 2,048 blocks do not do."""
+    ``log`` > 0 (log scale): between two equals, and between two that differ by the margin; 2,048
+    (:data:`~iotrial.stats.boundary.LAST`) where no fewer do.  None before the first look."""
     study = results.study
     cells = {workload.name: study.treatments(workload.name) for workload in study.workloads}
     found = [
@@ -67,4 +67,4 @@ def blocks_at_margin(results: Results, log: float) -> int | None:
         if each.race.looks
         for difference in (0.0, log)
     ]
-    return max(found) if found and max(found) < LAST else None
+    return max(found, default=None)
