@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,22 @@ def test_each_call_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.M
     assert first.name.endswith("-demo")
     assert second.name == f"{first.name}-2"
     assert status(["demo", "--pretend", "--out", str(first)]) == 2
+
+
+def test_a_demo_that_was_stopped_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert status(["demo", "--pretend"]) == 0
+    (folder,) = (tmp_path / "results").iterdir()
+    done = folder / "measurements.jsonl"
+    lines = done.read_text().splitlines(keepends=True)
+    done.write_text("".join(lines[:5]))
+    for line in lines[5:]:
+        shutil.rmtree(folder / "trials" / json.loads(line)["folder"])
+    assert status(["demo", "--pretend"]) == 0
+    assert [each.name for each in (tmp_path / "results").iterdir()] == [folder.name]
+    assert len(done.read_text().splitlines()) >= len(lines)
 
 
 @pytest.mark.parametrize("name", ["demo", "demo-file"])

@@ -18,7 +18,9 @@ from iotrial.cli.verdicts import filed, page_of
 from iotrial.errors import UsageError
 from iotrial.execute.runner import Outcome
 from iotrial.model.study import Study
+from iotrial.plan.extend import under_way
 from iotrial.report.words import share
+from iotrial.store import open_results, studies_in
 from iotrial.units import format_wait
 
 _FINER = 0.02
@@ -35,7 +37,7 @@ _PLACES = (_HERE, ".", "~")
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="The results folder.  [default: results/DATE-demo]",
+    help="The results folder.  [default: results/DATE-demo; a stopped one is resumed]",
 )
 @pretend
 @common
@@ -54,16 +56,22 @@ def command(output: Output, out: Path | None, *, pretend: bool) -> int:
       iotrial demo --out /tmp/demo
     """
     study = _study(pretended=pretend)
-    folder = out or new_folder(Path("results"), study)
-    if (folder / "plan.jsonl").exists():
+    folder = out or _begun(Path("results"), study) or new_folder(Path("results"), study)
+    if (folder / "plan.jsonl").exists() and not under_way(open_results(folder)):
         raise UsageError(
-            f"{folder} has results already, and a demo begins anew",
+            f"{folder} has the results of a study that is over",
             advice=f"Name another --out. What is there: iotrial compare {folder}",
         )
     output.note(f"{study.question}\nThis takes less than 3 minutes; results in {folder}")
     outcome = execute(output, study, folder, pretend=pretend)
     _show(output, outcome)
     return exit_code(outcome.results)
+
+
+def _begun(parent: Path, study: Study) -> Path | None:
+    """The newest demo that was stopped.  One that its budget ended is over."""
+    found = reversed(studies_in(parent, study.digest, pretended=study.pretended))
+    return next((each for each in found if under_way(open_results(each))), None)
 
 
 def _show(output: Output, outcome: Outcome) -> None:
