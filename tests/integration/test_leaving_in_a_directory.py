@@ -34,9 +34,9 @@ primary = "{primary}"
 LOADS = {
     "listing": ('{ entries = 60000, passes = 500, cache = "warm" }', "list.rate"),
     "fio": ('{ rw = "randread", bs = "4k", size = "2m", runtime = "600s" }', "read.iops"),
-    "dd": ('{ rw = "write", bs = "4k", size = "200MiB", direct = true }', "write.bw"),
-    "bonnie++": ('{ size = "64M", files = 4 }', "putc.bw"),
-    "iozone": ('{ size = "64m", record = "4k", threads = 2 }', "read.bw"),
+    "dd": ('{ rw = "write", bs = "4k", size = "800MiB", direct = true }', "write.bw"),
+    "bonnie++": ('{ size = "512M", files = 4 }', "putc.bw"),
+    "iozone": ('{ size = "400m", record = "4k", threads = 2, direct = true }', "read.bw"),
 }
 THEIRS = ("reads.0.0", "load.0.0", "lost+found", "thesis")
 
@@ -60,6 +60,9 @@ def point(loop_device: str, state: Path, tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "their data"
     folder.mkdir()
     device = f"/dev/{loop_device}"
+    # Room for loads that last: one that has ended before the kill leaves nothing to restore.
+    os.truncate(tmp_path / "loop.img", 1 << 30)
+    subprocess.run(["losetup", "-c", device], check=True, timeout=200)
     subprocess.run(["mkfs.ext4", "-q", "-N", "70000", device], check=True, timeout=200)
     subprocess.run(["mount", device, str(folder)], check=True, timeout=200)
     try:

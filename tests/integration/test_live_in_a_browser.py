@@ -21,7 +21,7 @@ import pytest
 
 import factories
 from browsing import Browser, Tab
-from iotrial.live import address
+from iotrial.live import address, picture
 from iotrial.live.rates import SHORTEST
 from iotrial.live.watcher import Live
 from iotrial.model.sample import Sample
@@ -69,7 +69,8 @@ def telemetry(seconds: int) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def live(tmp_path: Path) -> Iterator[Live]:
+def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+    monkeypatch.setattr(picture, "STALE", 600.0)  # however long a browser takes to start
     with Live(RESULTS.study, address.parse(address.FREE)) as found:
         found.planned(63, 63, tmp_path)
         found.known(RESULTS)

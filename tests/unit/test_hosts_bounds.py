@@ -102,12 +102,6 @@ def peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str,
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("IOTRIAL_STATE", str(state))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setattr(connection, "GREETS_WITHIN", 1.0)
-    monkeypatch.setattr(connection, "ENDS_WITHIN", 0.3)
-    monkeypatch.setattr("iotrial.hosts.agent.PATIENCE", 0.5)
-    monkeypatch.setattr(Request.__init__, "__defaults__", (0.5,))
-    monkeypatch.setattr(far_load, "STARTS_WITHIN", 1.0)
-    monkeypatch.setattr(watching, "READY_WITHIN", 1.0)
     monkeypatch.setattr("tempfile.tempdir", None)
 
     def make(state: str, way: str, honest: int) -> None:
@@ -119,6 +113,21 @@ def peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str,
         monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
 
     return make
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Make the short time limits hold: called once nothing honest is waited for any more."""
+
+    def now() -> None:
+        monkeypatch.setattr(connection, "GREETS_WITHIN", 1.0)
+        monkeypatch.setattr(connection, "ENDS_WITHIN", 0.3)
+        monkeypatch.setattr("iotrial.hosts.agent.PATIENCE", 0.5)
+        monkeypatch.setattr(Request.__init__, "__defaults__", (0.5,))
+        monkeypatch.setattr(far_load, "STARTS_WITHIN", 1.0)
+        monkeypatch.setattr(watching, "READY_WITHIN", 1.0)
+
+    return now
 
 
 def peak() -> int:
@@ -149,9 +158,14 @@ def bounded(act: Callable[[], object]) -> HostError:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("state", ["banner", "settle"])
 def test_one_that_is_bad_before_it_is_connected(
-    peer: Callable[[str, str, int], None], state: str, way: str, tmp_path: Path
+    peer: Callable[[str, str, int], None],
+    impatient: Callable[[], None],
+    state: str,
+    way: str,
+    tmp_path: Path,
 ) -> None:
     peer(state, way, 0)
+    impatient()
     bounded(lambda: SSHHost("box", name="box"))
     assert not list((tmp_path / "tmp").iterdir()), "nothing is left behind"
 
@@ -159,10 +173,11 @@ def test_one_that_is_bad_before_it_is_connected(
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("asked", ASKS)
 def test_one_that_is_bad_when_it_is_asked(
-    peer: Callable[[str, str, int], None], asked: str, way: str
+    peer: Callable[[str, str, int], None], impatient: Callable[[], None], asked: str, way: str
 ) -> None:
     peer("asked", way, 1)
     with SSHHost("box", name="box") as host:
+        impatient()
         error = bounded(lambda: ASKS[asked](host))
         if way in ("line", "nul", "base64"):
             assert "does not end" in error.message or "not asked for" in error.message
@@ -182,10 +197,11 @@ def test_ssh_that_complains_without_end(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_load_that_is_bad_before_it_began(
-    peer: Callable[[str, str, int], None], way: str, tmp_path: Path
+    peer: Callable[[str, str, int], None], impatient: Callable[[], None], way: str, tmp_path: Path
 ) -> None:
     peer("load", way, 1)
     with SSHHost("box", name="box") as host:
+        impatient()
         bounded(lambda: host.start(["true"], folder=tmp_path, environment={}))
 
 
