@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from iotrial.errors import IotrialError, TargetRefused, TrialError
+from iotrial.errors import IotrialError, TargetRefused, ToolMissing, TrialError
 from iotrial.execute.making import MKFS, Site, make
 from iotrial.execute.outline import outline
+from iotrial.execute.preflight import check_tools
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mount import EXT4
 from iotrial.model.target import FILESYSTEMS, MOUNT_POINT, Mounting, Target
@@ -145,3 +146,11 @@ def test_a_plan_says_what_would_be_made_and_makes_nothing() -> None:
     folders = {f"--directory={point}/iotrial-fio/data" for point in (MOUNT_POINT, "/mnt/new")}
     assert folders & {*seen.commands[0][1]}
     assert seen.refused == ()
+
+
+def test_a_program_that_makes_the_file_system_and_is_not_there_is_named_with_its_package() -> None:
+    text = STUDY.replace('filesystem = "ext4"', 'filesystem = "btrfs"')
+    study = parse_study(text, "made.toml", lambda _name: "")
+    with pytest.raises(ToolMissing, match="mkfs.btrfs is not installed") as caught:
+        check_tools(FakeHost(), study)
+    assert "apt-get install btrfs-progs" in caught.value.advice

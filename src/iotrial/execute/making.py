@@ -51,6 +51,8 @@ MKFS: Mapping[str, tuple[str, ...]] = {
     "btrfs": ("mkfs.btrfs", "-q", "-K", "-U", "{uuid}", "{node}"),
 }
 """How each file system is made."""
+MKFS_PACKAGES = {"xfs": "xfsprogs", "btrfs": "btrfs-progs"}
+"""Debian's package of each; the others are in e2fsprogs."""
 
 REMOVE = """\
 at=$1

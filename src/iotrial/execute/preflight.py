@@ -20,6 +20,7 @@ from iotrial.errors import (
 from iotrial.execute import keepable
 from iotrial.execute.bench import Bench
 from iotrial.execute.machine import runs
+from iotrial.execute.making import MKFS, MKFS_PACKAGES
 from iotrial.execute.offer import Domains, Wanted, wants
 from iotrial.execute.served import check_served
 from iotrial.execute.writable import control_file, modes, obstacle
@@ -86,6 +87,14 @@ def check_tools(host: Host, study: Study) -> None:
         problem = driver.version_problem(answer.text.strip())
         if problem:
             raise ToolMissing(f"{host.name}: {problem}")
+    for kind in dict.fromkeys(filter(None, (target.filesystem for target in study.targets))):
+        program = MKFS[kind][0]
+        if host.run([program, "-V"]).exit == 127:  # noqa: PLR2004 (as above)
+            package = MKFS_PACKAGES.get(kind, "e2fsprogs")
+            raise ToolMissing(
+                f"{host.name}: {program} is not installed",
+                advice=f"On Debian and Ubuntu: apt-get install {package}",
+            )
 
 
 def refusals(host: Host, study: Study, topologies: Mapping[str, Topology]) -> Iterator[str]:
