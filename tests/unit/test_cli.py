@@ -393,3 +393,19 @@ def test_what_keep_does_is_what_show_tells(here: Path, capsys: pytest.CaptureFix
     profile = parse(WHOLE, "p.toml")
     apply(host, profile, export(profile).files)
     assert {each for each in host.log if "/kept.d" not in each} == shown
+
+
+@pytest.mark.parametrize("on", [(), ("--on", "root@box7")])
+def test_show_ends_with_the_command_that_tries_it(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    on: tuple[str, ...],
+) -> None:
+    (here / "a p.toml").write_text(WHOLE)
+    monkeypatch.setenv("IOTRIAL_CALLED", "./dev iotrial")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert status(["keep", "a p.toml", "--name", "mine", *on]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    words = " ".join(("keep 'a p.toml'", *on, "--name mine try --for 5m"))
+    assert said.endswith(("" if on else "sudo ") + f"./dev iotrial {words}")

@@ -151,6 +151,6 @@ def test_a_plan_says_what_would_be_made_and_makes_nothing() -> None:
 def test_a_program_that_makes_the_file_system_and_is_not_there_is_named_with_its_package() -> None:
     text = STUDY.replace('filesystem = "ext4"', 'filesystem = "btrfs"')
     study = parse_study(text, "made.toml", lambda _name: "")
-    with pytest.raises(ToolMissing, match="mkfs.btrfs is not installed") as caught:
+    with pytest.raises(ToolMissing, match=r"mkfs\.btrfs is not installed") as caught:
         check_tools(FakeHost(), study)
     assert "apt-get install btrfs-progs" in caught.value.advice

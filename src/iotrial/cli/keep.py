@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -116,11 +116,21 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     }
     if action == "show":
         _show(output, profile, given)
+        words = shlex.join([what, *_said(findings, name, hosts), "try", "--for", "5m"])
+        start = "iotrial" if any(place.ssh for place in given) else "sudo IOTRIAL"
+        output.note(f"Nothing is changed yet. To try it: {start} keep {words}")
     elif action == "export":
         _export(output, profile, given, out)
     else:
         _put(output, given, _seconds(time) if action == "try" else 0.0, pretend=pretend)
     return 0
+
+
+def _said(findings: Sequence[str], name: str | None, hosts: Sequence[str]) -> list[str]:
+    """The options again, for the next command."""
+    options = [("--finding", each) for each in findings] + [("--on", each) for each in hosts]
+    options += [("--name", name)] if name else []
+    return [word for option in options for word in option]
 
 
 def _seconds(text: str) -> float:
