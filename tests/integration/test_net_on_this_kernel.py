@@ -12,6 +12,7 @@ import random
 import re
 import shutil
 import subprocess
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -53,6 +54,12 @@ def _own_network() -> None:
         ["ip", "link", "set", "vethB", "up"],
     ):
         subprocess.run(words, check=True, timeout=200, capture_output=True)
+    # The kernel notices the carrier later, and then sets the MTU of IPv6 anew.
+    until = time.monotonic() + 200
+    while (FOLDER / "operstate").read_text() != "up\n":
+        assert time.monotonic() < until, (FOLDER / "operstate").read_text()
+        time.sleep(0.01)
+    run("ip", "link", "show", NIC)  # waits for the lock that it holds while it does so
 
 
 def inside(body: Callable[[LocalHost], None]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from iotrial.execute.loops import (
 from iotrial.execute.targets import doubts, same
 from iotrial.execute.usage import usages
 from iotrial.hosts.local import LocalHost
+from iotrial.model.host import Completed
 from iotrial.model.target import Target
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("state")]
@@ -31,9 +33,18 @@ HOST = LocalHost()
 MIB = 2**20
 
 
+def planned(target: Target, token: str) -> LoopPlan:
+    """With a number that no other program here will choose: a run takes another, these do not."""
+    taken = {path.name for path in Path("/sys/block").glob("loop*")}
+    number = next(
+        n for n in iter(lambda: random.randint(1000, 2**15), 0) if f"loop{n}" not in taken
+    )
+    return dataclasses.replace(plan_loop(HOST, target, token), number=number)
+
+
 @pytest.fixture
 def plan() -> Iterator[LoopPlan]:
-    made = plan_loop(HOST, loop(), "test-1")
+    made = planned(loop(), "test-1")
     try:
         yield made
     finally:
@@ -145,7 +156,7 @@ def test_a_loop_target_that_cannot_be_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_loop_device_in_memory_is_made_and_doubted() -> None:
-    plan = plan_loop(HOST, loop(folder="/dev/shm"), "test-3")
+    plan = planned(loop(folder="/dev/shm"), "test-3")
     try:
         _, doubted = make_loop(HOST, plan, loop(folder="/dev/shm"))
         assert "target-memory" in {doubt.check for doubt in doubted}
@@ -175,6 +186,23 @@ def test_facts_tell_the_device_and_every_value_of_its_queue(plan: LoopPlan) -> N
     assert numbers(facts)["memory"] > 2**20
 
 
+class Removed(LocalHost):
+    """Where another program removes the new device just before losetup opens it."""
+
+    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+        if argv[0] == "losetup":
+            said = f"losetup: {argv[-2]}: failed to set up loop device: No such file or directory"
+            return Completed(tuple(argv), 1, b"", said.encode())
+        return super().run(argv, stdin=stdin, timeout=timeout)
+
+
+def test_a_device_that_another_program_removed_is_given_up(plan: LoopPlan) -> None:
+    host = Removed()
+    with pytest.raises(LoopTaken, match="was removed by another program"):
+        make_loop(host, plan, loop())
+    unmake_loop(HOST, plan)
+
+
 def test_a_number_that_another_program_took_is_given_up_and_not_touched(
     plan: LoopPlan, tmp_path: Path
 ) -> None:
@@ -184,7 +212,7 @@ def test_a_number_that_another_program_took_is_given_up_and_not_touched(
     try:
         with pytest.raises(LoopTaken):
             make_loop(HOST, plan, loop())
-        again = plan_loop(HOST, loop(), "test-1")
+        again = planned(loop(), "test-1")
         assert again.number != plan.number
         assert make_loop(HOST, again, loop())[0].device == f"loop{again.number}"
         unmake_loop(HOST, again)

@@ -157,13 +157,16 @@ def make_loop(host: Host, plan: LoopPlan, target: Target) -> tuple[Aim, tuple[Do
 
 
 def _attach(host: Host, plan: LoopPlan) -> None:
-    """Raises LoopTaken when somebody else was faster with the number."""
+    """Raises LoopTaken when somebody else was faster with the number, or removed the new device
+    before it had a file."""
     attached = host.run(["losetup", "--direct-io=on", plan.node, plan.file])
     if attached.exit != 0 and "busy" not in attached.complaint:
         # Not every filesystem under it can do direct I/O; the doubts say so then.
         attached = host.run(["losetup", plan.node, plan.file])
     if attached.exit != 0 and "busy" in attached.complaint:
         raise LoopTaken(f"{plan.node} was taken by another program meanwhile")
+    if attached.exit != 0 and look.status(host, plan.node) is None:
+        raise LoopTaken(f"{plan.node} was removed by another program meanwhile")
     _must(attached, f"attach {plan.node}")
 
 
