@@ -239,6 +239,39 @@ def test_a_window_without_a_line_counts_as_nothing_done() -> None:
     assert "fio-log-gaps" in doubts(old)
 
 
+@pytest.mark.parametrize("end", [b", 0, 0, 0", b", 0, 0", b", 0"], ids=["3.18", "2.10", "2.1"])
+def test_a_window_is_nothing_done_though_the_other_direction_had_one(end: bytes) -> None:
+    """Reads in one window of four, writes in each: fio says 100 reads a second in that one."""
+    data = b"".join(
+        (b"%d, 100, 0%s\n" % (n, end[3:]) if n % 4000 == 0 else b"") + b"%d, 50, 1%s\n" % (n, end[3:])
+        for n in range(1000, 21000, 1000)
+    )
+    found = values(read(data, "x_iops.1.log"))
+    assert found["write.iops"] == pytest.approx(50)
+    assert found["read.iops"] == pytest.approx(25, rel=0.21)
+    assert found["read.iops.min"] == 0
+
+
+def test_before_a_window_was_each_directions_own_the_first_of_the_second_came_late() -> None:
+    data = b"1000, 50, 0, 0\n2000, 50, 0, 0\n2000, 30, 1, 0\n3000, 50, 0, 0\n3000, 30, 1, 0\n"
+    found = values(read(data, "x_iops.1.log"))
+    assert (found["read.iops"], found["write.iops"]) == (50, 30)
+
+
+@pytest.mark.parametrize(("apart", "reads"), [(0, 25), (100, 100)], ids=["sampled", "since"])
+def test_a_sample_before_2_10_is_of_the_time_since_the_sample_before(
+    apart: int, reads: float
+) -> None:
+    """Of any direction where both are sampled at once (2.0.4), else of its own."""
+    data = b"".join(
+        (b"%d, 100, 0, 4096\n" % n if n % 4000 == 0 else b"") + b"%d, 50, 1, 4096\n" % (n + apart)
+        for n in range(1000, 21000, 1000)
+    )
+    found = values(read(data, "x_iops.log"))
+    assert found["read.iops"] == pytest.approx(reads, rel=0.01)
+    assert found["write.iops"] == pytest.approx(50, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("value", "apart", "tick", "doubted"),
     [

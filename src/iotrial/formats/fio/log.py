@@ -273,7 +273,7 @@ def _of_windows(
     log: Windows, layout: Layout, kind: str, raw: str, *, older: bool
 ) -> tuple[list[Measurement], list[Doubt], float]:
     parts = fio_log_windows.sections(log, raw)
-    manner: Manner = "since" if older else "own" if layout.recent else "shared"
+    manner: Manner = fio_log_windows.manner(log, older=older, recent=layout.recent)
     start, end = fio_log_windows.span(log)
     found = {
         direction: fio_log_windows.average(log, parts, direction, manner)
@@ -345,8 +345,8 @@ _LATENCY = Doubt(
 )
 _GAPS = Doubt(
     "fio-log-gaps",
-    "times without a line count as 0, as fio means them since 2.10; before, the next line "
-    "stood for them too",
+    "times without a line count as 0, as fio means them since 2.10; before, the line after a time "
+    "without any I/O stood for that time too",
     "compare with fio's own output of the run",
 )
 _COMPRESSED = Doubt(

@@ -1,12 +1,14 @@
 """Logs of averages of fio: a line for each window of time (``log_avg_msec``, or before fio 2.10
 each half second of a bandwidth or IOPS log) and direction.
 
-A window in which nothing was done has no line.  In logs with a priority (fio 3.18 and later) a
-line after such a gap stands for one window, and the gap counts as 0.  Lines of bandwidth and IOPS
-with a block size are of fio before 2.10 and stand for all the time since the one before.  Logs
-with neither may be of either kind, and in them a direction without a line may have been put into
-its next one, where the other direction closed the window: only a time without any line counts as
-0, and a doubt says so.
+A window in which nothing was done has no line, and counts as 0.  What a line stands for, by the
+sources of fio (``stat.c``):
+
+- With ``log_avg_msec``: its own window (:data:`Manner` ``own``).  Before 3.1 all directions shared
+  the window's beginning, and the first window of the others is in their next line (``shifted``).
+- Lines of bandwidth and IOPS with a block size are of fio before 2.10 and stand for the time since
+  the sample before: of any direction since 2.0.4, where one sample writes a line for each
+  (``sampled``); of its own before (``since``).
 
 A rate is averaged over time.  A latency can only be averaged over time too, though it should be
 over I/Os: how many there were is not written.  Hence there are no percentiles either.
@@ -29,11 +31,13 @@ from iotrial.formats.fio.log_rows import AGAIN, Refused
 
 MOST = 5_000_000
 _LATE = 1.5  # windows of the usual length are at most this much longer
+_SHORT = 0.1  # of the times between lines is a window and no gap
 _ENDED = 2.5  # a direction without a line for so many windows at the end did nothing
 _MISSING = 0.9  # of a window: as good as a whole one
-Manner = Literal["since", "shared", "own"]
-"""What a line stands for: the time since the one before, the same less the time in which no
-direction had a line, or one window."""
+Manner = Literal["since", "sampled", "shifted", "own"]
+"""What a line stands for: the time since the direction's line before, since the line before of any
+direction, its window, with the first line for the window before too where that was another
+direction's, or its window alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +94,21 @@ def joined(parts: list[Windows]) -> Windows:
 
 
 def usual(log: Windows) -> float:
-    """The usual time between two windows of one direction, in ms."""
+    """The time between two windows of one direction, in ms: of the direction that had the fewest
+    windows without a line, and of its times the short ones."""
     found = [_apart(log.times[log.directions == d]) for d in np.unique(log.directions)]
-    return max(found) or float(log.times[0]) or 1.0
+    return min(filter(None, found), default=0.0) or float(log.times[0]) or 1.0
 
 
 def _apart(times: Ints) -> float:
+    """0 where there is no second line.  The last window may have ended early, with its job."""
     apart = np.diff(times)
     apart = apart[apart > 0]
-    return float(np.median(apart)) if apart.size else 0.0
+    apart = apart[:-1] if apart.size > 1 else apart
+    if not apart.size:
+        return 0.0
+    shortest = np.quantile(apart, _SHORT, method="lower")
+    return float(np.median(apart[apart <= _LATE * shortest]))
 
 
 def sections(log: Windows, raw: str) -> list[slice]:
@@ -126,6 +136,17 @@ def span(log: Windows) -> tuple[float, float]:
     return max(0.0, first - usual(log)), float(log.times.max())
 
 
+def manner(log: Windows, *, older: bool, recent: bool) -> Manner:
+    """What the lines of a log stand for: ``older`` than 2.10, where they have a block size, or
+    ``recent``, with a priority."""
+    if not older:
+        return "own" if recent else "shifted"
+    each = [set(log.times[log.directions == d].tolist()) for d in np.unique(log.directions)]
+    fewest = min(each, key=len)
+    alike = len(fewest & set.union(*(every for every in each if every is not fewest), set()))
+    return "sampled" if 2 * alike > len(fewest) else "since"
+
+
 def average(log: Windows, parts: list[slice], direction: int, manner: Manner) -> Average:
     """The lines of one direction, weighted by the time that each stands for, and added up over
     the parts."""
@@ -141,10 +162,14 @@ def average(log: Windows, parts: list[slice], direction: int, manner: Manner) ->
         chosen[part] = mine
         times = log.times[part][mine]
         weight = np.diff(times, prepend=start).astype(np.float64)
-        if manner == "own":
+        if manner == "sampled":
+            every = np.unique(log.times[part])
+            weight = np.diff(every, prepend=start)[np.searchsorted(every, times)]
+        elif manner != "since":
+            first = min(weight[0], 2 * window)
             weight = np.where(weight > _LATE * window, window, weight)
-        elif manner == "shared":
-            weight -= _silence(log.times[part], times, start, window)
+            if manner == "shifted" and log.times[part].min() < times[0]:
+                weight[0] = first
         weights.append(weight)
         missing = float(log.times[part][-1] - times[-1])
         lasted += float(times[-1]) - start + (missing if missing > _ENDED * window else 0.0)
@@ -166,12 +191,3 @@ def average(log: Windows, parts: list[slice], direction: int, manner: Manner) ->
         gap=lasted - known > _MISSING * window,
         top=None if log.top is None else int(log.top[chosen].max()),
     )
-
-
-def _silence(log: Ints, times: Ints, start: float, window: float) -> NDArray[np.float64]:
-    """For each of a direction's times, how long before it, since the one before, there was no
-    line of any direction where there should have been one."""
-    every = np.unique(log)
-    apart = np.diff(every, prepend=start)
-    missing = np.cumsum(np.where(apart > _LATE * window, apart - window, 0.0))
-    return np.diff(missing[np.searchsorted(every, times)], prepend=0.0)
