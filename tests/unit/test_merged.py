@@ -509,3 +509,75 @@ def test_a_copy_of_a_host_is_doubted(here: Path, capsys: pytest.CaptureFixture[s
         (here / name).write_text(of_host("127.0.0.1"))
     answer = said(capsys, "import", "a.json", "b.json", "--merge", "file", "--out", "r")
     assert "merged-copies" in {d["check"] for d in answer["doubts"]}
+
+
+def averages(value: int, rate: int, *, seconds: int = 20) -> dict[str, bytes]:
+    """Logs of averages of one run before 3.18: submitted in an eighth of the time."""
+    values = {"lat": value, "clat": value - value // 8, "slat": value // 8, "iops": rate}
+    return {
+        f"x_{kind}.1.log": b"".join(b"%d, %d, 0, 0\n" % (n * 1000, each) for n in range(1, seconds))
+        for kind, each in values.items()
+        if each
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "rate", "tick"),
+    [
+        (91_000, 16_000, 1e-9),  # 91 µs: slat alone looks like microseconds
+        (91_000, 0, 1e-9),  # no rate is known
+        (9_000, 100_000, 1e-9),  # 9 µs: all of them alone look like microseconds
+        (900, 4_000, 1e-6),
+        (30_000, 2, 1e-6),  # 30 ms: a disk that is busy with something else
+    ],
+)
+def test_all_latencies_of_a_run_are_in_one_unit(value: int, rate: int, tick: float) -> None:
+    run = logs(averages(value, rate))
+    found = of(run)
+    assert found["read.lat.mean"] == pytest.approx(value * tick)
+    assert found["read.slat.mean"] == pytest.approx(value // 8 * tick)
+    assert found["read.lat.mean"] == pytest.approx(
+        found["read.slat.mean"] + found["read.clat.mean"]
+    )
+    assert [each.check for each in run.doubts].count("fio-log-unit") == 1
+
+
+def test_a_log_that_can_only_be_in_one_unit_decides_for_the_run() -> None:
+    files = averages(30_000, 2)
+    files["x_clat.1.log"] = b"".join(b"%d, 7, 0, 4096\n" % (100 * n) for n in range(1, 300))
+    run = logs(files)
+    assert of(run)["read.lat.mean"] == pytest.approx(0.03)
+    assert "fio-log-unit" not in checks(run.doubts)
+
+
+def told(name: str, mean: float, **options: str) -> Original:
+    """An output of a run whose reads took ``mean`` seconds."""
+    measured = (
+        Measurement("read.lat.mean", mean, "s", raw=name),
+        Measurement("read.iops", 2.0, "1/s", raw=name),
+    )
+    recording = Recording("fio", "read", measured, logs=tuple(options.values()))
+    return Original(name, "fio-json", (recording,))
+
+
+@pytest.mark.parametrize("mean", [30e-6, 30e-3])
+def test_logs_that_an_output_names_are_its_run_and_in_its_unit(mean: float) -> None:
+    files = averages(30_000, 2)
+    found = [Original(f"a/{n}", "fio-log", log.FORMAT.read(d, n)) for n, d in files.items()]
+    output = told("a/out.json", mean, write_lat_log="/elsewhere/x")
+    (run,) = fio_logs.together([*found, output])
+    assert run.files == ("a/out.json", *(f"a/{name}" for name in files))
+    assert run.recordings == output.recordings, "nothing is doubted"
+    other = told("b/out.json", mean, write_lat_log="x")
+    assert len(fio_logs.together([*found, other])) == 2, "of another folder"
+    assert len(fio_logs.together([*found, output, replace(output, file="a/2.json")])) == 3
+
+
+def test_logs_of_another_run_than_the_output_that_names_them_are_doubted() -> None:
+    found = [
+        Original(n, "fio-log", log.FORMAT.read(d, n)) for n, d in averages(30_000, 9).items()
+    ]
+    (run,) = fio_logs.together([*found, told("out.json", 30e-6, write_iops_log="x")])
+    (doubt,) = run.recordings[0].doubts
+    assert doubt.check == "fio-logs-differ"
+    assert "read.iops is 2 by the output of the run, and 9 by the logs" in doubt.what

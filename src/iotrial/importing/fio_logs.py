@@ -5,15 +5,25 @@ one run of fio.  Within a job each quantity is taken from the log that knows it 
 and IOPS from their own, percentiles from a log of every I/O rather than from histograms, of which
 fio does not write the last.  The jobs are then put together by
 :mod:`iotrial.importing.merged`.
+
+A run has one unit for all its latencies, which logs of fio before 3.18 do not say
+(:mod:`iotrial.formats.fio.log_unit` judges them one by one).  It is decided by what is surest: what
+a JSON output of the run says; a log that can only be in one; the I/Os in flight, where the rate
+of the job is known; the longest of the latencies, since ``lat`` = ``slat`` + ``clat``.
+
+Logs that a JSON output in their folder names (``write_lat_log=x``) are of that run: it has all
+their numbers, and better ones.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from iotrial.formats.fio.log_name import HIST, LogName, log_name
+from iotrial.formats.fio.log_unit import MICRO, NANO, UNIT, judged_doubt
 from iotrial.importing.merged import Part, doubts_of, joined, merged, workload_of
 from iotrial.importing.run import Original
 from iotrial.model.doubt import Doubt
@@ -25,20 +35,24 @@ _KINDS = ("bw", "iops", "lat", "clat", "slat", HIST)
 _FORMATS = ("fio-log", "fio-hist-log")
 _DIFFER = 0.01
 _STAGES = ("lat", "clat", "slat")
+_FLIGHT = 256  # I/Os: more than a job keeps in flight
+_UNLIKE = 2.0  # times: a log and an output of one run
 
 Jobs = dict[tuple[str, str], dict[str, Recording]]
 """(host, job) → kind → what its log says."""
 
 
 def together(originals: Sequence[Original]) -> list[Original]:
-    """The same, the logs of each run as one original, in the place of the first of them."""
+    """The same, the logs of each run as one original, in the place of the first of them, or of the
+    output that names them."""
     names = [_named(each) for each in originals]
     groups: dict[tuple[str, str, bool, bool], list[int]] = defaultdict(list)
     for index, name in enumerate(names):
         if name is not None:
             groups[name.run].append(index)
+    naming = _naming(originals)
     found: dict[int, Original | None] = {}
-    for members in groups.values():
+    for (folder, called, _, _), members in groups.items():
         jobs: Jobs = defaultdict(dict)
         mine = []
         for index in members:
@@ -47,11 +61,128 @@ def together(originals: Sequence[Original]) -> list[Original]:
                 continue  # the same log twice, once packed: not of this run
             jobs[name.host, name.job][name.kind] = originals[index].recordings[0]
             mine.append(index)
-        if len(mine) > 1:
+        at, place = naming.get((folder, called), (-1, -1))
+        told = originals[at].recordings[place] if at >= 0 else None
+        jobs = _in_one_unit(jobs, told)
+        if told is not None:
+            found.update(dict.fromkeys(mine))
+            whole = _run(jobs, [originals[index] for index in mine]).recordings[0]
+            found[at] = _with_logs(
+                found.get(at) or originals[at], place, whole, [originals[i].file for i in mine]
+            )
+        elif len(mine) > 1:
             found.update(dict.fromkeys(mine))
             found[mine[0]] = _run(jobs, [originals[index] for index in mine])
     every = [found.get(index, original) for index, original in enumerate(originals)]
     return [each for each in every if each is not None]
+
+
+def _naming(originals: Sequence[Original]) -> dict[tuple[str, str], tuple[int, int]]:
+    """(folder, name) of logs → which original, and which of its recordings, is the only one that
+    names them."""
+    found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for index, original in enumerate(originals):
+        folder = "".join(original.file.rpartition("/")[:2])
+        for place, recording in enumerate(original.recordings):
+            for name in dict.fromkeys(each.rpartition("/")[2] for each in recording.logs):
+                found[folder, name].append((index, place))
+    return {name: places[0] for name, places in found.items() if len(places) == 1}
+
+
+def _with_logs(original: Original, place: int, logs: Recording, files: Sequence[str]) -> Original:
+    """An output with the logs that it names, of which it has all numbers.  That they are of
+    another run is doubted."""
+    recordings = list(original.recordings)
+    told, seen = _whole(recordings[place]), _whole(logs)
+    for name in ("iops", "bw", *(f"{stage}.mean" for stage in _STAGES)):
+        for metric in (each for each in seen if split(each)[1] == name and told.get(each)):
+            if not 1 / _UNLIKE < seen[metric] / told[metric] < _UNLIKE:
+                what = (
+                    f"{metric} is {told[metric]:g} by the output of the run, and {seen[metric]:g} "
+                    f"by the logs that it names ({files[0]} …)"
+                )
+                advice = "one of them is of another run: the logs are overwritten by the next one"
+                doubt = Doubt("fio-logs-differ", what, advice)
+                recording = recordings[place]
+                recordings[place] = replace(recording, doubts=(*recording.doubts, doubt))
+                return _and(original, recordings, files)
+    return _and(original, recordings, files)
+
+
+def _and(original: Original, recordings: Sequence[Recording], files: Sequence[str]) -> Original:
+    known = original.files or (original.file,)
+    return replace(original, recordings=tuple(recordings), files=(*known, *files))
+
+
+def _whole(recording: Recording) -> dict[str, float]:
+    return {each.metric: each.value for each in recording.measurements if each.job == "all"}
+
+
+def _in_one_unit(jobs: Jobs, told: Recording | None) -> Jobs:
+    """The logs of a run in the unit that all of them have."""
+    judged = [log for logs in jobs.values() for log in logs.values() if log.other]
+    if not judged:
+        return jobs
+    tick, doubt = _tick(jobs, told)
+    found: Jobs = defaultdict(dict)
+    for key, logs in jobs.items():
+        for kind, log in logs.items():
+            mine = log.other if log.other and log.tick != tick else log
+            doubts = tuple(each for each in mine.doubts if each.check != UNIT)
+            found[key][kind] = replace(mine, doubts=doubts)
+    if doubt:
+        kinds = found[next(iter(found))]
+        kind = next(iter(kinds))
+        kinds[kind] = replace(kinds[kind], doubts=(*kinds[kind].doubts, doubt))
+    return found
+
+
+def _tick(jobs: Jobs, told: Recording | None) -> tuple[float, Doubt | None]:
+    """The unit of a run's latencies in seconds, and a doubt where it was judged."""
+    logs = {(*key, kind): log for key, each in jobs.items() for kind, log in each.items()}
+    judged = {key: log for key, log in logs.items() if log.other}
+    if told is not None and (ratios := _ratios(judged.values(), _whole(told))):
+        return min(ratios, key=ratios.__getitem__), None
+    sure = {
+        each.tick for log in logs.values() if not log.other for each in log.bins.values()
+    }  # fmt: skip
+    if len(sure) == 1:
+        return sure.pop(), None
+    flights = [flight for each in jobs.values() if (flight := _flight(each))]
+    if flights:
+        why = f"in microseconds {max(flights):,.0f} I/Os of a job would be in flight"
+        tick = NANO if max(flights) > _FLIGHT else MICRO
+    else:
+        key = min(judged, key=lambda each: (_KINDS.index(each[-1]), each))
+        why, tick = f"its log of {key[-1]} looks like it", judged[key].tick
+    return tick, judged_doubt(tick, f"all latencies of the run, since {why},")
+
+
+def _ratios(logs: Iterable[Recording], told: Mapping[str, float]) -> dict[float, float]:
+    """Unit → how far the logs' means are from those of the output, as a logarithm."""
+    found: dict[float, float] = defaultdict(float)
+    for log in logs:
+        for each in (log, log.other):
+            tick = log.tick if each is log else MICRO + NANO - log.tick
+            for metric, value in _whole(each or log).items():
+                if metric.endswith(".mean") and value > 0 and told.get(metric, 0.0) > 0:
+                    found[tick] += abs(math.log(value / told[metric]))
+    return found
+
+
+def _flight(logs: Mapping[str, Recording]) -> float:
+    """How many I/Os a job had in flight, were its latencies microseconds; 0 unknown."""
+    values = {name: value for log in logs.values() for name, value in _whole(log).items()}
+    found = 0.0
+    for kind in ("lat", "clat"):
+        log = logs.get(kind)
+        if log is None or log.other is None or found:
+            continue
+        micro = _whole(log if log.tick == MICRO else log.other)
+        for metric, value in micro.items():
+            if metric.endswith(f".{kind}.mean"):
+                found += value * values.get(f"{split(metric)[0]}.iops", 0.0)
+    return found
 
 
 def _named(original: Original) -> LogName | None:
@@ -67,7 +198,7 @@ def _run(jobs: Jobs, originals: Sequence[Original]) -> Original:
         Part(_label(host, job), _of_job(logs, raw))
         for (host, job), logs in sorted(jobs.items(), key=lambda each: _order(*each[0]))
     ]
-    whole = parts[0].recording if len(parts) == 1 else merged(_in_one_unit(parts), raw)
+    whole = parts[0].recording if len(parts) == 1 else merged(_agreed(parts), raw)
     hosts = len({host for host, _ in jobs})
     files = tuple(each.file for each in originals)
     return replace(originals[0], recordings=(whole,), files=files, parts=hosts)
@@ -138,9 +269,8 @@ def _contradictions(logs: Mapping[str, Recording], raw: str) -> tuple[Doubt, ...
     return tuple(found)
 
 
-def _in_one_unit(parts: Sequence[Part]) -> list[Part]:
-    """fio has one unit for all latencies.  Where logs were taken for different ones (they do not
-    say), no latency of all together is given."""
+def _agreed(parts: Sequence[Part]) -> list[Part]:
+    """Where logs can only be in different units, no latency of all together is given."""
     if len({each.tick for part in parts for each in part.recording.bins.values()}) < 2:  # noqa: PLR2004
         return list(parts)
     doubt = Doubt(

@@ -39,6 +39,10 @@ class Recording:
     ("iodepth", "64")), by the tool's own option names.  ``started`` is seconds since the epoch
     (UTC), 0 unknown; ``seconds`` how long it took, 0 unknown.
 
+    ``logs`` are the names of logs that the file says were written (``x`` of ``x_clat.1.log``).
+    ``tick`` is the unit, in seconds, that latencies were taken for where a log does not say it
+    (0: it does, or has none), and ``other`` the same recording in the other unit.
+
     ``bins`` and ``weights`` are what it takes to put recordings of one run together, and are of
     no other use: the histogram of each latency by its name (``read.clat``), and what each mean is
     a mean over (``read.clat.mean``: I/Os; ``cpu.usr``: seconds of its jobs).
@@ -54,6 +58,9 @@ class Recording:
     doubts: tuple[Doubt, ...] = ()
     started: float = 0.0
     seconds: float = 0.0
+    logs: tuple[str, ...] = ()
+    tick: float = field(default=0.0, compare=False)
+    other: Recording | None = field(default=None, compare=False, repr=False)
     bins: Mapping[str, Bins] = field(default_factory=dict, compare=False, repr=False)
     weights: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
 

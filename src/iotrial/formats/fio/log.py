@@ -12,6 +12,7 @@ Memory is flat for logs of every I/O: 100 million lines take a few hundred MiB.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -25,7 +26,7 @@ from iotrial.formats.fio.bins import counted
 from iotrial.formats.fio.log_ios import Ios, Tally
 from iotrial.formats.fio.log_layout import Layout, job_of, kind_of, layout_of
 from iotrial.formats.fio.log_rows import AGAIN, Table, extent, rows, wrong
-from iotrial.formats.fio.log_unit import NANO, Evidence, tick_of
+from iotrial.formats.fio.log_unit import MICRO, NANO, Evidence, tick_of
 from iotrial.formats.fio.log_windows import Average, Manner, Windows
 from iotrial.formats.fio.report import LAST_BIN
 from iotrial.formats.histogram import percentiles
@@ -67,29 +68,61 @@ class FioLog:
         torn = extent(data, raw)[1]
         made = _ios(data, raw, layout, kind) if how == "ios" else None
         log = made or _windows(data, raw, layout, older=how == "older")
-        bins: dict[str, Bins] = {}
-        if isinstance(log, Ios):
-            measured, doubts, bins = _of_ios(log, layout, kind, raw)
-            seconds = log.span
-        else:
-            measured, doubts, seconds = _of_windows(log, layout, kind, raw, older=how == "older")
-        first = log.earliest if isinstance(log, Ios) else int(log.times.min())
-        directions = sorted(log.tallies if isinstance(log, Ios) else set(log.directions.tolist()))
-        return (
-            Recording(
-                tool="fio",
-                workload="+".join(_OPERATIONS[each] for each in directions),
-                measurements=tuple(measured),
-                name=job_of(raw),
-                line=1,
-                treatment=_treatment(log) if isinstance(log, Ios) else (),
-                doubts=(*doubts, *_torn(raw, torn=torn)),
-                started=first / 1000 if first > _EPOCH else 0.0,
-                seconds=seconds,
-                bins=bins,
-                weights={f"{name}.mean": float(sum(e.counts.values())) for name, e in bins.items()},
-            ),
-        )
+        tick, judged = _unit(log, layout, kind)
+        found = _Read(layout, kind, raw, how == "older", tuple(_torn(raw, torn=torn)))
+        if not judged:
+            return (_recording(log, found, tick),)
+        other = _recording(log, found, MICRO if tick == NANO else NANO)
+        mine = _recording(log, found, tick)
+        return (replace(mine, doubts=(*mine.doubts, *judged), tick=tick, other=other),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What is known of a log beside its lines; ``older`` than fio 2.10."""
+
+    layout: Layout
+    kind: str
+    raw: str
+    older: bool
+    torn: tuple[Doubt, ...]
+
+
+def _unit(log: Ios | Windows, layout: Layout, kind: str) -> tuple[float, tuple[Doubt, ...]]:
+    """The unit of its latencies, and a doubt where it was judged."""
+    if kind in ("bw", "iops") or layout.recent:
+        return NANO, ()
+    if isinstance(log, Windows):
+        return tick_of(_evidence(log, kind))
+    total = sum(each.total for each in log.tallies.values())
+    return tick_of(
+        Evidence(log.rows, total, log.early, log.quick, log.span, averages=False, kind=kind)
+    )
+
+
+def _recording(log: Ios | Windows, found: _Read, tick: float) -> Recording:
+    """What the log says, its latencies being in units of ``tick`` seconds."""
+    bins: dict[str, Bins] = {}
+    if isinstance(log, Ios):
+        measured, doubts, bins = _of_ios(log, found, tick)
+        seconds, first = log.span, log.earliest
+        directions = sorted(log.tallies)
+    else:
+        measured, doubts, seconds = _of_windows(log, found, tick)
+        first, directions = int(log.times.min()), sorted(set(log.directions.tolist()))
+    return Recording(
+        tool="fio",
+        workload="+".join(_OPERATIONS[each] for each in directions),
+        measurements=tuple(measured),
+        name=job_of(found.raw),
+        line=1,
+        treatment=_treatment(log) if isinstance(log, Ios) else (),
+        doubts=(*doubts, *found.torn),
+        started=first / 1000 if first > _EPOCH else 0.0,
+        seconds=seconds,
+        bins=bins,
+        weights={f"{name}.mean": float(sum(e.counts.values())) for name, e in bins.items()},
+    )
 
 
 FORMAT = FioLog()
@@ -173,18 +206,12 @@ def _windows(data: Buffer, raw: str, layout: Layout, *, older: bool) -> Windows:
 
 
 def _of_ios(
-    log: Ios, layout: Layout, kind: str, raw: str
+    log: Ios, found: _Read, tick: float
 ) -> tuple[list[Measurement], list[Doubt], dict[str, Bins]]:
-    measured, tick = [], NANO
+    kind, raw = found.kind, found.raw
+    measured: list[Measurement] = []
     bins: dict[str, Bins] = {}
     doubts = [*_disorder(log, raw), *_pause(log.pause / 1000, log.span, log.rows, raw)]
-    if kind not in ("bw", "iops") and not layout.recent:
-        evidence = Evidence(
-            log.rows, sum(each.total for each in log.tallies.values()), log.early, log.quick,
-            log.span, averages=False, kind=kind,
-        )  # fmt: skip
-        tick, said = tick_of(evidence)
-        doubts += said
     if log.span < _BRIEF:
         doubts.append(
             Doubt(
@@ -270,8 +297,9 @@ def _torn(raw: str, *, torn: bool) -> Iterator[Doubt]:
 
 
 def _of_windows(
-    log: Windows, layout: Layout, kind: str, raw: str, *, older: bool
+    log: Windows, about: _Read, tick: float
 ) -> tuple[list[Measurement], list[Doubt], float]:
+    layout, kind, raw, older = about.layout, about.kind, about.raw, about.older
     parts = fio_log_windows.sections(log, raw)
     manner: Manner = fio_log_windows.manner(log, older=older, recent=layout.recent)
     start, end = fio_log_windows.span(log)
@@ -283,8 +311,7 @@ def _of_windows(
     pause = float(np.diff(np.sort(log.times)).max(initial=0)) / 1000
     doubts = [*_joined_jobs(parts, raw), *_pause(pause, seconds, log.times.size, raw)]
     if kind not in ("bw", "iops"):
-        tick, said = (NANO, ()) if layout.recent else tick_of(_evidence(log, kind))
-        doubts += [*said, _LATENCY]
+        doubts.append(_LATENCY)
         return list(_window_latencies(found, kind, tick, raw)), doubts, seconds
     if kind == "iops" and not older and bool((log.values == 1).all()):
         doubts.append(_COMPRESSED)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from iotrial.model.doubt import Doubt
 
 MICRO, NANO = 1e-6, 1e-9
+UNIT = "fio-log-unit"
 QUICK = 40
 _SHARE = 0.01
 _FLIGHT = 256
@@ -64,13 +65,17 @@ def tick_of(seen: Evidence) -> tuple[float, tuple[Doubt, ...]]:
             return judged, ()
     else:
         judged = MICRO if not seen.early or seen.flight < 1 else NANO
-    unit, other = ("nano", "micro") if judged == NANO else ("micro", "nano")
-    doubt = Doubt(
-        "fio-log-unit",
-        f"the log does not say its unit; its latencies are taken for {unit}seconds, and would be "
-        f"{'1000 times' if judged == NANO else 'a thousandth of'} what is said, were they "
+    return judged, (judged_doubt(judged, "its latencies"),)
+
+
+def judged_doubt(tick: float, whose: str) -> Doubt:
+    """That the unit of a log's latencies was judged."""
+    unit, other = ("nano", "micro") if tick == NANO else ("micro", "nano")
+    return Doubt(
+        UNIT,
+        f"the log does not say its unit; {whose} are taken for {unit}seconds, and would be "
+        f"{'1000 times' if tick == NANO else 'a thousandth of'} what is said, were they "
         f"{other}seconds",
         "compare with fio's own output of the run: fio counts microseconds before 2.99, "
         "nanoseconds since",
     )
-    return judged, (doubt,)

@@ -45,6 +45,7 @@ NOT_TREATMENT = frozenset({
     "allow_mounted_write", "kb_base", "unit_base", "continue_on_error", "rw", "exitall",
     "exitall_on_error", "exit_what", "error_dump", "uid", "gid", "clientuid", "comment",
 })  # fmt: skip
+LOGS = ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log")
 _ALIASES = {"readwrite": "rw", "blocksize": "bs", "wait_for_previous": "stonewall"}
 _ROUNDED = 0.25  # s; between the last I/O of a run and the time in its report
 _CLOCKS = 2.0  # s; within them a job's start belongs to its run
@@ -169,9 +170,18 @@ def recordings(run: Run, raw: str) -> Iterator[Recording]:
             doubts=(*doubts, *(() if known else (without_options(),)), *_torn(run)),
             started=_started(run, group),
             seconds=max((job.measured for job in jobs), default=0.0),
+            logs=tuple(dict.fromkeys(_logs(options, jobs))),
             bins=bins(jobs),
             weights=weights(jobs),
         )
+
+
+def _logs(options: Sequence[Mapping[str, str] | None], jobs: Sequence[Job]) -> Iterator[str]:
+    """The names of the logs of these jobs; one that is not said is the job's own."""
+    for each, job in zip(options, jobs, strict=True):
+        for option in LOGS:
+            if each and option in each:
+                yield each[option] or job.label.rpartition("#")[0]
 
 
 def relabelled(jobs: Sequence[Job]) -> list[Job]:
