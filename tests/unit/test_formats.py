@@ -22,6 +22,7 @@ FOLDERS = {
     "fio-log": {"fio-log", "fio-hist-log", "fio-json"},
     "fio-terse": {"fio-terse", "fio-json"},
     "fio-text": {"fio-text", "fio-json"},
+    "io500": {"io500"},
     "ior": {"ior"},
     "iostat": {"iostat"},
     "iozone": {"iozone", "iozone-xls"},

@@ -10,10 +10,12 @@ from hypothesis import HealthCheck, given, settings
 
 from iotrial.errors import FormatError
 from iotrial.formats import formats
+from iotrial.formats.ior.io500 import FORMAT as IO500
 from iotrial.formats.ior.mdtest import FORMAT as MDTEST
 from iotrial.formats.ior.mdtest import parse as parse_mdtest
 from iotrial.formats.ior.text import FORMAT as IOR
 from iotrial.formats.ior.text import parse as parse_ior
+from iotrial.importing.files import recognised
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Format, Recording
 from iotrial.plan.sense import known_metric
@@ -210,3 +212,57 @@ def test_a_trial_is_one_iteration() -> None:
     with pytest.raises(FormatError, match="3 iterations"):
         parse_ior((DATA / "ior/3.0.1.txt").read_bytes(), "f")
     assert parse_mdtest((DATA / "mdtest/4.0.0.F.txt").read_bytes(), "f").measurements
+
+
+# --- IO500 ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "wanted"),
+    [
+        (
+            "2018.txt",
+            {
+                "ior-easy-write": ("write.bw", 2.112 * 2**30, 312.4),
+                "ior-hard-write": ("write.bw", 0.25 * 2**30, 305.1),
+                "mdtest-easy-write": ("create.rate", 10_500, 301.2),
+                "find": ("find.rate", 820_000, 12.3),
+            },
+        ),
+        (
+            "2023.txt",
+            {
+                "ior-easy-write": ("write.bw", 2.5 * 2**30, 300.125),
+                "mdtest-easy-write": ("create.rate", 12_250, 300.5),
+                "ior-hard-write": ("write.bw", 0.125 * 2**30, 120.25),
+                "find": ("find.rate", 640_500, 9.75),
+                "mdtest-easy-stat": ("stat.rate", 30_750, 122),
+                "mdtest-easy-delete": ("delete.rate", 9_500, 395),
+            },
+        ),
+    ],
+)
+def test_each_phase_of_io500_is_a_run(
+    file: str, wanted: dict[str, tuple[str, float, float]]
+) -> None:
+    found = IO500.read((DATA / "io500" / file).read_bytes(), file)
+    assert {
+        run.workload: (m.metric, pytest.approx(m.value), s.value)
+        for run in found
+        for m, s in [run.measurements]
+    } == wanted
+    doubted = [run.workload for run in found if run.doubts]
+    assert doubted == (["ior-hard-write"] if file == "2023.txt" else [])
+
+
+def test_two_lines_of_io500_are_two_results_and_no_table() -> None:
+    data = b"".join((DATA / "io500" / "2018.txt").read_bytes().splitlines(keepends=True)[:2])
+    assert recognised(data, "list.txt").name == "io500"
+    assert [run.line for run in IO500.read(data, "list.txt")] == [1, 2]
+    with pytest.raises(FormatError):
+        formats()["table"].read(data, "list.txt")
+
+
+def test_a_broken_line_of_io500_is_an_error_with_its_number() -> None:
+    with pytest.raises(FormatError, match="line 2"):
+        IO500.read(b"[RESULT] aa 1 GiB/s : time 2 seconds\n[RESULT] bb 1 GiB/s : time\n", "f")

@@ -375,6 +375,48 @@ def test_a_sheet_s_errors_name_sheet_row_and_column() -> None:
         XLSX.read(data, "a.xlsx")
 
 
+# --- what a column is not ------------------------------------------------------------------------
+
+ENDS = """scheduler,run,io_mb,bw_mib_s,status
+none,1,1000,100,ok
+none,2,1000,101,OK
+bfq,1,900,90,completed
+bfq,2,900,9,STATUS
+"""
+
+
+@pytest.mark.parametrize("said", ["killed", "Failed (timeout)", "error: no space", "aborted"])
+def test_a_run_that_the_table_says_ended_badly_does_not_count(said: str) -> None:
+    found = FORMAT.read(ENDS.replace("STATUS", said).encode(), "f.csv")
+    assert [[d.check for d in run.doubts if d.invalid] for run in found] == [
+        [], [], [], ["table-ended"]
+    ]  # fmt: skip
+    assert f"status = {said}" in found[3].doubts[0].what
+
+
+def test_an_exit_code_that_is_not_0_says_so_too() -> None:
+    text = ENDS.replace("status", "exit_code").replace("STATUS", "137")
+    for word in ("ok", "OK", "completed"):
+        text = text.replace(word, "0")
+    found = FORMAT.read(text.encode(), "f.csv")
+    assert [bool(run.doubts) for run in found] == [False, False, False, True]
+
+
+def test_how_much_was_done_is_no_factor() -> None:
+    found = FORMAT.read(ENDS.replace("STATUS", "ok").encode(), "f.csv")
+    assert {name for run in found for name, _ in run.treatment} == {"scheduler"}
+    sizes = ENDS.replace("io_mb", "size_mb").replace("STATUS", "ok")
+    found = FORMAT.read(sizes.encode(), "f.csv")
+    assert {name for run in found for name, _ in run.treatment} == {"scheduler", "size_mb"}
+
+
+def test_a_row_of_data_is_no_header() -> None:
+    data = b"easy  took 1.5 s  2.1 GiB/s\nhard  took 2.5 s  3.1 GiB/s\n"
+    assert FORMAT.recognises(data, "f.txt") == 0
+    with pytest.raises(FormatError):
+        FORMAT.read(data, "f.txt")
+
+
 # --- damage --------------------------------------------------------------------------------------
 
 

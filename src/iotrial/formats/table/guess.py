@@ -21,6 +21,7 @@ from iotrial.formats.table.words import (
     BONNIE,
     REPEATS,
     WORKLOADS,
+    is_amount,
     is_date,
     is_name,
     is_note,
@@ -145,7 +146,7 @@ def _settings(names: Sequence[str], cells: Cells, workload: str) -> dict[str, Ro
 def _setting(name: str, cells: Sequence[str]) -> Role:
     said = words(name)
     levels = {cell for cell in cells if cell}
-    if not levels or is_note(name):
+    if not levels or is_note(name) or is_amount(name):
         return "note"
     if "_".join(said) in REPEATS and _counts(levels):
         return "name" if len(levels) == len(cells) else "repeat"

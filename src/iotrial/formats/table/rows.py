@@ -16,7 +16,7 @@ from iotrial.errors import FormatError, UsageError
 from iotrial.formats.table.cells import Mark, Number, decimal_mark, is_missing, parse_number
 from iotrial.formats.table.columns import Column, Columns, full_name, guess, over
 from iotrial.formats.table.text import Row, Table
-from iotrial.formats.table.words import operation_of, slug
+from iotrial.formats.table.words import ended_badly, is_state, operation_of, slug
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric, split
 from iotrial.model.recording import Recording
@@ -107,8 +107,22 @@ def _recording(reading: _Reading, row: Row) -> Recording | None:
         name=_name(reading, row),
         line=row.line,
         treatment=_treatment(reading, row),
-        doubts=_doubts(censored),
+        doubts=(*_doubts(censored), *_ended(reading, row)),
     )
+
+
+def _ended(reading: _Reading, row: Row) -> Iterator[Doubt]:
+    """That a row says of its run that it did not end as it should."""
+    for each in reading.columns.having("note"):
+        cell = reading.cell(row, each.name) if is_state(each.name) else ""
+        if cell and ended_badly(each.name, cell):
+            yield Doubt(
+                "table-ended",
+                f"the table says {each.name} = {cell[:40]}",
+                "repeat that run; where the column means something else, say with --map that it is "
+                'a "name"',
+                invalid=True,
+            )
 
 
 def _treatment(reading: _Reading, row: Row) -> Treatment:
@@ -268,5 +282,7 @@ def _gathered(found: Sequence[Recording]) -> Iterator[Recording]:
         last[key] = (at, seen | names)
     for group in groups:
         measured = tuple(m for each in group for m in each.measurements)
-        censored = [d.what.partition(": ")[2] for each in group for d in each.doubts]
-        yield replace(group[0], measurements=measured, doubts=_doubts(censored))
+        said = dict.fromkeys(doubt for each in group for doubt in each.doubts)
+        censored = [d.what.partition(": ")[2] for d in said if d.check == "censored"]
+        others = (doubt for doubt in said if doubt.check != "censored")
+        yield replace(group[0], measurements=measured, doubts=(*_doubts(censored), *others))

@@ -176,10 +176,18 @@ def _header(block: Sequence[Row]) -> int | None:
         told = [cell for cell in row.cells if cell]
         if any(_plain_number(cell) for cell in told):
             return None
+        if any(map(_alike, row.cells, below.cells)):
+            return None  # a row of data: names over numbers do not look like them
         if len(told) * 2 > len(row.cells) or len(told) > _FEWEST:
             numeric = any(_numeric(cell) for each in block[at + 1 :] for cell in each.cells)
             return at if numeric else None
     return None
+
+
+def _alike(name: str, cell: str) -> bool:
+    """Whether two cells are the same words with other numbers: ``time 1.2 seconds``."""
+    shapes = [re.sub(r"\d+(\.\d+)?", "#", each) for each in (name, cell)]
+    return name != cell and "#" in shapes[0] and shapes[0] == shapes[1]
 
 
 def _plain_number(cell: str) -> bool:

@@ -33,6 +33,12 @@ _SETTINGS = frozenset(
      "luns", "lun", "servers", "paths", "volumes", "scheduler", "rsize", "wsize", "ratio",
      "readahead", "ra", "files", "count", "kernel", "direct", "streams", "level", "nr")
 )  # fmt: skip
+_AMOUNTS = frozenset(
+    ("io", "ios", "data", "total", "written", "writes", "write", "read", "reads", "transferred",
+     "transfer", "moved", "done", "issued", "amount", "volume", "sum")
+)  # fmt: skip
+_STATES = frozenset(("status", "state", "outcome", "verdict", "success", "ok", "exit", "rc"))
+_CODES = frozenset(("exit", "rc", "returncode", "exitcode"))
 _OPERATIONS = {
     "read": "read", "reads": "read", "write": "write", "writes": "write", "rewrite": "rewrite",
     "reread": "reread", "trim": "trim", "seek": "seek", "seeks": "seek", "create": "create",
@@ -88,6 +94,10 @@ BONNIE = {
 """bonnie++'s own words for what it measures, as people shorten them."""
 
 
+_FAILED = re.compile(
+    r"\b(kill(ed)?|fail(ed|ure)?|errors?|abort(ed)?|time[d -]*out|cancel(l?ed)?|crash(ed)?|"
+    r"incomplete|interrupted|invalid|oom|no|false|stopped|truncated|bad|partial)\b"
+)
 _DAY = (
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}/\d{1,2}/\d{2}"
     r"|\d{1,2}\.?[ -](?:MONTH)\.?,?[ -]\d{2,4}|(?:MONTH)\.? \d{1,2}(?:st|nd|rd|th)?(?:,? \d{4})?"
@@ -118,7 +128,7 @@ def operation_of(workload: str) -> str:
 
 
 def is_note(name: str) -> bool:
-    return bool(_NOTES.intersection(words(name)))
+    return bool(_NOTES.intersection(words(name)) or _CODES.intersection(words(name)[:1]))
 
 
 def is_date(cell: str) -> bool:
@@ -129,6 +139,29 @@ def is_date(cell: str) -> bool:
 
 def is_setting(name: str) -> bool:
     return bool(_SETTINGS.intersection(words(name)))
+
+
+def is_amount(name: str) -> bool:
+    """Whether a column says how much was done, in bytes: an outcome, and nothing that was set."""
+    unit, said = unit_of(name)
+    return bool(said) and parse_unit(unit)[1] == "bytes" and set(said) <= _AMOUNTS
+
+
+def is_state(name: str) -> bool:
+    """Whether a column says how its run ended."""
+    return bool(_STATES.intersection(words(name)[-1:]) or _CODES.intersection(words(name)[:1]))
+
+
+def ended_badly(name: str, cell: str) -> bool:
+    """Whether a cell of such a column says that the run did not end as it should.
+
+    >>> ended_badly("status", "killed (timeout)"), ended_badly("exit code", "0")
+    (True, False)
+    """
+    plain = cell.strip().lower()
+    if re.fullmatch(r"-?\d{1,3}", plain):
+        return bool(_CODES.intersection(words(name))) and plain != "0"
+    return bool(_FAILED.search(plain))
 
 
 def is_name(name: str) -> bool:
