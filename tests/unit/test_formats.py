@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,8 @@ from hypothesis import strategies as st
 from iotrial.errors import FormatError
 from iotrial.formats import formats
 from iotrial.importing.files import HEAD, recognised
+from iotrial.importing.identities import impossible
+from iotrial.importing.run import Run
 from iotrial.model.recording import Format, Recording
 
 DATA = Path(__file__).parents[1] / "data"
@@ -94,3 +99,90 @@ def test_a_format_reads_its_own_files_and_refuses_the_others(each: Format, path:
     found, refused = read(each, data, path.name)
     assert found or path.name in refused
     assert found or not mine or path.stem in INCOMPLETE
+
+
+# --- the fuzzer ----------------------------------------------------------------------------------
+
+FUZZED = 60.0
+"""Seconds."""
+SMALL = [path for path in RECORDINGS if path.stat().st_size <= 100_000]
+
+
+def mutant(rng: random.Random, data: bytes) -> bytes:
+    """Bytes flipped, lines doubled and dropped, numbers changed: one to three of them."""
+    for _ in range(rng.randint(1, 3)):
+        match rng.randrange(5):
+            case 0:
+                at = rng.randrange(len(data) or 1)
+                data = data[:at] + bytes([rng.randrange(256)]) + data[at + 1 :]
+            case 1 | 2:
+                lines = data.split(b"\n")
+                at = rng.randrange(len(lines))
+                lines[at : at + 1] = [lines[at]] * rng.choice([0, 2, 2, 50])
+                data = b"\n".join(lines)
+            case _:
+                places = list(re.finditer(rb"\d+(\.\d+)?", data))
+                if places:
+                    found = rng.choice(places)
+                    new = rng.choice(NUMBERS) if rng.random() < 0.5 else other(rng, found[0])  # noqa: PLR2004
+                    data = data[: found.start()] + new + data[found.end() :]
+    return data
+
+
+NUMBERS = (
+    b"0", b"-1", b"1e999", b"nan", b"18446744073709551616", b"9" * 30, b"0.0001", "\u00b2".encode(),
+    "\u0663".encode(), b"", b"1,5",
+)  # fmt: skip
+
+
+def other(rng: random.Random, number: bytes) -> bytes:
+    """The number with a digit changed, doubled or dropped."""
+    at = rng.randrange(len(number))
+    return number[:at] + rng.choice([b"", number[at : at + 1] * 2, b"7", b"0"]) + number[at + 1 :]
+
+
+def incoherent(run: Recording) -> str:
+    """A latency whose percentiles fall or leave its extremes by far, or a number that no machine
+    reaches; '' none."""
+    values: dict[tuple[str, str], float] = {}
+    for m in run.measurements:
+        values.setdefault((m.job, m.metric), m.value)
+        if not 0 <= m.value < 1e18:
+            return f"{m.metric} = {m.value}"
+    bounds = {(m.job, m.metric) for m in run.measurements if m.censored}
+    for (job, name), value in values.items():
+        stem, _, what = name.partition("lat.")
+        if (job, name) in bounds or not what.startswith("p"):
+            continue
+        above = values.get((job, f"{stem}lat.max"), value)
+        median = values.get((job, f"{stem}lat.p50"), value)
+        if value > 1.1 * above + 1e-6 or (float(what[1:]) > 50 and 1.1 * value + 1e-6 < median):  # noqa: PLR2004
+            return f"{name} = {value}, max {above}, median {median}"
+    return ""
+
+
+@pytest.mark.timeout(600)
+def test_no_damaged_recording_gives_a_traceback_a_hang_or_an_impossible_value() -> None:
+    seed = int(time.time())
+    rng = random.Random(seed)
+    until, tried, wrong = time.monotonic() + FUZZED, 0, []
+    while time.monotonic() < until and len(wrong) < 20:  # noqa: PLR2004
+        path = rng.choice(SMALL)
+        data = mutant(rng, path.read_bytes())
+        began = time.thread_time()
+        try:
+            each = recognised(data[:HEAD], path.name)
+            runs = each.read(data, path.name)
+        except FormatError:
+            runs = ()
+        except Exception as error:  # noqa: BLE001 (each is reported)
+            wrong.append(f"{short(path)}: {type(error).__name__}: {error}")
+        if time.thread_time() - began > 10:  # noqa: PLR2004 (seconds, of files of 100 kB)
+            wrong.append(f"{short(path)}: {time.thread_time() - began:.0f} s")
+        tried += 1
+        for number, run in enumerate(runs):
+            doubted = list(impossible(Run(path.name, run, {}, block=number)))
+            if not doubted and (what := incoherent(run)):
+                wrong.append(f"{short(path)}: {what}")
+    assert not wrong, f"seed {seed}, of {tried}:\n" + "\n".join(wrong)
+    assert tried > 1000, "the machine is slow, or the formats are"

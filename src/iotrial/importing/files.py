@@ -71,7 +71,12 @@ def given(paths: Sequence[Path]) -> list[Given]:
             )
     _refuse_pretended(files)
     top = Path(os.path.commonpath([path.parent for path in files]))
-    return [Given(path.relative_to(top).as_posix(), path, files[path]) for path in files]
+    return [Given(_name(path.relative_to(top)), path, files[path]) for path in files]
+
+
+def _name(path: Path) -> str:
+    """A relative path as text: bytes of it that are no UTF-8 as ``\\xff``."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _refuse_pretended(paths: Iterable[Path]) -> None:

@@ -23,6 +23,7 @@ from iotrial.errors import UsageError
 from iotrial.importing import plausible
 from iotrial.importing.bounds import bounds
 from iotrial.importing.cells import Cells
+from iotrial.importing.identities import impossible
 from iotrial.importing.legend import Legend
 from iotrial.importing.repeats import latencies
 from iotrial.importing.run import Original, Run
@@ -87,7 +88,7 @@ def merged(cells: Cells, found: Sequence[TrialRecord]) -> list[Latency]:
 def _record(number: int, run: Run, doubts: Sequence[Doubt]) -> TrialRecord:
     recording = run.recording
     trial = Trial(number, run.id, run.block, run.workload, run.treatment, "")
-    every = [*recording.doubts, *bounds(run), *doubts]
+    every = [*recording.doubts, *impossible(run), *bounds(run), *doubts]
     line = f":{recording.line}" if recording.line else ""
     return TrialRecord(
         trial=trial,

@@ -60,7 +60,7 @@ def likely(text: str) -> bool:
         return False
     cells = fields[2:]
     alike = sum(1 for field in cells if _CELL.fullmatch(field))
-    if not any(char.isdigit() for char in text) or 3 * alike < 2 * len(cells):
+    if not any(char.isdecimal() for char in text) or 3 * alike < 2 * len(cells):
         return False
     if len(fields) == _OLD or _VERSION.fullmatch(fields[0]) or _VERSION.fullmatch(fields[1]):
         return True
@@ -142,7 +142,7 @@ def _new(said: dict[str, str], fields: list[str], at: int, place: str) -> Row:
     if len(directories) == 1:
         shape += f"/{directories[0]}"
     known = {key: said[key] for key in ("concurrency", "seeks", "seekers") if said.get(key)}
-    if (wrong := [v for v in (*known.values(), *directories) if not v.isdigit()]) or (
+    if (wrong := [v for v in (*known.values(), *directories) if not v.isdecimal()]) or (
         len(directories) > 1
     ):
         raise FormatError(f"{place}: {(wrong or directories)[0][:40]!r} is no count", advice=AGAIN)

@@ -210,7 +210,7 @@ def _drawn(row: Row, raw: str) -> Run:
     """A table's run, without what its version prints wrong."""
     doubts: list[Doubt] = []
     if row.rounded:
-        if any(value[:1].isdigit() for value, _ in row.cells[len(IO) :]):
+        if any(value[:1].isdecimal() for value, _ in row.cells[len(IO) :]):
             what = "this table's rates of files are numbers of files, and were left out"
             doubts.append(Doubt("bonnie-table", what, _TAKE))
         blank = tuple(cell if too_fast(cell[0]) else ("", "") for cell in row.cells[len(IO) :])

@@ -166,7 +166,7 @@ def _amounts(row: Row, place: str) -> dict[str, float]:
 
 
 def _treatment(row: Row) -> Treatment:
-    size = f"{row.size}M" if row.size.isdigit() else row.size
+    size = f"{row.size}M" if row.size.isdecimal() else row.size
     said = {"size": size, "chunk": row.chunk, "files": row.files, **row.known}
     return tuple((name, value) for name, value in said.items() if value)
 

@@ -77,7 +77,7 @@ def _size(said: Mapping[str, str], block: int, flags: set[str]) -> int:
     count = said.get("count", "")
     if count.endswith("B"):
         # Bytes since coreutils 9.1, where 1MB was a number of blocks before; 8B was an error.
-        return _number(count[:-1]) if count[:-1].isdigit() else 0
+        return _number(count[:-1]) if count[:-1].isdecimal() else 0
     return _number(count) * (1 if "count_bytes" in flags else block)
 
 

@@ -113,7 +113,7 @@ def _rate(found: re.Match[str]) -> tuple[float, float, tuple[int, ...]]:
     """The printed rate, its last digit, and what its prefix may count in (likeliest first)."""
     unit = found["unit"]
     bases = _bases(found["blank"], unit)
-    if not found["rate"][0].isdigit():
+    if not found["rate"][0].isdecimal():
         return math.inf, math.inf, bases
     scale = bases[0] ** _power(unit)
     return number(found["rate"]) * scale, _step(found["rate"]) * scale, bases

@@ -127,7 +127,7 @@ def line(text: str, head: re.Match[str], number: int, raw: str) -> Line:
     before = 5 if head["terse"] else 4
     fields = _Fields(text[head.end() :].split(";"), before, f"{raw}: line {number}")
     raws: list[_Raw] = []
-    while not raws or (fields.peek().isdigit() and len(raws) <= len(_BLOCKS[2])):
+    while not raws or (fields.peek().isdecimal() and len(raws) <= len(_BLOCKS[2])):
         raws.append(_block(fields, terse))
     names = _BLOCKS[min(terse, 4)].get(len(raws))
     if names is None:
@@ -164,7 +164,7 @@ _Raw = tuple[int, int, "int | None", int, tuple[tuple[str, Latency], ...], float
 
 def _block(fields: _Fields, terse: int) -> _Raw:
     size, bandwidth = fields.whole("KiB moved"), fields.whole("bandwidth")
-    old = not fields.peek(3).isdigit()  # no IOPS: a mean comes earlier
+    old = not fields.peek(3).isdecimal()  # no IOPS: a mean comes earlier
     iops = None if old else fields.whole("IOPS")
     time = fields.whole("runtime")
     slat, clat = _spread(fields, "slat"), _spread(fields, "clat")

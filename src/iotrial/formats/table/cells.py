@@ -143,6 +143,6 @@ def _digits(body: str, mark: Mark) -> str:
     wrong = any(len(group) != _GROUP for group in groups[1:]) or len(groups[0]) > _GROUP
     if len(groups) > 1 and (wrong or len(used) > 1 or not groups[0]):
         raise ValueError("is no number: its digits are grouped otherwise than by three")
-    if part and not part.isdigit():
+    if part and not part.isdecimal():
         raise ValueError("is no number: it has two decimal marks")
     return f"{''.join(groups) or '0'}{'.' if point else ''}{part}"
