@@ -29,7 +29,7 @@ from iotrial.model.recording import Buffer, Recording
 
 _SEMICOLONS = 60  # in a line with as many, something of fio's is broken
 _SHAPE = re.compile(
-    rb"(?:^|\n)\s*(?:2|[345];(?:fio[- ])?\d+\.\d+[^;\n]*);[^\n]*?;\d+;-?\d+;(?:\d+;){5}"
+    rb"(?:^|\n)[ \t]*(?:2|[345];(?:fio[- ])?\d+\.\d+[^;\n]*);[^\n]*?;\d+;-?\d+;(?:\d+;){5}"
 )
 _WORDS = re.compile(rb";(?:fio[- ])\d+\.\d+[^;\n]*;|%=\d+;\d+(?:\.\d+)?%=")
 _BEGINNING = re.compile(r"\s*[345];(?:fio[- ])?\d+\.\d+[^;]*;")
@@ -46,7 +46,7 @@ class _Terse:
 
     def recognises(self, head: bytes, name: str) -> int:
         del name
-        if not _SHAPE.search(head) or head.count(b";") < _SEMICOLONS:
+        if head.count(b";") < _SEMICOLONS or not _SHAPE.search(head):
             return 0
         if MARK.encode() in head:  # terse,json: the JSON says more
             return 1
