@@ -264,7 +264,7 @@ def as_fio2(document: dict[str, Any]) -> dict[str, Any]:
                 latency = record.pop(f"{stage}_ns")
                 for field in ("N", "bins"):
                     latency.pop(field, None)
-                for field in ("min", "max", "mean"):
+                for field in ("min", "max", "mean", "stddev"):
                     latency[field] /= 1000
                 listed = latency.get("percentile", {})
                 latency["percentile"] = {p: v // 1000 for p, v in listed.items()}
@@ -358,3 +358,64 @@ def test_ten_thousand_reports_can_be_read_again_in_seconds() -> None:
         parse(data, "f")
         fastest = min(fastest, time.perf_counter() - start)
     assert fastest < 2e-3
+
+
+def synced() -> Parsed:
+    """A recording of random writes with ``fsync=32``."""
+    data = (DATA.parent / "fio-text" / "3.42-fsync-text-and-json.txt").read_bytes()
+    return parse(data, "fio.json")
+
+
+def test_commits_have_a_latency() -> None:
+    found, told = values(synced()), json_of_fsync()["sync"]["lat_ns"]
+    assert found["sync.lat.mean"] == pytest.approx(told["mean"] * 1e-9)
+    assert found["sync.lat.max"] == pytest.approx(told["max"] * 1e-9)
+    assert found["sync.lat.p99"] == pytest.approx(told["percentile"]["99.000000"] * 1e-9)
+    assert not [name for name in values(changed("write", lambda job: None)) if "sync" in name]
+
+
+def json_of_fsync() -> dict[str, Any]:
+    text = (DATA.parent / "fio-text" / "3.42-fsync-text-and-json.txt").read_text()
+    document = json.JSONDecoder().raw_decode(text, text.index("{"))[0]
+    job: dict[str, Any] = document["jobs"][0]
+    return job
+
+
+@pytest.mark.parametrize(("times", "doubted"), [(5, False), (100, True)])
+def test_a_write_into_memory_is_no_commit(times: float, *, doubted: bool) -> None:
+    def slow(job: dict[str, Any]) -> None:
+        took = job["write"]["lat_ns"]["mean"] * times
+        job["sync"] = {
+            "total_ios": 9,
+            "lat_ns": {"min": took, "max": took, "mean": took, "stddev": 0.0, "N": 9},
+        }
+
+    parsed = changed("write", slow)
+    assert ("sync-apart" in doubts(parsed)) is doubted
+    if doubted:
+        (what,) = [each.what for each in parsed.doubts if each.check == "sync-apart"]
+        assert "the write's latency is not that of a commit" in what
+
+
+def test_the_totals_are_of_all_operations_and_the_spread_of_all_jobs() -> None:
+    mixed = values(parse(recorded("mix"), "f"))
+    for quantity in ("iops", "bw"):
+        parts = mixed[f"read.{quantity}"] + mixed[f"write.{quantity}"]
+        assert mixed[f"total.{quantity}"] == pytest.approx(parts)
+    two = parse(recorded("two-jobs"), "f")
+    each = [values(two, m.job) for m in two.measurements if m.metric == "read.clat.max"]
+    assert values(two)["read.clat.max"] == max(job["read.clat.max"] for job in each)
+    document = report("two-jobs")
+    parts = [job["read"]["clat_ns"] for job in document["jobs"]]
+    count = sum(part["N"] for part in parts)
+    mean = sum(part["mean"] * part["N"] for part in parts) / count
+    squares = sum(p["N"] * (p["stddev"] ** 2 + (p["mean"] - mean) ** 2) for p in parts)
+    assert values(two)["read.clat.sd"] == pytest.approx((squares / count) ** 0.5 * 1e-9)
+
+
+def test_the_busiest_disk_says_how_busy_the_storage_was() -> None:
+    document = report("randread")
+    document["disk_util"] = [{"name": "sda", "util": 12.5}, {"name": "sdb", "util": 75.0}]
+    assert values(parse(json.dumps(document).encode(), "f"))["total.util"] == 0.75
+    document["disk_util"] = [{"name": "sda", "util": 1e30}, "sdb", {"name": "sdc"}]
+    assert "total.util" not in values(parse(json.dumps(document).encode(), "f"))

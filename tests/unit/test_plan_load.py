@@ -240,3 +240,43 @@ def test_any_value_anywhere_loads_or_is_a_study_error(text: str, data: st.DataOb
 def accepts_or_says_why(text: str) -> None:
     with suppress(StudyError):  # anything else is a failure
         assert parse(text).text == text
+
+
+GIVEN = """
+question = "?"
+[targets.t]
+loop = { size = "64MiB" }
+[workloads.w]
+tool = "TOOL"
+options = { OPTIONS }
+[decide]
+PRIMARY
+"""
+LOADS = {
+    "fio": 'rw = "randread", bs = "4k", runtime = "1s"',
+    "dd": 'rw = "read", bs = "64KiB", size = "16MiB"',
+}
+
+
+@pytest.mark.parametrize(
+    ("tool", "said", "refused"),
+    [
+        ("fio", 'primary = "total.iops"', ""),
+        ("fio", 'primary = "read.clat.max"', ""),
+        ("fio", 'primary = "sync.lat.p99"', ""),
+        ("fio", 'primary = "read.clat.p75"', "fio never measures read.clat.p75"),
+        ("fio", 'primary = "read.rate"', "fio never measures read.rate"),
+        ("dd", 'primary = "read.clat.p99"', "dd never measures read.clat.p99"),
+        ("dd", 'primary = "read.seconds"', ""),
+        ("dd", 'guardrails = { "read.lat.max" = 0.1 }', "dd never measures read.lat.max"),
+        ("fio", 'guardrails = { "write.clat.p99" = 0.1 }', "no workload ever writes"),
+        ("fio", 'guardrails = { "create.rate" = 0.1 }', "fio never measures create.rate"),
+    ],
+)
+def test_a_metric_that_the_tool_cannot_give_is_refused(tool: str, said: str, refused: str) -> None:
+    text = GIVEN.replace("TOOL", tool).replace("OPTIONS", LOADS[tool]).replace("PRIMARY", said)
+    if not refused:
+        assert parse(text).decide.primary
+        return
+    with pytest.raises(StudyError, match=refused):
+        parse(text)

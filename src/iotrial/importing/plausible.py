@@ -83,8 +83,10 @@ def _values(run: Run) -> dict[str, float]:
 
 
 def _operations(values: Values) -> tuple[str, ...]:
+    """Those that have a latency, or all: ``total`` where it is the one that has."""
+    timed = {split(name)[0] for name in values if split(name)[1] in ("lat.mean", "clat.mean")}
     every = tuple(dict.fromkeys(split(name)[0] for name in values))
-    return ("total",) if "total" in every else every
+    return ("total",) if "total" in timed else tuple(each for each in every if each != "total")
 
 
 def _rates(run: Run, values: Values) -> Iterator[Doubt]:

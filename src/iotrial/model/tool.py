@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -151,6 +152,14 @@ class Queueing(Protocol):
         """Of all its jobs together, all the time; 0 where that does not follow from its
         options."""
         ...
+
+
+@runtime_checkable
+class Measuring(Protocol):
+    """A tool that knows which metrics it can give: others are refused before anything is run."""
+
+    measures: re.Pattern[str]
+    """Matches the whole name of each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from itertools import combinations
 from iotrial.errors import IotrialError, UsageError
 from iotrial.model.measurement import Metric, metric, of_study, split
 from iotrial.model.study import Decide, Factor, Level, Study
-from iotrial.model.tool import Aimed, Naming, Reach, Served, Tool
+from iotrial.model.tool import Aimed, Measuring, Naming, Reach, Served, Tool
 from iotrial.model.workload import Workload
 from iotrial.plan.convert import unfit
 from iotrial.plan.design import applies, cells, open_factors, with_option
@@ -30,7 +30,7 @@ ASSUMED_FACTS = {"cpus": 4.0, "memory": 8.0 * 2**30}
 
 _OPERATIONS = (
     "read", "write", "trim", "seek", "create", "stat", "delete", "list", "mixed", "total", "cpu",
-    "putc", "getc", "rewrite", "rename",
+    "putc", "getc", "rewrite", "rename", "sync",
     "reread", "random_read", "random_write", "backward_read", "record_rewrite", "stride_read",
     "fwrite", "refwrite", "fread", "refread", "pwrite", "repwrite", "pread", "repread",
     "pwritev", "repwritev", "preadv", "repreadv",
@@ -138,12 +138,17 @@ def decide(
         path: KeyPath = ("decide", "primary")
         path = path if isinstance(given, str) or not declared else (*path, workload.name)
         problems += _metric(path, name, primary=True)
-        problems += _made(path, name, workload.name, touched)
+        made = list(_made(path, name, workload.name, touched))
+        problems += made or _given(path, name, [workload])
         primary.append((workload.name, name))
     for name in table.guardrails:
         problems += _metric(("decide", "guardrails", name), name, primary=False)
+        problems += _given(("decide", "guardrails", name), name, workloads)
+        problems += _ever(("decide", "guardrails", name), name, workloads, factors)
     for name in table.limits:
         problems += _metric(("decide", "limits", name), name, primary=False)
+        problems += _given(("decide", "limits", name), name, workloads)
+        problems += _ever(("decide", "limits", name), name, workloads, factors)
         if (found := known_metric(name)) and found.unit != "s":
             what = f"{name} is no latency"
             problems.append(Problem(("decide", "limits", name), what, "Such as read.clat.p99"))
@@ -201,6 +206,39 @@ def _made(path: KeyPath, name: str, workload: str, touched: Sequence[Reach]) -> 
         ever = any(getattr(reach, f"{operation}s") for reach in touched)
         what = f"does not always {operation}" if ever else f"never {operation}s"
         yield Problem(path, f"workload {workload} {what}", advice)
+
+
+def _given(path: KeyPath, name: str, workloads: Sequence[Workload]) -> Iterator[Problem]:
+    """A metric that no tool of these loads can give would have no value in any trial."""
+    if name in of_study() or known_metric(name) is None:
+        return
+    drivers = [tool(each.tool) for each in workloads]
+    if any(not isinstance(d, Measuring) or d.measures.fullmatch(name) for d in drivers):
+        return
+    examples = [
+        f"{operation}.{quantity}"
+        for operation in ("read", "write", "total", "create")
+        for quantity in (split(name)[1], *_QUANTITIES, "rate", "lat.max", "seconds")
+    ]
+    known = [
+        each
+        for each in dict.fromkeys(examples)
+        if any(isinstance(d, Measuring) and d.measures.fullmatch(each) for d in drivers)
+    ]
+    whose = " and ".join(dict.fromkeys(driver.name for driver in drivers))
+    verb = "measures" if " and " not in whose else "measure"
+    yield Problem(path, f"{whose} never {verb} {name}", choices(name, known, "for example"))
+
+
+def _ever(
+    path: KeyPath, name: str, workloads: Sequence[Workload], factors: Sequence[Factor]
+) -> Iterator[Problem]:
+    """A guardrail of an operation that no load ever does could not break."""
+    operation = name.partition(".")[0]
+    if operation in ("read", "write") and not any(
+        getattr(reach, f"{operation}s") for each in workloads for reach in reaches(each, factors)
+    ):
+        yield Problem(path, f"no workload ever {operation}s", "Leave it out, or take another.")
 
 
 def study_problems(study: Study) -> Iterator[Problem]:

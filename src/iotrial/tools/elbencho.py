@@ -13,6 +13,7 @@ Sources: elbencho --help-all of 1.0 to 3.1; ProgArgs.cpp.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from iotrial.errors import UsageError
@@ -49,6 +50,9 @@ class Elbencho(Parallel):
     summary = "files, directories and devices by many threads, several phases in a run"
     program = "elbencho"
     package = "elbencho"
+    measures = re.compile(
+        r"[a-z]+(\.(dir|file))?\.(bw|iops|rate|cpu|seconds|lat\.(mean|min|max|p[\d.]+))"
+    )
     remedy = (
         "elbencho is not in Debian or Ubuntu: take a package or the static program of your "
         "machine from github.com/breuner/elbencho/releases"

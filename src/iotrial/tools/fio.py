@@ -64,6 +64,11 @@ class Fio:
     summary = "flexible I/O tester: random and sequential, any depth, engine and mix"
     program = "fio"
     package = "fio"
+    measures = re.compile(
+        r"(read|write|trim|mixed|total)\.(iops|bw)|(read|write|trim|mixed)\.bytes|total\.util|"
+        r"((read|write|trim|mixed)\.[sc]?lat|sync\.lat)\.(mean|max|sd|p(50|9[059]|99\.99?))|"
+        r"cpu\.(usr|sys|per_io)"
+    )
 
     def check(self, workload: Workload, facts: Mapping[str, float]) -> list[tuple[str, str]]:
         return problems(workload, facts)

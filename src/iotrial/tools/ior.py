@@ -12,6 +12,7 @@ Sources: ior -h of 3.0.1 to 4.1; parse_options.c.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from iotrial.errors import UsageError
@@ -46,6 +47,7 @@ class Ior(Parallel):
     summary = "large files, shared or one a process, written and read by MPI processes"
     program = "ior"
     package = "ior"
+    measures = re.compile(r"(read|write)\.(bw|iops|lat\.mean|seconds)|delete\.seconds")
     remedy = (
         "IOR is not in Debian or Ubuntu: apt-get install openmpi-bin libopenmpi-dev, and build it "
         "from github.com/hpc/ior (./bootstrap, ./configure, make)"

@@ -82,6 +82,9 @@ class Iozone:
     summary = "file system benchmark: write, rewrite, read, random, stride and more, on files"
     program = "iozone"
     package = "iozone3"
+    measures = re.compile(
+        r"[a-z_]+\.(bw(\.(avg|max|min|parent))?|bytes(\.min)?|cpu|iops|lat\.mean)"
+    )
     remedy = (
         "iozone3 is in Debian's component non-free (Ubuntu: multiverse): add that to apt's "
         "sources, then apt-get install iozone3; or build it from the source on iozone.org; or let "

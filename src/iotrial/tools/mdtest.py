@@ -14,6 +14,7 @@ Sources: mdtest -h of 1.9.3 to 4.1; mdtest.c.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from iotrial.errors import UsageError
@@ -49,6 +50,7 @@ class Mdtest(Parallel):
     summary = "many files and directories made, looked at and removed by MPI processes"
     program = "mdtest"
     package = "mdtest"
+    measures = re.compile(r"[a-z]+(\.(dir|tree))?\.rate(\.sd)?")
     remedy = (
         "mdtest is not in Debian or Ubuntu: it is built with IOR; apt-get install openmpi-bin "
         "libopenmpi-dev, and build github.com/hpc/ior (./bootstrap, ./configure, make)"

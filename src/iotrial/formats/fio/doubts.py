@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 
 from iotrial.formats.fio.report import Direction, Job
 from iotrial.model.doubt import Doubt
+from iotrial.units import format_value
 
 _BUSY = 0.95  # share of one core above which a job waits for itself, not for the disk
 _SHORT = 0.99  # a job asked for 1 s may report 0.999
 _APART = 0.02  # tolerated difference between iops and total_ios / runtime
+_COMMITS = 10  # times what a write takes
 _UNEVEN = 0.10  # tolerated difference between the times jobs ran
 # What a client says of a log that its server sent in pieces that do not decompress: the last line
 # once for each log, the others only why (client.c, fio 3.33 and 3.42).
@@ -73,8 +75,22 @@ def _job(one: Job) -> Iterator[Doubt]:
     if 0 < one.measured < _SHORT:
         what = f"job {one.label} was measured for only {one.measured:.3f} s"
         yield Doubt("short", what, "give the load at least a second: runtime, or a larger size")
+    yield from _synced(one)
     for each in one.directions:
         yield from _direction(each, one.label)
+
+
+def _synced(one: Job) -> Iterator[Doubt]:
+    """Writes into memory are quick; who waits for them waits for the fsync."""
+    write = next((each for each in one.directions if each.operation == "write"), None)
+    took = write and (write.latencies.get("lat") or write.latencies.get("clat"))
+    if took and one.sync and one.sync.mean > _COMMITS * took.mean:
+        what = (
+            f"job {one.label}: a write took {format_value(took.mean, 's')}, and an fsync "
+            f"{format_value(one.sync.mean, 's')}: the write's latency is not that of a commit"
+        )
+        advice = 'decide by the commits too: primary or guardrail "sync.lat.p99"'
+        yield Doubt("sync-apart", what, advice)
 
 
 def _meaning(error: int) -> str:

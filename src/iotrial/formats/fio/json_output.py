@@ -25,7 +25,7 @@ from iotrial.formats.fio.measured import measurements
 from iotrial.formats.fio.queue import queue_doubts
 from iotrial.formats.fio.report import Job, job
 from iotrial.formats.fio.report import mapping as as_mapping
-from iotrial.formats.fio.runs import Run, last_of_each, recordings
+from iotrial.formats.fio.runs import Run, last_of_each, recordings, utilisation
 from iotrial.formats.lines import text_of
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
@@ -49,7 +49,8 @@ def parse(data: bytes, raw: str) -> Parsed:
     doubts = doubts_about(jobs, said, report.repeated)
     shallow = queue_doubts(report.record, [entry for _, entry in entries])
     said_disks = _disks(report.record.get("disk_util"))
-    return Parsed(measurements(jobs, raw), (*doubts, *shallow), jobs, said_disks)
+    measured = (*measurements(jobs, raw), *utilisation(report.record, raw))
+    return Parsed(measured, (*doubts, *shallow), jobs, said_disks)
 
 
 def _disks(rows: object) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ are averaged over the time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -30,8 +31,9 @@ def measurements(jobs: Sequence[Job], raw: str) -> tuple[Measurement, ...]:
 
     Metrics per operation that moved something (read, write, trim, mixed): ``iops`` (1/s), ``bw``
     (bytes/s), ``bytes``; ``slat``, ``clat`` and ``lat`` with ``.mean`` and, where fio took them,
-    ``.p50`` … ``.p99.99`` (s).  Per job: ``cpu.usr`` and ``cpu.sys`` (shares of one core),
-    ``cpu.per_io`` (s).
+    ``.p50`` … ``.p99.99``, ``.max`` and ``.sd`` (s).  ``sync.lat`` is that of fsync, fdatasync
+    and sync_file_range.  ``total.iops`` and ``total.bw`` are of all operations.  Per job:
+    ``cpu.usr`` and ``cpu.sys`` (shares of one core), ``cpu.per_io`` (s).
     """
     return (*_together(jobs, raw), *(each for one in jobs for each in _alone(one, raw)))
 
@@ -65,6 +67,9 @@ def _shared(jobs: Sequence[Job]) -> Iterator[tuple[str, list[Latency]]]:
             found = [each.latencies[stage] for each in parts if stage in each.latencies]
             if found and len(found) == len(parts):
                 yield f"{operation}.{stage}", found
+    synced = [one.sync for one in jobs if one.sync]
+    if synced:
+        yield "sync.lat", synced
 
 
 def _alone(one: Job, raw: str) -> Iterator[Measurement]:
@@ -73,6 +78,8 @@ def _alone(one: Job, raw: str) -> Iterator[Measurement]:
         yield from _rates(each.operation, rates, one.label, raw)
         for stage, latency in each.latencies.items():
             yield from _latencies(f"{each.operation}.{stage}", [latency], one.label, raw)
+    if one.sync:
+        yield from _latencies("sync.lat", [one.sync], one.label, raw)
     yield from _processor([one], one.label, raw)
 
 
@@ -93,7 +100,23 @@ def _together(jobs: Sequence[Job], raw: str) -> Iterator[Measurement]:
             found = [each.latencies[stage] for each in parts if stage in each.latencies]
             if len(found) == len(parts):
                 yield from _latencies(f"{operation}.{stage}", found, "all", raw)
+    if synced := [one.sync for one in jobs if one.sync]:
+        yield from _latencies("sync.lat", synced, "all", raw)
+    yield from _total(jobs, raw)
     yield from _processor(jobs, "all", raw)
+
+
+def _total(jobs: Sequence[Job], raw: str) -> Iterator[Measurement]:
+    """Of all operations (``mixed`` repeats them)."""
+    mine = [(one.group, each) for one in jobs for each in one.directions]
+    apart = [part for part in mine if part[1].operation != "mixed"] or mine
+    if apart:
+        iops, bw = _summed(apart)
+        yield from (
+            Measurement(f"total.{name}", value, unit, "all", raw)
+            for name, value, unit in (("iops", iops, "1/s"), ("bw", bw, "bytes/s"))
+            if value
+        )
 
 
 def _summed(parts: Sequence[tuple[int, Direction]]) -> tuple[float, float]:
@@ -127,6 +150,11 @@ def _latencies(name: str, parts: Sequence[Latency], label: str, raw: str) -> Ite
     count = sum(each.count for each in parts)
     mean = sum(each.mean * each.count for each in parts) / count
     yield Measurement(f"{name}.mean", mean, "s", label, raw)
+    most, spread = [each.most for each in parts], _spread(parts, mean, count)
+    if all(each is not None for each in most):
+        yield Measurement(f"{name}.max", max(filter(None, most), default=0.0), "s", label, raw)
+    if spread is not None:
+        yield Measurement(f"{name}.sd", spread, "s", label, raw)
     whole = parts[0] if len(parts) == 1 else _merged(parts)
     if whole is None:
         return
@@ -134,6 +162,16 @@ def _latencies(name: str, parts: Sequence[Latency], label: str, raw: str) -> Ite
         beyond = censored(value, whole.tick)
         seconds = value * whole.tick
         yield Measurement(f"{name}.p{p:g}", seconds, "s", label, raw, "high" if beyond else "")
+
+
+def _spread(parts: Sequence[Latency], mean: float, count: int) -> float | None:
+    """The standard deviation of all their I/Os together: within the parts and between them."""
+    squares = 0.0
+    for each in parts:
+        if each.sd is None:
+            return None
+        squares += each.count * (each.sd**2 + (each.mean - mean) ** 2)
+    return math.sqrt(squares / count)
 
 
 def _merged(parts: Sequence[Latency]) -> Latency | None:

@@ -41,13 +41,16 @@ def censored(value: int, tick: float) -> bool:
 @dataclass(frozen=True, slots=True)
 class Latency:
     """One stage (slat, clat, lat) of one direction.  ``tick`` is the unit of ``bins`` and
-    ``listed`` in seconds; ``listed`` are the percentiles fio printed itself."""
+    ``listed`` in seconds; ``listed`` are the percentiles fio printed itself.  ``most`` and ``sd``
+    (the standard deviation) are in seconds, None where this output does not say them."""
 
     count: int
     mean: float
     tick: float
     bins: Mapping[int, int]
     listed: Mapping[float, int]
+    most: float | None = None
+    sd: float | None = None
 
     def percentiles(self) -> Mapping[float, int]:
         return percentiles(self.bins) if self.bins else self.listed
@@ -81,6 +84,7 @@ class Job:
     sys: float
     attained: bool | None
     directions: tuple[Direction, ...]
+    sync: Latency | None = None
 
     @property
     def ios(self) -> int:
@@ -185,7 +189,12 @@ def _latency(record: Mapping[str, Any], stage: str, ios: int, where: str) -> Lat
         raise FormatError(f"{at}: mean {mean:g} does not lie between {least:g} and {most:g}")
     bins = _histogram(raw.get("bins", {}), f"{at}.bins")
     listed = _listed(raw.get("percentile", {}), f"{at}.percentile")
-    return Latency(count, mean * tick, tick, bins, listed)
+    spread = _number(raw, "stddev", at)
+    return Latency(
+        count, mean * tick, tick, bins, listed,
+        most=None if most is None else most * tick,
+        sd=None if spread is None else spread * tick,
+    )  # fmt: skip
 
 
 def direction(record: Mapping[str, Any], operation: str, where: str) -> Direction | None:
@@ -235,7 +244,18 @@ def job(record: Mapping[str, Any], label: str, where: str) -> Job:
         sys=(_number(record, "sys_cpu", where) or 0.0) / 100,
         attained=_attained(record, where),
         directions=directions,
+        sync=_sync(record, where),
     )
+
+
+def _sync(record: Mapping[str, Any], where: str) -> Latency | None:
+    """fio 3 (3.3 and later) has ``sync.lat_ns`` and ``sync.total_ios`` beside read and write."""
+    said = record.get("sync")
+    if not isinstance(said, dict):
+        return None
+    at = f"{where}.sync"
+    count = _count(said, "total_ios", at) or 0
+    return _latency(said, "lat", count, at) if count else None
 
 
 def _attained(record: Mapping[str, Any], where: str) -> bool | None:

@@ -25,6 +25,7 @@ from iotrial.formats.fio.doubts import doubts_about
 from iotrial.formats.fio.measured import bins, measurements, weights
 from iotrial.formats.fio.report import Job
 from iotrial.model.doubt import Doubt
+from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
 from iotrial.model.trial import Treatment
 
@@ -39,7 +40,7 @@ NOT_TREATMENT = frozenset({
     "log_unix_epoch", "log_entries", "log_window_value", "log_issue_time", "log_prio",
     "log_alternate_epoch", "log_alternate_epoch_clock_id", "job_start_clock_id", "per_job_logs",
     "bwavgtime", "iopsavgtime", "percentile_list", "clat_percentiles", "lat_percentiles",
-    "slat_percentiles", "significant_figures", "unified_rw_reporting", "disk_util", "ss", "ss_dur",
+    "slat_percentiles", "significant_figures", "unified_rw_reporting", "total.util", "ss", "ss_dur",
     "ss_ramp", "steadystate", "steadystate_duration", "steadystate_ramp_time",
     "steadystate_check_interval", "create_only", "unlink", "stats", "allow_file_create",
     "allow_mounted_write", "kb_base", "unit_base", "continue_on_error", "rw", "exitall",
@@ -162,7 +163,7 @@ def recordings(run: Run, raw: str) -> Iterator[Recording]:
         yield Recording(
             tool="fio",
             workload=_workload(options) if known else names(jobs),
-            measurements=measurements(jobs, raw),
+            measurements=(*measurements(jobs, raw), *utilisation(run.report, raw)),
             name=names(jobs),
             version=_version(run.report),
             line=run.line,
@@ -174,6 +175,20 @@ def recordings(run: Run, raw: str) -> Iterator[Recording]:
             bins=bins(jobs),
             weights=weights(jobs),
         )
+
+
+def utilisation(report: Mapping[str, Any], raw: str) -> tuple[Measurement, ...]:
+    """``total.util``: the share of the time in which the busiest of its disks did something, of
+    the whole run (fio counts whole disks, with what others do to them)."""
+    rows = report.get("disk_util")
+    found = [
+        row["util"] / 100
+        for row in (rows if isinstance(rows, list) else ())
+        if isinstance(row, dict)
+        and isinstance(row.get("util"), int | float)
+        and 0 <= row["util"] <= 100.5  # noqa: PLR2004 (percent, rounded)
+    ]
+    return (Measurement("total.util", max(found), "fraction", raw=raw),) if found else ()
 
 
 def _logs(options: Sequence[Mapping[str, str] | None], jobs: Sequence[Job]) -> Iterator[str]:

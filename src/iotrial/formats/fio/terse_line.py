@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iotrial.errors import FormatError
 from iotrial.formats.fio.report import Direction, Job, Latency
@@ -185,8 +185,8 @@ def _block(fields: _Fields, terse: int) -> _Raw:
     top = max(listed.values(), default=0)
     of_lat = clat[0] * _ABOVE + 1 < top <= lat[0] * _ABOVE + 1
     latencies = tuple(
-        (stage, Latency(1, mean_of, 1e-6, {}, listed if own else {}))
-        for stage, (_, mean_of), own in (
+        (stage, Latency(1, mean_of, 1e-6, {}, listed if own else {}, most * 1e-6, sd))
+        for stage, (most, mean_of, sd), own in (
             ("slat", slat, False), ("clat", clat, not of_lat), ("lat", lat, of_lat),
         )
         if mean_of
@@ -194,14 +194,14 @@ def _block(fields: _Fields, terse: int) -> _Raw:
     return size, bandwidth, iops, time, latencies, share, mean
 
 
-def _spread(fields: _Fields, stage: str) -> tuple[int, float]:
-    """Largest and mean, in µs."""
+def _spread(fields: _Fields, stage: str) -> tuple[int, float, float | None]:
+    """Largest and mean, in µs, and the standard deviation in s (None where fio divided by 0)."""
     least, most = fields.whole(f"least {stage}"), fields.whole(f"largest {stage}")
     mean = float(fields.take(_REAL, f"mean {stage}"))
-    fields.take(_MAYBE, f"deviation of {stage}")
+    deviation = fields.take(_MAYBE, f"deviation of {stage}")
     if not least - 1e-6 <= mean <= most + 1:
         raise fields.fail(f"mean {stage} {mean:g} µs does not lie between {least} and {most} µs")
-    return most, mean
+    return most, mean, None if "n" in deviation else float(deviation) * 1e-6
 
 
 def _listed(fields: _Fields) -> dict[float, int]:
@@ -251,7 +251,7 @@ def _direction(block: Block) -> Direction:
         bw=block.size * _KIB / seconds if seconds else 0.0,
         incomplete=0,
         latencies={
-            stage: Latency(ios, each.mean * each.tick, each.tick, each.bins, each.listed)
+            stage: replace(each, count=ios, mean=each.mean * each.tick)
             for stage, each in block.latencies
         },
     )

@@ -196,6 +196,9 @@ def _syncs(block: Block, label: str, raw: str) -> Iterator[Measurement]:
         return
     took, table = block.sync.took["sync"], block.sync.tables.get("sync")
     yield Measurement("sync.lat.mean", took.mean, "s", label, raw)
+    yield Measurement("sync.lat.max", took.most.shown, "s", label, raw)
+    if took.sd is not None:
+        yield Measurement("sync.lat.sd", took.sd, "s", label, raw)
     for p in (50.0, 90.0, 95.0, 99.0, 99.9, 99.99):
         if table and p in table.listed:
             yield Measurement(f"sync.lat.p{p:g}", table.listed[p] * table.tick, "s", label, raw)

@@ -238,7 +238,7 @@ def _latency(part: Part, stage: str, ios: int, tick: float) -> Latency:
     listed = {} if table is None else table.listed
     unit = 1.0 if table is None else table.tick
     values = {p: _bin(ticks, unit, tick) for p, ticks in listed.items() if p in _WANTED}
-    return Latency(ios, took.mean, tick, {}, values)
+    return Latency(ios, took.mean, tick, {}, values, took.most.shown, took.sd)
 
 
 def _bin(ticks: int, unit: float, tick: float) -> int:

@@ -118,7 +118,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """One line of latencies, in seconds."""
+    """One line of latencies, in seconds; ``sd`` None where fio divided by zero."""
 
     stage: str
     tick: float
@@ -126,6 +126,7 @@ class Took:
     most: Span
     mean: float
     step: float
+    sd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,8 @@ def took(text: str, spelling: Spelling, place: Place) -> Took | None:
     mean, step = float(found[7]), 0.5 * 10.0 ** -len(found[7].partition(".")[2])
     if mean < least.low - step or mean > most.high + step or least.low > most.high:
         raise place.error(f"{text[:80]!r}: the average is not between min and max")
-    return Took(found[1], tick, least.scaled(tick), most.scaled(tick), mean * tick, step * tick)
+    sd = None if "nan" in found[8] else float(found[8]) * tick
+    return Took(found[1], tick, least.scaled(tick), most.scaled(tick), mean * tick, step * tick, sd)
 
 
 def percentiles(text: str) -> tuple[str, float, str] | None:
