@@ -405,11 +405,11 @@ def test_a_json_file_a_host_merged_is_the_run_of_all_hosts(
     answer = said(capsys, "import", "box1-1.json", "box2-2.json", "--merge", "file", "--out", "r")
     found = {m["metric"]: m["value"] for m in answer["measurements"] if m["job"] == "all"}
     assert exact(found) == exact(of(told))
-    assert len(exact(found)) == 2 * (1 + 2 * 6)
+    assert len(exact(found)) == 2 * (1 + 2 * 6 + 3)
     assert found == pytest.approx(of(told))
     assert answer["factors"] == {}
     jobs = {m["job"] for m in answer["measurements"]}
-    assert jobs == {"all", "box1-1", "box1-1/mix#1", "box2-2", "box2-2/mix#1"}
+    assert jobs == {"all", "box1", "box1/mix#1", "box2", "box2/mix#1"}
     assert not [d for d in answer["doubts"] if d["check"] in {"in-flight", "merged-without"}]
 
 

@@ -10,14 +10,16 @@ Two runs of a cell with the same numbers throughout are one run, written down tw
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from iotrial.errors import UsageError
-from iotrial.importing.file_words import by_file
+from iotrial.importing.file_words import factors
 from iotrial.importing.legend import Legend
-from iotrial.importing.run import FILE, Original, Run, some, varied
+from iotrial.importing.run import Original, Run, some, varied
 from iotrial.importing.side_by_side import merged_over
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, split
@@ -27,7 +29,8 @@ from iotrial.units import parse_bytes
 
 _WORKLOAD = "workload"
 """What is said by this name is no factor."""
-_SWITCHES = {"false": 0, "off": 0, "no": 0, "stock": 0, "true": 1, "on": 1, "yes": 1}
+_SIZE = re.compile(r"\d{1,18}([kmgt](i?b)?)?")
+_SWITCHES = {"0": 0, "1": 1, "false": 0, "off": 0, "no": 0, "stock": 0, "true": 1, "on": 1, "yes": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +53,26 @@ def cells(originals: Sequence[Original], legend: Legend, merge: str = "") -> Cel
         runs = merged_over(merge, runs, doubts)
     names = _independent(varied(runs), runs, doubts)
     runs = [run.placed(names) for run in runs]
-    if not legend.files and (told := by_file(runs)):
-        names = [*names, FILE]
-        runs = [run.with_label(FILE, told[index]).placed(names) for index, run in enumerate(runs)]
+    if not legend.files and not _labelled(legend):
+        for name, labels in _new(factors(runs), runs).items():
+            runs = [run.with_label(name, each) for run, each in zip(runs, labels, strict=True)]
+            names = [*names, name]
+        runs = [run.placed(names) for run in runs]
     kept = _repeats(runs, doubts)
-    factors = [(name, _in_order({dict(run.treatment)[name] for run in kept}, kept, name))
+    levels = [(name, _in_order({dict(run.treatment)[name] for run in kept}, kept, name))
                for name in names]  # fmt: skip
-    return Cells(tuple(kept), tuple(factors), tuple(doubts))
+    return Cells(tuple(kept), tuple(levels), tuple(doubts))
+
+
+def _labelled(legend: Legend) -> bool:
+    """Whether a person says what tells the runs apart."""
+    return any(name != _WORKLOAD and len(set(each)) > 1 for name, each in legend.labels)
+
+
+def _new(found: Mapping[str, list[str]], runs: Sequence[Run]) -> dict[str, list[str]]:
+    """Under names that no run has for something else."""
+    taken = {name for run in runs for name in run.properties}
+    return {f"{name}_name" if name in taken else name: labels for name, labels in found.items()}
 
 
 def _runs(originals: Sequence[Original], legend: Legend) -> list[Run]:
@@ -67,7 +83,7 @@ def _runs(originals: Sequence[Original], legend: Legend) -> list[Run]:
                 f"{name}: {len(labels)} labels for {len(found)} runs",
                 advice="Give one label for each run, in the order of the files, or one for all.",
             )
-    return [
+    runs = [
         _run(
             original,
             recording,
@@ -78,6 +94,26 @@ def _runs(originals: Sequence[Original], legend: Legend) -> list[Run]:
         )
         for index, (original, recording) in enumerate(found)
     ]
+    first: dict[tuple[str, str], str] = {}
+    return [
+        replace(run, properties={
+            name: first.setdefault((name, _meaning(label)), label)
+            for name, label in run.properties.items()
+        })
+        for run in runs
+    ]  # fmt: skip
+
+
+def _meaning(label: str) -> str:
+    """The same for labels that mean the same: ``01`` and ``1``, ``4k``, ``4K`` and ``4096``,
+    ``true`` and ``on``."""
+    plain = label.strip().lower()
+    if plain in _SWITCHES and plain != "stock":
+        return str(_SWITCHES[plain])
+    if _SIZE.fullmatch(plain):
+        with suppress(ValueError):
+            return str(int(plain) if plain.isdecimal() else parse_bytes(plain))
+    return plain
 
 
 def _run(original: Original, recording: Recording, said: dict[str, str]) -> Run:

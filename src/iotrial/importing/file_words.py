@@ -1,66 +1,158 @@
-"""What tells files apart that differ in nothing else: the words of their names."""
+"""What tells files apart that differ in nothing else: the words of their names and folders.  Pure.
+
+A word stands in a *place*: the folder it is of, counted from the file, and its number in that
+name.  Where the names of files have unlike numbers of words, what is left of them after what all
+begin and all end with is one word.
+
+A place tells nothing new where its word follows from the workload and the factors of its run:
+of a file ``randread-32.json`` that says itself that it was a ``randread`` at a depth of 32.  A place that
+counts (``run1``, ``RUN2``, ``rep-3``, ``(2)``, or just 1, 2, 3 …) numbers repeats.  Every other
+place is a factor, but for one that follows from another place: both are one.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from pathlib import PurePosixPath
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from iotrial.formats.fio.log_name import log_name
-from iotrial.importing.run import Run
-from iotrial.model.trial import Treatment
+from iotrial.importing.run import FILE, FOLDER, Run
 
-_REPEAT = re.compile(
-    r"[-_. ]?(?:run|rep|repeat|iter|iteration|pass|trial|take|round|try)[-_. ]?\d+$"
+_COUNTER = (
+    "run|runs|rep|repeat|repetition|iter|iteration|pass|trial|take|round|try|attempt|sample|copy|r|no|n"
 )
+_REPEAT = re.compile(rf"(?:{_COUNTER})[#-]?\d{{1,5}}|\(\d{{1,5}}\)", re.IGNORECASE)
+_NUMBERED = re.compile(rf"(?:{_COUNTER})", re.IGNORECASE)
+_COUNT = re.compile(r"#?0*(\d{1,5})")
 _OPERATIONS = frozenset(
     (
         "read", "write", "rdwr", "rw", "readwrite", "randread", "randwrite", "randrw", "seqread",
         "seqwrite", "seqrw", "seq", "rand", "random", "sequential", "trim", "reread", "rewrite",
     )
 )  # fmt: skip
+_ENDS = re.compile(
+    r"(?<=[^/])(\.(txt|text|json|csv|tsv|log|out|output|stdout|dat|data|md|html?|xlsx?|ods|terse|raw|"
+    r"res|results?|gz|bz2|xz))+$",
+    re.IGNORECASE,
+)
+
+Place = tuple[int, int]
+"""Folders above the file (0: the file itself), and the number of the word in that name."""
+Words = Mapping[Place, str]
+
+
+def factors(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """Factors that only the names of files tell: a label for each run, by the factor's name
+    (``folder``, ``file``; ``file2`` …).  Empty where files tell nothing more."""
+    found: dict[str, list[str]] = {}
+    for places, labels in _told(runs):
+        kind = FILE if any(up == 0 for up, _ in places) else FOLDER
+        number = sum(name.startswith(kind) for name in found) + 1
+        found[kind if number == 1 else f"{kind}{number}"] = labels
+    return found
 
 
 def by_file(runs: Sequence[Run]) -> dict[int, str]:
-    """A label for each run by its file, where files differ in nothing else; else nothing."""
-    files: dict[tuple[str, Treatment], set[str]] = defaultdict(set)
-    for run in runs:
-        files[run.workload, run.treatment].add(run.file)
-    if all(len(found) == 1 for found in files.values()):
-        return {}
-    of_workload: dict[str, set[str]] = defaultdict(set)
-    for run in runs:
-        of_workload[run.workload].add(run.file)
-    short = {workload: _shortened(found) for workload, found in of_workload.items()}
-    told = {index: short[run.workload][run.file] for index, run in enumerate(runs)}
-    several = len(set(told.values())) > 1
-    return told if several else {}
+    """All of that as one label for each run; empty where files tell nothing more."""
+    found = list(factors(runs).values())
+    return {index: "-".join(each[index] for each in found) for index in range(len(runs)) if found}
 
 
-def _shortened(files: set[str]) -> dict[str, str]:
-    """What tells files apart: their names without what all begin or all end with."""
-    names = {file: _REPEAT.sub("", _stem(file)) for file in files}
-    split = {file: _words(name) for file, name in names.items()}
-    lists = list(split.values())
+def _told(runs: Sequence[Run]) -> Iterator[tuple[list[Place], list[str]]]:
+    """The places of each factor, and what they say of each run."""
+    if len({run.file for run in runs}) < 2:  # noqa: PLR2004 (one file)
+        return
+    words = _placed([run.file for run in runs])
+    known: list[Hashable] = [(run.workload, run.treatment) for run in runs]
+    own = [place for place in dict.fromkeys(p for each in words for p in each)]
+    own.sort(key=lambda place: (-place[0], place[1]))
+    told: list[tuple[list[Place], list[str]]] = []
+    for place in own:
+        said = [each.get(place, "") for each in words]
+        if len(set(said)) < 2 or _follows(said, known) or _counts(said, place, words):  # noqa: PLR2004
+            continue
+        same = next((each for each in told if _alike(said, each[1])), None)
+        if same is None:
+            told.append(([place], said))
+        elif _longer(said, same[1]):
+            same[0].append(place)
+            same[1][:] = ["-".join(filter(None, pair)) for pair in zip(same[1], said, strict=True)]
+    yield from told
+
+
+def _follows(said: Sequence[str], known: Sequence[Hashable]) -> bool:
+    """Whether what is known of a run says the word."""
+    words: dict[Hashable, str] = {}
+    return all(words.setdefault(each, word) == word for each, word in zip(known, said, strict=True))
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether each of the two follows from the other, or one from the other."""
+    return _follows(one, other) or _follows(other, one)
+
+
+def _longer(said: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether the words say more than the others do."""
+    return len(set(zip(said, other, strict=True))) > len(set(other))
+
+
+def _counts(said: Sequence[str], place: Place, words: Sequence[Words]) -> bool:
+    """Whether the words of a place number repeats."""
+    told = [word for word in said if word]
+    if all(map(_REPEAT.fullmatch, told)):
+        return True
+    counts = [_COUNT.fullmatch(word) for word in told]
+    if not all(counts):
+        return False
+    before = {each.get((place[0], place[1] - 1), "") for each in words}
+    if any(map(_NUMBERED.fullmatch, before)):
+        return True
+    numbers = sorted({int(each[1]) for each in counts if each})
+    return numbers[0] in (0, 1) and all(b - a == 1 for a, b in pairwise(numbers))
+
+
+def _placed(files: Sequence[str]) -> list[Words]:
+    """The words of each file in their places."""
+    paths = [_stem(file).split("/")[::-1] for file in files]
+    deepest = max(map(len, paths))
+    found: list[dict[Place, str]] = [{} for _ in files]
+    for up in range(deepest):
+        names = [path[up] if up < len(path) else "" for path in paths]
+        for words, each in zip(found, _aligned(names), strict=True):
+            words.update({(up, at): word for at, word in enumerate(each)})
+    return found
+
+
+def _aligned(names: Sequence[str]) -> list[list[str]]:
+    """As many words for each name; of names with unlike numbers of them, the middle as one."""
+    lists = [_words(name) for name in names]
+    if len({len(each) for each in lists}) == 1:
+        return lists
+    numbered = all(len(each) > 1 and _COUNT.fullmatch(each[-1]) for each in lists)
+    repeats = [
+        each[-1] if numbered or (each and _REPEAT.fullmatch(each[-1])) else "" for each in lists
+    ]
+    lists = [each[:-1] if last else each for each, last in zip(lists, repeats, strict=True)]
     fewest = min(map(len, lists))
     head = next((i for i in range(fewest) if len({each[i] for each in lists}) > 1), fewest)
     rest = fewest - head
     tail = next((i for i in range(rest) if len({each[-1 - i] for each in lists}) > 1), rest)
-    return {
-        file: "-".join(each[head : len(each) - tail]) or "-".join(each)
-        for file, each in split.items()
-    }
+    return [
+        ["-".join(each[head : len(each) - tail]), last]
+        for each, last in zip(lists, repeats, strict=True)
+    ]
 
 
 def _words(name: str) -> list[str]:
     """The words of a name, without those that say the operation: the workload says it."""
-    words = re.split(r"[-_./ ]+", name)
+    spaced = re.sub(r"\(\d+\)", lambda found: f"-{found[0]}-", name)
+    words = [word for word in re.split(r"[-_./ ]+", spaced) if word]
     return [word for word in words if word.lower() not in _OPERATIONS] or words
 
 
 def _stem(file: str) -> str:
     if log := log_name(file):
         return log.folder + log.name
-    path = PurePosixPath(file)
-    return str(path.with_suffix("")) if path.suffix and not path.suffix[1:].isdigit() else file
+    return _ENDS.sub("", file)

@@ -3,7 +3,8 @@
 ::
 
     question = "Does the clustered array cost anything?"
-    files = "{array}-10G-{op}.txt"        # names in the files' names become factors; or a list
+    files = "{array}-10G-{op}.txt"        # names in the files' names become factors; or a list;
+                                          # {repeat} numbers repeats, * is passed over
     primary = "read.bw"                   # or one per workload, as in a study
     margin = "2%"
     confidence = 0.95
@@ -47,6 +48,8 @@ _SHAPES: dict[str, tuple[type, ...]] = {
 }
 _BITS = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)(?:bits?/s|bps|b/s)\s*")
 _STEPS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+REPEAT = "repeat"
+"""The field of a pattern that numbers repeats: it is no factor."""
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
@@ -72,10 +75,14 @@ class Legend:
     def named(self, file: str) -> tuple[tuple[str, str], ...]:
         """What a file's name says, by the pattern.  Raises UsageError where it does not match."""
         for each in self.files:
-            parts = re.split(r"\{\w+\}", each)
-            pattern = re.escape(parts[0]) + "".join(f"(.+?){re.escape(p)}" for p in parts[1:])
+            parts = re.split(r"(\{\w+\}|\*)", each)
+            pattern = "".join(
+                "[^/]*?" if part == "*" else "(.+?)" if at % 2 else re.escape(part)
+                for at, part in enumerate(parts)
+            )
             if found := re.search(rf"(?:^|/){pattern}$", file):
-                return tuple(zip(_FIELD.findall(each), found.groups(), strict=True))
+                told = zip(_FIELD.findall(each), found.groups(), strict=True)
+                return tuple((name, label) for name, label in told if name != REPEAT)
         if self.files:
             raise UsageError(
                 f"{file}: its name is not of the pattern {' or '.join(map(repr, self.files))}",

@@ -8,6 +8,7 @@ nothing.  Spreads over intervals (``iops.sd``, ``iops.min``) cannot be had from 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -144,6 +145,11 @@ def _one(
         value = max(numbers)
     elif quantity in _LEAST:
         value = min(numbers)
+    elif quantity.endswith("lat.sd"):
+        pooled = _pooled(name, numbers, parts)
+        if pooled is None:
+            return
+        value = pooled
     elif all(part.recording.weights.get(name) for part in parts):
         weights = [part.recording.weights[name] for part in parts]
         value = sum(v * w for v, w in zip(numbers, weights, strict=True)) / sum(weights)
@@ -152,6 +158,21 @@ def _one(
     else:
         return
     yield Measurement(name, value, values[0].unit, "all", raw, side)
+
+
+def _pooled(name: str, spreads: Sequence[float], parts: Sequence[_Known]) -> float | None:
+    """The standard deviation of all I/Os together, within the parts and between them; None where
+    some part does not say its mean or how many I/Os it is of."""
+    mean_of = f"{name.removesuffix('sd')}mean"
+    counts = [part.recording.weights.get(mean_of, 0.0) for part in parts]
+    means = [part.values[mean_of].value for part in parts if mean_of in part.values]
+    if not all(counts) or len(means) < len(parts):
+        return None
+    whole = sum(c * m for c, m in zip(counts, means, strict=True)) / sum(counts)
+    squares = [
+        c * (s**2 + (m - whole) ** 2) for c, s, m in zip(counts, spreads, means, strict=True)
+    ]
+    return math.sqrt(sum(squares) / sum(counts))
 
 
 def _bins(parts: Sequence[_Known]) -> Iterator[tuple[str, Bins]]:

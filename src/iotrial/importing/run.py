@@ -12,8 +12,8 @@ from iotrial.model.recording import Recording
 from iotrial.model.trial import UNKNOWN, Treatment
 
 _NOT_SAID = ("", UNKNOWN, "n/a", "na", "?", "-")
-FILE = "file"
-"""The factor of runs that only their files' names tell apart."""
+FILE, FOLDER = "file", "folder"
+"""The factors of runs that only their files' names, or the folders they are in, tell apart."""
 _SHOWN = 6
 
 

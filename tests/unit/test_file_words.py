@@ -1,0 +1,138 @@
+"""What the names of files and folders tell of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iotrial.importing.cells import Cells, cells
+from iotrial.importing.legend import Legend, parse
+from iotrial.importing.run import Original
+from iotrial.model.measurement import Measurement
+from iotrial.model.recording import Recording
+
+
+def gathered(files: Sequence[str], legend: Legend | None = None, **known: Sequence[str]) -> Cells:
+    """Runs of these files, each with a number of its own; ``known`` is what they say themselves."""
+    originals = [
+        Original(
+            file,
+            "f",
+            (
+                Recording(
+                    "fio",
+                    "read",
+                    (Measurement("read.iops", 100.0 + at, "1/s"),),
+                    treatment=tuple((name, each[at]) for name, each in known.items() if each[at]),
+                ),
+            ),
+        )
+        for at, file in enumerate(files)
+    ]
+    return cells(originals, legend or Legend())
+
+
+def factors(files: Sequence[str], **known: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    return dict(gathered(files, **known).factors)
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        (["qd1-run1", "qd1-run2", "qd2-run1", "qd2-run2"], {"file": ("qd1", "qd2")}),
+        (["none.RUN1.txt", "none.RUN2.txt", "bfq.RUN1.txt"], {"file": ("none", "bfq")}),
+        (["run1/none", "run2/none", "run1/bfq", "run2/bfq"], {"file": ("none", "bfq")}),
+        (["none (1)", "none (2)", "bfq (1)", "bfq (2)"], {"file": ("none", "bfq")}),
+        (["none-1", "none-2", "none-3", "none-4"], {}),
+        (["none-rep-07", "none-rep-09", "bfq-rep-07"], {"file": ("none", "bfq")}),
+        (["a/x.json", "a/y.json", "b/x.json", "b/y.json"], {"folder": ("a", "b"),
+                                                          "file": ("x", "y")}),
+        (["a/out.json", "b/out.json", "c/out.json"], {"folder": ("a", "b", "c")}),
+        (["qd1-bs4k", "qd8-bs4k", "qd1-bs8k", "qd8-bs8k"], {"file": ("qd1", "qd8"),
+                                                           "file2": ("bs4k", "bs8k")}),
+        (["cfq", "mq-deadline", "none"], {"file": ("cfq", "mq-deadline", "none")}),
+        (["old-cfq-10G", "old-mq-deadline-10G"], {"file": ("cfq", "mq-deadline")}),
+    ],
+)  # fmt: skip
+def test_words_that_differ_are_factors_and_those_that_count_are_repeats(
+    files: list[str], wanted: dict[str, tuple[str, ...]]
+) -> None:
+    found = gathered(files)
+    assert dict(found.factors) == wanted
+    assert len(found.runs) == len(files)
+    blocks = [run.block for run in found.runs]
+    assert max(blocks) == len(files) // max(1, len({run.treatment for run in found.runs})) or len(
+        set(blocks)
+    ) > 1 or len(wanted) > 0
+
+
+def test_words_that_follow_from_what_a_run_says_are_no_factor() -> None:
+    """bench-fio's names: workload, depth, jobs."""
+    files = [f"{disk}/randread-{depth}-1.json" for disk in "ab" for depth in (1, 2)]
+    found = factors(files, iodepth=["1", "2", "1", "2"])
+    assert found == {"iodepth": ("1", "2"), "folder": ("a", "b")}
+    assert factors(files[:2], iodepth=["1", "2"]) == {"iodepth": ("1", "2")}
+
+
+def test_labels_of_a_person_replace_the_words_of_files() -> None:
+    legend = parse('[labels]\nfile = ["x", "y"]\n', "map.toml")
+    assert dict(gathered(["a", "b"], legend).factors) == {"file": ("x", "y")}
+    other = parse('[labels]\ndisk = ["x", "y"]\n', "map.toml")
+    assert dict(gathered(["a", "b"], other).factors) == {"disk": ("x", "y")}
+
+
+def test_a_pattern_may_name_repeats_and_pass_over_the_rest() -> None:
+    legend = parse('files = "*/{scheduler}-run{repeat}-*.json"\n', "map.toml")
+    files = [f"d{n}/{s}-run{n}-at{n}{s}.json" for s in ("none", "bfq") for n in (1, 2)]
+    found = gathered(files, legend)
+    assert dict(found.factors) == {"scheduler": ("none", "bfq")}
+    assert [run.block for run in found.runs] == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("labels", "wanted"),
+    [
+        (["01", "1", "2", "002"], ("01", "2")),
+        (["4k", "4K", "4096", "8k"], ("4k", "8k")),
+        (["true", "1", "0", "off"], ("0", "true")),
+        (["none", "None", "bfq", "BFQ"], ("none", "bfq")),
+    ],
+)
+def test_labels_that_mean_the_same_are_one_level(labels: list[str], wanted: tuple[str]) -> None:
+    found = gathered(["a-1", "a-2", "a-3", "a-4"], level=labels)
+    assert dict(found.factors) == {"level": wanted}
+
+
+LEVELS = st.lists(st.sampled_from(["none", "bfq", "kyber", "x86", "2.6.18"]), min_size=2,
+                  max_size=4, unique=True)  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(
+    levels=LEVELS,
+    repeats=st.integers(1, 3),
+    style=st.sampled_from(["{level}-run{n}", "run{n}/{level}", "{level} ({n})", "{level}.{n}"]),
+    devices=st.integers(1, 3),
+)
+def test_more_repeats_or_another_device_take_no_factor_away(
+    levels: list[str], repeats: int, style: str, devices: int
+) -> None:
+    def made(repeats: int, devices: int) -> list[str]:
+        return [
+            f"disk{chr(97 + device)}/{style.format(level=level, n=n)}"
+            for device in range(devices)
+            for level in levels
+            for n in range(1, repeats + 1)
+        ]
+
+    few = factors(made(repeats, devices))
+    assert len(few) == 1 + (devices > 1)
+    more = factors(made(repeats + 1, devices))
+    other = factors(made(repeats, devices + 1))
+    assert set(few) <= set(more)
+    assert set(few) <= set(other)
+    assert [len(more[name]) for name in few] == [len(each) for each in few.values()]
+    assert all(len(other[name]) >= len(each) for name, each in few.items())
