@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -116,7 +117,8 @@ def test_a_study_is_reported_in_every_shape(
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_trial_is_read_from_its_own_folder_too(name: str, tmp_path: Path) -> None:
-    """measurements.jsonl is derived: without it the same is made of the trials' folders."""
+    """measurements.jsonl is derived: without it the same is made of the trials' folders, and what
+    has been read of fio's output since."""
     folder = unpacked(FOLDERS[name], tmp_path)
     then = open_results(folder)
     if then.study.design.kind == "recorded":  # has no others
@@ -125,12 +127,19 @@ def test_every_trial_is_read_from_its_own_folder_too(name: str, tmp_path: Path) 
     now = open_results(folder)
     assert now.records
     assert [_told(each) for each in now.records] == [_told(each) for each in then.records]
+    for new, old in zip(now.records, then.records, strict=True):
+        assert _numbers(old).items() <= _numbers(new).items()
+        since = {metric for metric, _ in _numbers(new).keys() - _numbers(old).keys()}
+        assert all(re.search(r"^total\.|lat\.(max|sd)$", metric) for metric in since)
 
 
 def _told(record: Any) -> object:  # noqa: ANN401
+    return record.trial, record.state, record.before, record.after, record.doubts
+
+
+def _numbers(record: Any) -> dict[tuple[str, str], float]:  # noqa: ANN401
     whole = {(m.metric, m.job): m.value for m in record.measurements}
-    mine = {key: value for key, value in whole.items() if key[1] in ("all", *record.parts)}
-    return record.trial, record.state, record.before, record.after, record.doubts, mine
+    return {key: value for key, value in whole.items() if key[1] in ("all", *record.parts)}
 
 
 @pytest.mark.parametrize("name", [name for name in STUDIES if name.endswith(WATCHED)])

@@ -273,10 +273,15 @@ LOADS = {
         ("fio", 'guardrails = { "create.rate" = 0.1 }', "fio never measures create.rate"),
     ],
 )
-def test_a_metric_that_the_tool_cannot_give_is_refused(tool: str, said: str, refused: str) -> None:
+def test_a_metric_that_the_tool_cannot_give_is_refused(
+    tool: str, said: str, refused: str, tmp_path: Path
+) -> None:
     text = GIVEN.replace("TOOL", tool).replace("OPTIONS", LOADS[tool]).replace("PRIMARY", said)
+    (tmp_path / "study.toml").write_text(text)
+    assert parse(text).decide.primary, "results of such a study are read all the same"
     if not refused:
-        assert parse(text).decide.primary
+        assert load_study(tmp_path / "study.toml").decide.primary
         return
-    with pytest.raises(StudyError, match=refused):
-        parse(text)
+    with pytest.raises(StudyError, match=refused) as caught:
+        load_study(tmp_path / "study.toml")
+    assert "study.toml:9" in str(caught.value)

@@ -199,7 +199,7 @@ def test_a_race_may_confirm() -> None:
 def test_a_level_that_breaks_a_guardrail_does_not_win() -> None:
     stages = '\n[[stage]]\nvary = ["maker"]\nworkloads = ["read"]\n'
     head = HEAD.replace("[design]", "[design]\nseed = 3").replace(
-        'margin = "3%"', 'margin = "3%"\nguardrails = { "read.clat.p99" = "+10%" }'
+        'margin = "3%"', 'margin = "3%"\nguardrails = { "read.seconds" = "+10%" }'
     )
     only = head.replace(head[head.index("[factors.rsize]") : head.index("[factors.maker]")], "")
     study = parsed(stages, only)
@@ -209,7 +209,7 @@ def test_a_level_that_breaks_a_guardrail_does_not_win() -> None:
         on = dict(trial.treatment)["maker"] == "on"
         plain = measured(trial, 0.005, lambda _: 1.2e9 if on else 1e9)
         late = (0.02 if on else 0.01) * (1 + trial.number / 1000)
-        slow = record(trial, late, "read.clat.p99")
+        slow = record(trial, late, "read.seconds")
         return replace(plain, measurements=plain.measurements + slow.measurements)
 
     done = [both(trial) for trial in planned]

@@ -160,6 +160,9 @@ class Measuring(Protocol):
 
     measures: re.Pattern[str]
     """Matches the whole name of each."""
+    usual: str
+    """What decides where the study says nothing: the quantity of the load's reads or writes
+    (``bw``), or a whole metric (``create.rate``)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from iotrial.plan.inventory import Book, check_ways, inventory_problems, looked_
 from iotrial.plan.locate import locate
 from iotrial.plan.problem import Problem, Source, study_error
 from iotrial.plan.schema import StudyFile
-from iotrial.plan.sense import decide, study_problems, tool_problems
+from iotrial.plan.sense import decide, study_problems, tool_problems, unmeasured
 from iotrial.plan.staging import staged_loads, stages, with_finer
 from iotrial.plan.unsupported import unsupported
 from iotrial.plan.validate import validate
@@ -52,6 +52,8 @@ def load_study(path: Path) -> Study:
         lambda table: looked_up(table, path.parent),
     )
     check_ways((each.name, each.ssh) for each in study.hosts)
+    problems = dict.fromkeys(unmeasured(study))
+    _raise(problems, Source(str(path), study.text, locate(study.text)))
     return study
 
 

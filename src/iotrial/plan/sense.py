@@ -134,21 +134,16 @@ def decide(
         given = table.primary
         declared = given if isinstance(given, str) else given.get(workload.name, "")
         own = workload.metrics[0].name if workload.metrics else ""
-        name = declared or own or _default_metric(touched)
+        name = declared or own or _default_metric(touched, tool(workload.tool))
         path: KeyPath = ("decide", "primary")
         path = path if isinstance(given, str) or not declared else (*path, workload.name)
         problems += _metric(path, name, primary=True)
-        made = list(_made(path, name, workload.name, touched))
-        problems += made or _given(path, name, [workload])
+        problems += _made(path, name, workload.name, touched)
         primary.append((workload.name, name))
     for name in table.guardrails:
         problems += _metric(("decide", "guardrails", name), name, primary=False)
-        problems += _given(("decide", "guardrails", name), name, workloads)
-        problems += _ever(("decide", "guardrails", name), name, workloads, factors)
     for name in table.limits:
         problems += _metric(("decide", "limits", name), name, primary=False)
-        problems += _given(("decide", "limits", name), name, workloads)
-        problems += _ever(("decide", "limits", name), name, workloads, factors)
         if (found := known_metric(name)) and found.unit != "s":
             what = f"{name} is no latency"
             problems.append(Problem(("decide", "limits", name), what, "Such as read.clat.p99"))
@@ -162,8 +157,12 @@ def decide(
     return rule, list(dict.fromkeys(problems))
 
 
-def _default_metric(touched: Sequence[Reach]) -> str:
-    return "read.iops" if all(reach.reads for reach in touched) else "write.iops"
+def _default_metric(touched: Sequence[Reach], driver: Tool) -> str:
+    """The rate of reads, of a load that always reads, else of writes, in what the tool gives."""
+    operation = "read" if all(reach.reads for reach in touched) else "write"
+    if not isinstance(driver, Measuring) or driver.usual == "iops":
+        return f"{operation}.iops"
+    return driver.usual if "." in driver.usual else f"{operation}.{driver.usual}"
 
 
 def known_metric(name: str) -> Metric | None:
@@ -206,6 +205,19 @@ def _made(path: KeyPath, name: str, workload: str, touched: Sequence[Reach]) -> 
         ever = any(getattr(reach, f"{operation}s") for reach in touched)
         what = f"does not always {operation}" if ever else f"never {operation}s"
         yield Problem(path, f"workload {workload} {what}", advice)
+
+
+def unmeasured(study: Study) -> Iterator[Problem]:
+    """Metrics that would have no value in any trial: no load does the operation, or its tool does
+    not give it.  Only of a study that is yet to run: results are there whatever it asked for."""
+    loads = {load.name: load for load in study.workloads}
+    for name, metric_name in study.decide.primary:
+        yield from _given(("decide", "primary"), metric_name, [loads[name]])
+    for key, given in (("guardrails", study.decide.guardrails), ("limits", study.decide.limits)):
+        for metric_name, _ in given:
+            path: KeyPath = ("decide", key, metric_name)
+            yield from _given(path, metric_name, study.workloads)
+            yield from _ever(path, metric_name, study.workloads, study.factors)
 
 
 def _given(path: KeyPath, name: str, workloads: Sequence[Workload]) -> Iterator[Problem]:

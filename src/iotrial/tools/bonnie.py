@@ -64,6 +64,7 @@ class Bonnie:
     summary = "one large file and many small ones, as old results have them"
     program = "bonnie++"
     package = "bonnie++"
+    usual = "bw"
     measures = re.compile(r"[a-z]+(\.seq|\.random)?\.(bw|rate|cpu|lat\.max)")
 
     def check(self, workload: Workload, facts: Mapping[str, float]) -> list[tuple[str, str]]:

@@ -45,6 +45,7 @@ class Dd:
     summary = "one sequential stream, block by block"
     program = "dd"
     package = "coreutils"
+    usual = "iops"
     measures = re.compile(r"(read|write|total)\.(bw|bytes|iops|seconds)")
 
     def check(

@@ -50,6 +50,7 @@ class Elbencho(Parallel):
     summary = "files, directories and devices by many threads, several phases in a run"
     program = "elbencho"
     package = "elbencho"
+    usual = "iops"
     measures = re.compile(
         r"[a-z]+(\.(dir|file))?\.(bw|iops|rate|cpu|seconds|lat\.(mean|min|max|p[\d.]+))"
     )

@@ -64,6 +64,7 @@ class Fio:
     summary = "flexible I/O tester: random and sequential, any depth, engine and mix"
     program = "fio"
     package = "fio"
+    usual = "iops"
     measures = re.compile(
         r"(read|write|trim|mixed|total)\.(iops|bw)|(read|write|trim|mixed)\.bytes|total\.util|"
         r"((read|write|trim|mixed)\.[sc]?lat|sync\.lat)\.(mean|max|sd|p(50|9[059]|99\.99?))|"

@@ -47,6 +47,7 @@ class Ior(Parallel):
     summary = "large files, shared or one a process, written and read by MPI processes"
     program = "ior"
     package = "ior"
+    usual = "iops"
     measures = re.compile(r"(read|write)\.(bw|iops|lat\.mean|seconds)|delete\.seconds")
     remedy = (
         "IOR is not in Debian or Ubuntu: apt-get install openmpi-bin libopenmpi-dev, and build it "

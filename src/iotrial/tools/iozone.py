@@ -82,6 +82,7 @@ class Iozone:
     summary = "file system benchmark: write, rewrite, read, random, stride and more, on files"
     program = "iozone"
     package = "iozone3"
+    usual = "bw"
     measures = re.compile(
         r"[a-z_]+\.(bw(\.(avg|max|min|parent))?|bytes(\.min)?|cpu|iops|lat\.mean)"
     )

@@ -55,6 +55,7 @@ class Iperf3:
     summary = "the network link: TCP or UDP to a server that you started"
     program = "iperf3"
     package = "iperf3"
+    usual = "bw"
     measures = re.compile(
         r"cpu\.(usr|sys)|total\.cpu|"
         r"(read|write)\.(bw(\.(sent|received))?|bytes|jitter|loss|retransmits)"

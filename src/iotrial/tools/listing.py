@@ -46,6 +46,7 @@ class Listing:
     summary = "a folder of many entries, listed or asked for its sizes"
     program = "find"
     package = "findutils"
+    usual = "list.rate"
     measures = re.compile(r"[a-z]+\.(rate|seconds)")
 
     def check(

@@ -50,6 +50,7 @@ class Mdtest(Parallel):
     summary = "many files and directories made, looked at and removed by MPI processes"
     program = "mdtest"
     package = "mdtest"
+    usual = "create.rate"
     measures = re.compile(r"[a-z]+(\.(dir|tree))?\.rate(\.sd)?")
     remedy = (
         "mdtest is not in Debian or Ubuntu: it is built with IOR; apt-get install openmpi-bin "
