@@ -243,7 +243,8 @@ def test_a_window_without_a_line_counts_as_nothing_done() -> None:
 def test_a_window_is_nothing_done_though_the_other_direction_had_one(end: bytes) -> None:
     """Reads in one window of four, writes in each: fio says 100 reads a second in that one."""
     data = b"".join(
-        (b"%d, 100, 0%s\n" % (n, end[3:]) if n % 4000 == 0 else b"") + b"%d, 50, 1%s\n" % (n, end[3:])
+        (b"%d, 100, 0%s\n" % (n, end[3:]) if n % 4000 == 0 else b"")
+        + b"%d, 50, 1%s\n" % (n, end[3:])
         for n in range(1000, 21000, 1000)
     )
     found = values(read(data, "x_iops.1.log"))

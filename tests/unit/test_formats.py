@@ -107,7 +107,7 @@ def test_one_byte_again_and_again_keeps_no_recogniser_busy(each: Format) -> None
     for unit in (*b"\t\n\r\x00 !\"#%'()*+,-./0129:;<=>?@[]_aAe{|}\x7f\xff", b"\r\n", b"1;", b"0,"):
         began = time.thread_time()
         each.recognises((bytes([unit]) if isinstance(unit, int) else unit) * HEAD, "f")
-        assert time.thread_time() - began < 2, unit  # noqa: PLR2004 (seconds)
+        assert time.thread_time() - began < 2, unit
 
 
 # --- the fuzzer ----------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def mutant(rng: random.Random, data: bytes) -> bytes:
                 places = list(re.finditer(rb"\d+(\.\d+)?", data))
                 if places:
                     found = rng.choice(places)
-                    new = rng.choice(NUMBERS) if rng.random() < 0.5 else other(rng, found[0])  # noqa: PLR2004
+                    new = rng.choice(NUMBERS) if rng.random() < 0.5 else other(rng, found[0])
                     data = data[: found.start()] + new + data[found.end() :]
     return data
 
@@ -165,7 +165,7 @@ def incoherent(run: Recording) -> str:
             continue
         above = values.get((job, f"{stem}lat.max"), value)
         median = values.get((job, f"{stem}lat.p50"), value)
-        if value > 1.1 * above + 1e-6 or (float(what[1:]) > 50 and 1.1 * value + 1e-6 < median):  # noqa: PLR2004
+        if value > 1.1 * above + 1e-6 or (float(what[1:]) > 50 and 1.1 * value + 1e-6 < median):
             return f"{name} = {value}, max {above}, median {median}"
     return ""
 
@@ -175,7 +175,7 @@ def test_no_damaged_recording_gives_a_traceback_a_hang_or_an_impossible_value() 
     seed = int(time.time())
     rng = random.Random(seed)
     until, tried, wrong = time.monotonic() + FUZZED, 0, []
-    while time.monotonic() < until and len(wrong) < 20:  # noqa: PLR2004
+    while time.monotonic() < until and len(wrong) < 20:
         path = rng.choice(SMALL)
         data = mutant(rng, path.read_bytes())
         began = time.thread_time()
@@ -186,7 +186,7 @@ def test_no_damaged_recording_gives_a_traceback_a_hang_or_an_impossible_value() 
             runs = ()
         except Exception as error:  # noqa: BLE001 (each is reported)
             wrong.append(f"{short(path)}: {type(error).__name__}: {error}")
-        if time.thread_time() - began > 10:  # noqa: PLR2004 (seconds, of files of 100 kB)
+        if time.thread_time() - began > 10:
             wrong.append(f"{short(path)}: {time.thread_time() - began:.0f} s")
         tried += 1
         for number, run in enumerate(runs):

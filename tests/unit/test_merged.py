@@ -574,9 +574,7 @@ def test_logs_that_an_output_names_are_its_run_and_in_its_unit(mean: float) -> N
 
 
 def test_logs_of_another_run_than_the_output_that_names_them_are_doubted() -> None:
-    found = [
-        Original(n, "fio-log", log.FORMAT.read(d, n)) for n, d in averages(30_000, 9).items()
-    ]
+    found = [Original(n, "fio-log", log.FORMAT.read(d, n)) for n, d in averages(30_000, 9).items()]
     (run,) = fio_logs.together([*found, told("out.json", 30e-6, write_iops_log="x")])
     (doubt,) = run.recordings[0].doubts
     assert doubt.check == "fio-logs-differ"

@@ -30,7 +30,17 @@ from iotrial.units import parse_bytes
 _WORKLOAD = "workload"
 """What is said by this name is no factor."""
 _SIZE = re.compile(r"\d{1,18}([kmgt](i?b)?)?")
-_SWITCHES = {"0": 0, "1": 1, "false": 0, "off": 0, "no": 0, "stock": 0, "true": 1, "on": 1, "yes": 1}
+_SWITCHES = {
+    "0": 0,
+    "1": 1,
+    "false": 0,
+    "off": 0,
+    "no": 0,
+    "stock": 0,
+    "true": 1,
+    "on": 1,
+    "yes": 1,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,15 @@ A word stands in a *place*: the folder it is of, counted from the file, and its 
 name.  Where the names of files have unlike numbers of words, what is left of them after what all
 begin and all end with is one word.
 
-A place tells nothing new where its word follows from the workload and the factors of its run:
-of a file ``randread-32.json`` that says itself that it was a ``randread`` at a depth of 32.  A place that
-counts (``run1``, ``RUN2``, ``rep-3``, ``(2)``, or just 1, 2, 3 …) numbers repeats.  Every other
+A place tells nothing new where its word follows from the workload and the factors of its run: of a
+file ``randread-32.json`` that says itself that it was a ``randread`` at a depth of 32.  A place
+that counts (``run1``, ``RUN2``, ``rep-3``, ``(2)``, or just 1, 2, 3 …) numbers repeats.  Every other
 place is a factor, but for one that follows from another place: both are one.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -21,7 +20,8 @@ from iotrial.formats.fio.log_name import log_name
 from iotrial.importing.run import FILE, FOLDER, Run
 
 _COUNTER = (
-    "run|runs|rep|repeat|repetition|iter|iteration|pass|trial|take|round|try|attempt|sample|copy|r|no|n"
+    "run|runs|rep|repeat|repetition|iter|iteration|pass|trial|take|round|try|attempt|sample|copy|"
+    "r|no|n"
 )
 _REPEAT = re.compile(rf"(?:{_COUNTER})[#-]?\d{{1,5}}|\(\d{{1,5}}\)", re.IGNORECASE)
 _NUMBERED = re.compile(rf"(?:{_COUNTER})", re.IGNORECASE)
@@ -66,7 +66,7 @@ def _told(runs: Sequence[Run]) -> Iterator[tuple[list[Place], list[str]]]:
         return
     words = _placed([run.file for run in runs])
     known: list[Hashable] = [(run.workload, run.treatment) for run in runs]
-    own = [place for place in dict.fromkeys(p for each in words for p in each)]
+    own = list(dict.fromkeys(place for each in words for place in each))
     own.sort(key=lambda place: (-place[0], place[1]))
     told: list[tuple[list[Place], list[str]]] = []
     for place in own:
@@ -113,7 +113,7 @@ def _counts(said: Sequence[str], place: Place, words: Sequence[Words]) -> bool:
     return numbers[0] in (0, 1) and all(b - a == 1 for a, b in pairwise(numbers))
 
 
-def _placed(files: Sequence[str]) -> list[Words]:
+def _placed(files: Sequence[str]) -> Sequence[Words]:
     """The words of each file in their places."""
     paths = [_stem(file).split("/")[::-1] for file in files]
     deepest = max(map(len, paths))

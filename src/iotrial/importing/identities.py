@@ -1,4 +1,4 @@
-"""What no run can have measured, whoever says so: numbers of one run that exclude each other.  Pure.
+"""What no run can have measured: numbers of one run that exclude each other.  Pure.
 
 Of each job and of all, for each latency:
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from iotrial.formats.fio.report import LAST_BIN
 from iotrial.importing.run import Run
@@ -65,14 +66,16 @@ def _latencies(values: Values) -> Iterator[str]:
         yield from _vanished(f"{of}{stage}", found, values.get(f"{of}iops"))
         yield from _ordered(f"{of}{stage}", found)
     for of in dict.fromkeys(of for of, _ in stages):
-        yield from _sum(of, {s: stages[of, s] for s in ("lat", "clat", "slat") if (of, s) in stages})
+        yield from _sum(
+            of, {s: stages[of, s] for s in ("lat", "clat", "slat") if (of, s) in stages}
+        )
 
 
 def _ordered(name: str, found: Values) -> Iterator[str]:
     """Percentiles that fall, or values outside of minimum and maximum.  Bounds are no values."""
     exact = {what: each for what, each in found.items() if not each.censored}
     ranks = sorted((each for each in exact if each[0] == "p"), key=lambda p: float(p[1:]))
-    for one, two in zip(ranks, ranks[1:], strict=False):
+    for one, two in pairwise(ranks):
         if exact[two].value < exact[one].value:
             yield f"{name}.{two} {_said(exact[two])} is below {name}.{one} {_said(exact[one])}"
     least, most = exact.get("min"), exact.get("max")

@@ -23,7 +23,8 @@ from iotrial.model.recording import Buffer, Recording
 _NUMBER = r"\d{1,12}(?:\.\d{1,9})?"
 _LINE = re.compile(
     r"\[(?P<mark>RESULT(?:-invalid)?|\s{6,7})\s*\]\s+(?:(?:BW|IOPS)\s+phase\s+\d{1,2}\s+)?"
-    rf"(?P<phase>[a-zA-Z][\w-]{{1,60}})\s+(?P<value>{_NUMBER}) (?P<unit>[GM]i?B/s|k?[iI][oO][pP][sS])"
+    rf"(?P<phase>[a-zA-Z][\w-]{{1,60}})\s+(?P<value>{_NUMBER}) "
+    r"(?P<unit>[GM]i?B/s|k?[iI][oO][pP][sS])"
     rf"\s*:\s*time\s+(?P<time>{_NUMBER}) seconds(?P<invalid>\s*\[INVALID\])?\s*"
 )
 _SCORE = re.compile(r"\[SCORE[\w -]*\].*")

@@ -41,7 +41,9 @@ def command(text: str) -> Command | None:
     values: dict[str, list[str]] = {}
     for letter, value in options:
         values.setdefault(letter, []).append(value)
-    numbers = {letter: [int(v) for v in values.get(letter, []) if v.isdecimal()] for letter in "itlu"}
+    numbers = {
+        letter: [int(v) for v in values.get(letter, []) if v.isdecimal()] for letter in "itlu"
+    }
     if any(len(numbers[letter]) != len(values.get(letter, [])) for letter in "itlu"):
         return None
     if any(test >= len(TESTS) for test in numbers["i"]):
