@@ -25,7 +25,7 @@ from iotrial.execute.checking.case import Played, Venue, play
 from iotrial.execute.checking.evidence import CLEANS, LEAST, commands
 from iotrial.execute.checking.folder import Header, add, begin, checked, last_before, results
 from iotrial.execute.checking.kernel_log import records, since, trouble
-from iotrial.execute.checking.needs import Party, missing, version_of
+from iotrial.execute.checking.needs import LOOK, Party, missing, version_of
 from iotrial.execute.checking.sentry import base_of, swept
 from iotrial.execute.checking.stage import CLEANS_WITHIN
 from iotrial.execute.checking.suite import Session, Turn, execute_checks, in_order
@@ -726,3 +726,10 @@ def test_a_disk_is_one_hosts_only_where_that_is_asked_for(
 ) -> None:
     (target,) = armed([word], ["S1"], ["root@box1", "root@box2"])
     assert (target.hosts, target.path) == (hosts, disk)
+
+
+def test_a_file_system_that_is_built_into_the_kernel_is_no_missing_module() -> None:
+    """It has no folder below /sys/module, and nothing to be loaded."""
+    words = ["m:proc", "m:sysfs", "m:iotrial-never-heard-of", "m:pro"]
+    said = LocalHost().run(["sh", "-c", LOOK, "look", *words]).text
+    assert said.split() == ["m:iotrial-never-heard-of", "m:pro"]

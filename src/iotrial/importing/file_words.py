@@ -6,8 +6,8 @@ begin and all end with is one word.
 
 A place tells nothing new where its word follows from the workload and the factors of its run: of a
 file ``randread-32.json`` that says itself that it was a ``randread`` at a depth of 32.  A place
-that counts (``run1``, ``RUN2``, ``rep-3``, ``(2)``, or just 1, 2, 3 …) numbers repeats.  Every other
-place is a factor, but for one that follows from another place: both are one.
+that counts (``run1``, ``RUN2``, ``rep-3``, ``(2)``, or just 1, 2, 3 …) numbers repeats.  Every
+other place is a factor, but for one that follows from another place: both are one.
 """
 
 from __future__ import annotations

@@ -14,14 +14,15 @@ from iotrial.model.checked import Machine, numbers
 from iotrial.model.host import Host
 from iotrial.model.target import Target
 
-_LOOK = """\
+LOOK = """\
 for word; do
     case $word in
         c:*) command -v -- "${word#?:}" >/dev/null 2>&1 ;;
         p:*) [ -e "${word#?:}" ] ;;
         m:*)
             plain=${word#?:}
-            [ -d "/sys/module/$plain" ] || modprobe -n -q -- "$plain" 2>/dev/null
+            [ -d "/sys/module/$plain" ] || modprobe -n -q -- "$plain" 2>/dev/null ||
+                case " $(tr '\\t\\n' '  ' </proc/filesystems) " in *" $plain "*) ;; *) false ;; esac
             ;;
     esac || printf '%s\\n' "$word"
 done
@@ -101,7 +102,7 @@ def _on(host: Host, machine: Machine, needs: Needs, party: Party) -> list[str]:
         *(f"m:{each}" for each in needs.modules),
         *(f"p:{each}" for each in needs.paths),
     ]
-    lacking = host.run(["sh", "-c", _LOOK, "iotrial-needs", *asked]).text.splitlines()
+    lacking = host.run(["sh", "-c", LOOK, "iotrial-needs", *asked]).text.splitlines()
     found += [_WORDS[each[0]].format(each[2:]) for each in asked if each in lacking]
     return found + _devices(host, needs, party)
 
