@@ -286,9 +286,16 @@ CASES = (
     Case(
         "queue-out-of-range",
         "udev",
-        f'{UDEV}ATTR{{queue/rq_affinity}}="3"\n',
-        (1,),
+        f'{UDEV}ATTR{{queue/rq_affinity}}="-1"\n{UDEV}ATTR{{queue/nomerges}}="all"\n',
+        (1, 2),
         f'{UDEV}ATTR{{queue/rq_affinity}}="2", ATTR{{queue/read_ahead_kb}}="$env{{X}}"\n',
+    ),
+    Case(
+        "queue-taken-for-another",
+        "udev",
+        f'{UDEV}ATTR{{queue/rq_affinity}}="3"\n{UDEV}ATTR{{queue/nomerges}}="3"\n',
+        (1, 2),
+        f'{UDEV}ATTR{{queue/rq_affinity}}="2", ATTR{{queue/nomerges}}="2"\n',
     ),
     Case(
         "udev-removed-key",

@@ -135,3 +135,25 @@ def test_without_arguments_the_machine_itself_is_read(
     said = json.loads(capsys.readouterr().out)
     assert {"file": "/etc/fstab", "kind": "fstab"} in said["files"]
     assert said["kernel"]
+
+
+def test_one_file_that_is_not_known_does_not_hide_the_others(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("x.sysctl.conf").write_text("vm.drop_caches = 3\n")
+    Path("notes.md").write_text("vm.swappiness = 10\n")
+    code, said = answer(capsys, "x.sysctl.conf", "notes.md")
+    assert code == 2
+    assert [each["rule"] for each in said["remarks"]] == ["sysctl-act"]
+    assert said["unread"] == ["notes.md: its place and name do not tell what it is"]
+    Path("x.sysctl.conf").write_text("vm.swapiness = 10\n")
+    assert answer(capsys, "x.sysctl.conf", "notes.md")[0] == 1
+    assert status(["lint", "notes.md"]) == 2
+
+
+@pytest.mark.parametrize("verb", ["lint", "status"])
+def test_a_word_that_is_no_file_and_no_host_is_told_so(
+    verb: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status([verb, "nofile.invalid"]) == 2
+    assert "neither a file or folder nor a host nofile.invalid" in capsys.readouterr().err

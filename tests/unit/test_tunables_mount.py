@@ -82,7 +82,14 @@ def test_some_options_are_no_settings(name: str) -> None:
 
 
 def test_a_name_that_is_no_option_is_none() -> None:
-    assert [row(name) for name in ("mount.", "mount.A", "mount.a,b", "queue.x")] == [None] * 4
+    wrong = ("mount.", "mount.A", "mount.a,b", "queue.x", "mount.-o", "mount.a-", "mount.a--b")
+    assert [row(name) for name in wrong] == [None] * len(wrong)
+
+
+def test_a_name_may_have_hyphens_as_those_of_panfs() -> None:
+    made = row("mount.max-async-writepages-per-rpc")
+    assert made is not None
+    assert made.name == "mount.max-async-writepages-per-rpc"
 
 
 def test_a_default_that_is_not_shown_is_called_unset() -> None:

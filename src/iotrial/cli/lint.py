@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from rich.text import Text
 
 from iotrial.called import as_root
-from iotrial.cli.machine import HERE, machine, means_a_file, place_of
+from iotrial.cli.machine import HERE, file_or_host, machine, means_a_file, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import UsageError
 from iotrial.files import read_given
@@ -47,7 +48,7 @@ def command(
     """Say which settings in FILEs, or on HOST, cannot work, why, and what to write instead.
 
     WHAT is files or folders; or one host, as ssh takes it; or nothing, for this machine.  It only
-    reads.  Exits with 1 when there are errors.
+    reads.  Exits with 1 when there are errors, else with 2 when a file could not be read.
 
     \b
     Example:
@@ -59,16 +60,33 @@ def command(
     files = _files(what, kind)
     if files is None:
         host = what[0] if what else None
-        with machine(pretend=pretend, place=place_of(host)) as here:
+        with file_or_host(host), machine(pretend=pretend, place=place_of(host)) as here:
             scene = host_scene(here, kernel=meant)
         return _say(output, scene.sheets, judged_host(scene), scene)
     taken: set[Path] = set()
-    read = [(path, _sheet(path, kind, taken)) for path in files]
+    read, unread = _read(files, kind, taken)
     # What another one includes was read in its place, and need be no file by itself.
     sheets = [sheet for path, sheet in read if path.resolve() not in taken]
     with machine(pretend=pretend, place=HERE) as here:
         scene = scene_of(here, sheets, kernel=meant)
-    return _say(output, sheets, judged(sheets, scene), scene)
+    found = _say(output, sheets, judged(sheets, scene), scene, unread)
+    return found or 2 * bool(unread)
+
+
+def _read(
+    files: list[Path], kind: Kind | None, taken: set[Path]
+) -> tuple[list[tuple[Path, Sheet]], list[UsageError]]:
+    """The files that can be read, and why others cannot.  Raises UsageError where none can."""
+    read: list[tuple[Path, Sheet]] = []
+    unread: list[UsageError] = []
+    for path in files:
+        try:
+            read.append((path, _sheet(path, kind, taken)))
+        except UsageError as error:
+            unread.append(error)
+    if not read and unread:
+        raise unread[0]
+    return read, unread
 
 
 def _kernel(text: str | None) -> Version:
@@ -90,7 +108,7 @@ def _files(what: tuple[str, ...], kind: Kind | None) -> list[Path] | None:
         elif path.exists():
             found.append(path)
         elif len(what) == 1 and kind is None and not _looks_like_a_file(word):
-            return None
+            return None  # a host
         else:
             raise UsageError(f"there is no file {word}", advice="Look at its name.")
     if what and not found:
@@ -143,19 +161,22 @@ def _say(
     sheets: tuple[Sheet, ...] | list[Sheet],
     remarks: tuple[Remark, ...],
     scene: Scene,
+    unread: Sequence[UsageError] = (),
 ) -> int:
     counts = counted(remarks)
     output.document(
         {
             "kernel": None if scene.kernel == NEWEST else ".".join(map(str, scene.kernel)),
             "files": [{"file": sheet.file, "kind": sheet.kind} for sheet in sheets],
-            "unread": list(scene.unread),
+            "unread": [*scene.unread, *(error.message for error in unread)],
             "counts": dict(counts),
             "remarks": [_row(remark) for remark in remarks],
         }
     )
     if scene.unread:
         output.note(f"not read, only root may: {', '.join(scene.unread)}")
+    for error in unread:
+        output.notice(f"not read: {error.message}. {error.advice}")
     if not output.json:
         _show(output, remarks, _summary(counts, len(sheets)))
     return 1 if counts["error"] else 0

@@ -11,10 +11,13 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 
+from iotrial.errors import HostUnreachable, UsageError
 from iotrial.model.host import Host
 from iotrial.model.study import Place
 
 HERE = Place("local")
+_UNKNOWN = "Could not resolve hostname"
+"""What ssh(1) says of a name that is in no ssh_config and in no DNS."""
 _SUFFIXES = frozenset((
     ".cfg", ".conf", ".csv", ".fio", ".html", ".ini", ".json", ".jsonl", ".rules", ".service",
     ".toml", ".txt", ".yaml", ".yml",
@@ -35,6 +38,21 @@ def means_a_file(word: str) -> bool:
     if re.search(r"\s|://", word):
         return False
     return "/" in word or path.suffix in _SUFFIXES
+
+
+@contextmanager
+def file_or_host(word: str | None) -> Iterator[None]:
+    """Raises UsageError in place of HostUnreachable where a word that may have been meant for a
+    file is the name of no host either."""
+    try:
+        yield
+    except HostUnreachable as error:
+        if word is None or "@" in word or _UNKNOWN not in error.message:
+            raise
+        raise UsageError(
+            f"there is neither a file or folder nor a host {word}",
+            advice="Look at its name; a host is one that ssh knows.",
+        ) from error
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from iotrial.called import called
 from iotrial.cli.block_shares import lines, shares
-from iotrial.cli.machine import machine, means_a_file, place_of
+from iotrial.cli.machine import file_or_host, machine, means_a_file, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import UsageError
 from iotrial.execute.journal import Session, sessions
@@ -64,7 +64,7 @@ def _follow(output: Output, what: str | None) -> int:
 
 def _of_host(output: Output, what: str | None, *, pretend: bool) -> int:
     place = place_of(what)
-    with machine(pretend=pretend, place=place) as here:
+    with file_or_host(what), machine(pretend=pretend, place=place) as here:
         owing = tuple(
             each for each in sessions(here, journal_folder(here)) if each.token or each.describe()
         )

@@ -30,6 +30,7 @@ MOST_TRIALS = 100_000
 _PLACES = ("device", "devices", "file", "directory", "loop", "targets")
 _VARIED = ("tunable", "option", "options", "targets", "count", "manual")
 _KERNEL = {"vm", "net", "fs", "kernel", "dev", "sunrpc"}  # folders of /proc/sys
+_KERNEL_NET = {"core", "ipv4", "ipv6", "netfilter", "unix", "bridge", "mptcp", "rds", "sctp"}
 _WHOSE = {
     "workload": ("option", "options"),
     "target": ("tunable", "group"),
@@ -207,8 +208,8 @@ def _tunable(path: KeyPath, name: str) -> Iterator[Problem]:
     try:
         tunable(name)
     except UsageError as unknown:
-        family, dot, _ = name.partition(".")
-        if family in _KERNEL:
+        family, dot, rest = name.partition(".")
+        if family in _KERNEL and (family != "net" or rest.partition(".")[0] in _KERNEL_NET):
             yield Problem(path, unknown.message, f"Did you mean sysctl.{name}?")
         elif dot and family not in families() and not nearest(family, families()):
             message = f"{name!r}: tunables of family {family} are not in this version"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from inspect import getdoc
@@ -105,7 +106,9 @@ def _made(name: str) -> Tunable | None:
 
 
 def _nearest(name: str) -> str:
-    near = difflib.get_close_matches(name, list(_by_name()), n=3, cutoff=0.75)
+    words = sorted(re.split(r"[._-]", name))
+    near = [known for known in _by_name() if sorted(re.split(r"[._-]", known)) == words]
+    near = near or difflib.get_close_matches(name, list(_by_name()), n=3, cutoff=0.75)
     near += [known for known in _by_name() if known.endswith(f".{name}") and known not in near]
     meant = f"Did you mean {' or '.join(near)}? " if near else ""
     return f"{meant}`iotrial knobs` lists them all."

@@ -9,8 +9,8 @@ from iotrial.lint.sheet import Sheet
 from iotrial.model.tunable import Domain
 
 _DOMAINS = {
-    "rq_affinity": Domain(low=0, high=2),
-    "nomerges": Domain(low=0, high=2),
+    "rq_affinity": Domain(low=0),
+    "nomerges": Domain(low=0),
     "read_ahead_kb": Domain(low=0),
     "nr_requests": Domain(low=1),
     "max_sectors_kb": Domain(low=0),
@@ -32,8 +32,7 @@ RULE = Rule(
     "a file of a queue at a value it does not take",
     "error",
     ("udev", "tuned"),
-    "The kernel refuses it (Invalid argument), takes it for another, or takes it and does nothing"
-    " (rq_affinity = 3).",
+    "The kernel refuses it (Invalid argument).",
     "Documentation/ABI/stable/sysfs-block; block/blk-sysfs.c",
     "Take a value within the bounds.",
     _judge,

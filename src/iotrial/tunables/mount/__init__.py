@@ -30,7 +30,7 @@ from iotrial.tunables.mount.option import row as any_row
 FAMILY = "mount"
 TITLE = "options of a mounted file system: ext4, xfs, NFS, any other"
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_NAME = re.compile(r"[a-z][a-z0-9_]*(-[a-z0-9_]+)*")
 _EXT4 = "ext4(5); kernel fs/ext4/super.c; measured on 6.18"
 _XFS = "xfs(5); kernel fs/xfs/xfs_super.c; measured on 6.18"
 _NFS = "nfs(5); kernel fs/nfs/super.c; not measured"
