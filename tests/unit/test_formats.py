@@ -27,7 +27,6 @@ FOLDERS = {
     "fio-log": {"fio-log", "fio-hist-log", "fio-json"},
     "fio-terse": {"fio-terse", "fio-json"},
     "fio-text": {"fio-text", "fio-json"},
-    "io500": {"io500"},
     "ior": {"ior"},
     "iostat": {"iostat"},
     "iozone": {"iozone", "iozone-xls"},
@@ -35,6 +34,7 @@ FOLDERS = {
     "mdtest": {"mdtest"},
     "sar": {"sar"},
     "table": {"table"},
+    "io500": {"io500"},
 }
 INCOMPLETE = {"broken_off", "record_too_large", "throughput_us"}
 """Runs that ended before their first number."""
