@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.errors import OwedError, TargetRefused
+from iotrial.errors import OwedError, TargetRefused, TrialError
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.identity import identify
 from iotrial.execute.loops import (
@@ -187,19 +187,30 @@ def test_facts_tell_the_device_and_every_value_of_its_queue(plan: LoopPlan) -> N
 
 
 class Removed(LocalHost):
-    """Where another program removes the new device just before losetup opens it."""
+    """Where another program removes the new device just before losetup opens it, or just after."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__()
+        self.said = said
 
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
         if argv[0] == "losetup":
-            said = f"losetup: {argv[-2]}: failed to set up loop device: No such file or directory"
+            said = f"losetup: {argv[-2]}: failed to set up loop device: {self.said}"
             return Completed(tuple(argv), 1, b"", said.encode())
         return super().run(argv, stdin=stdin, timeout=timeout)
 
 
-def test_a_device_that_another_program_removed_is_given_up(plan: LoopPlan) -> None:
-    host = Removed()
+@pytest.mark.parametrize("said", ["No such file or directory", "No such device or address"])
+def test_a_device_that_another_program_removed_is_given_up(plan: LoopPlan, said: str) -> None:
     with pytest.raises(LoopTaken, match="was removed by another program"):
-        make_loop(host, plan, loop())
+        make_loop(Removed(said), plan, loop())
+    unmake_loop(HOST, plan)
+
+
+def test_a_device_that_cannot_be_attached_is_no_matter_of_its_number(plan: LoopPlan) -> None:
+    with pytest.raises(TrialError, match="could not attach") as caught:
+        make_loop(Removed("Invalid argument"), plan, loop())
+    assert not isinstance(caught.value, LoopTaken)
     unmake_loop(HOST, plan)
 
 

@@ -165,7 +165,8 @@ def _attach(host: Host, plan: LoopPlan) -> None:
         attached = host.run(["losetup", plan.node, plan.file])
     if attached.exit != 0 and "busy" in attached.complaint:
         raise LoopTaken(f"{plan.node} was taken by another program meanwhile")
-    if attached.exit != 0 and look.status(host, plan.node) is None:
+    gone = "No such" in attached.complaint  # file (ENOENT) or device (ENXIO)
+    if attached.exit != 0 and gone and look.status(host, plan.file) is not None:
         raise LoopTaken(f"{plan.node} was removed by another program meanwhile")
     _must(attached, f"attach {plan.node}")
 
