@@ -199,9 +199,24 @@ def _run(jobs: Jobs, originals: Sequence[Original]) -> Original:
         for (host, job), logs in sorted(jobs.items(), key=lambda each: _order(*each[0]))
     ]
     whole = parts[0].recording if len(parts) == 1 else merged(_agreed(parts), raw)
+    whole = replace(whole, measurements=(*whole.measurements, *_totals(whole, raw)))
     hosts = len({host for host, _ in jobs})
     files = tuple(each.file for each in originals)
     return replace(originals[0], recordings=(whole,), files=files, parts=hosts)
+
+
+def _totals(run: Recording, raw: str) -> Iterator[Measurement]:
+    """The rates of all operations together, as fio's JSON has them."""
+    for name in ("iops", "bw"):
+        parts = [each for each in run.measurements if each.metric in _parts(name)]
+        mine = [each for each in parts if each.job == "all"]
+        if mine:
+            total = sum(each.value for each in mine)
+            yield Measurement(f"total.{name}", total, mine[0].unit, "all", raw)
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    return tuple(f"{operation}.{name}" for operation in ("read", "write", "trim"))
 
 
 def _order(host: str, job: str) -> tuple[str, int]:
