@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
-from iotrial.formats.fio.json_output import parse
+from iotrial.formats.fio.json_output import FORMAT, parse
 from iotrial.formats.histogram import PERCENTILES, merged, percentiles
 from iotrial.model.measurement import metric
 from iotrial.model.tool import Parsed
@@ -419,3 +419,11 @@ def test_the_busiest_disk_says_how_busy_the_storage_was() -> None:
     assert values(parse(json.dumps(document).encode(), "f"))["total.util"] == 0.75
     document["disk_util"] = [{"name": "sda", "util": 1e30}, "sdb", {"name": "sdc"}]
     assert "total.util" not in values(parse(json.dumps(document).encode(), "f"))
+
+
+def test_whether_disks_are_reported_is_no_treatment() -> None:
+    document = report("randread")
+    document["global options"] = {**document.get("global options", {}), "disk_util": "0"}
+    (found,) = FORMAT.read(json.dumps(document).encode(), "f")
+    assert "disk_util" not in dict(found.treatment)
+    assert "ioengine" in dict(found.treatment)

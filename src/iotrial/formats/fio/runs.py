@@ -40,7 +40,7 @@ NOT_TREATMENT = frozenset({
     "log_unix_epoch", "log_entries", "log_window_value", "log_issue_time", "log_prio",
     "log_alternate_epoch", "log_alternate_epoch_clock_id", "job_start_clock_id", "per_job_logs",
     "bwavgtime", "iopsavgtime", "percentile_list", "clat_percentiles", "lat_percentiles",
-    "slat_percentiles", "significant_figures", "unified_rw_reporting", "total.util", "ss", "ss_dur",
+    "slat_percentiles", "significant_figures", "unified_rw_reporting", "disk_util", "ss", "ss_dur",
     "ss_ramp", "steadystate", "steadystate_duration", "steadystate_ramp_time",
     "steadystate_check_interval", "create_only", "unlink", "stats", "allow_file_create",
     "allow_mounted_write", "kb_base", "unit_base", "continue_on_error", "rw", "exitall",
