@@ -394,6 +394,12 @@ def test_a_run_that_the_table_says_ended_badly_does_not_count(said: str) -> None
     assert f"status = {said}" in found[3].doubts[0].what
 
 
+@pytest.mark.parametrize("said", ["no errors", "done, 0 errors", "not killed", "finished"])
+def test_a_run_without_errors_counts(said: str) -> None:
+    found = FORMAT.read(ENDS.replace("STATUS", f'"{said}"').encode(), "f.csv")
+    assert not any(run.doubts for run in found)
+
+
 def test_an_exit_code_that_is_not_0_says_so_too() -> None:
     text = ENDS.replace("status", "exit_code").replace("STATUS", "137")
     for word in ("ok", "OK", "completed"):

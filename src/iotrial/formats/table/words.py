@@ -98,6 +98,7 @@ _FAILED = re.compile(
     r"\b(kill(ed)?|fail(ed|ure)?|errors?|abort(ed)?|time[d -]*out|cancel(l?ed)?|crash(ed)?|"
     r"incomplete|interrupted|invalid|oom|no|false|stopped|truncated|bad|partial)\b"
 )
+_WELL = re.compile(r"\b(no|0|zero|without|not) (any )?(errors?|fail(ed|ures?)?|killed|aborted)\b")
 _DAY = (
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}/\d{1,2}/\d{2}"
     r"|\d{1,2}\.?[ -](?:MONTH)\.?,?[ -]\d{2,4}|(?:MONTH)\.? \d{1,2}(?:st|nd|rd|th)?(?:,? \d{4})?"
@@ -161,7 +162,7 @@ def ended_badly(name: str, cell: str) -> bool:
     plain = cell.strip().lower()
     if re.fullmatch(r"-?\d{1,3}", plain):
         return bool(_CODES.intersection(words(name))) and plain != "0"
-    return bool(_FAILED.search(plain))
+    return bool(_FAILED.search(_WELL.sub("", plain)))
 
 
 def is_name(name: str) -> bool:
