@@ -6,6 +6,7 @@ Keep this file small: it is read by every test.
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import gc
 import os
@@ -13,6 +14,7 @@ import random
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -258,8 +260,17 @@ def browser() -> str:
 
 def remove_loop(number: int) -> None:
     subprocess.run(["losetup", "--detach", f"/dev/loop{number}"], check=False, timeout=30)
+    deadline = time.monotonic() + 10
     with LOOP_CONTROL.open("rb") as control, suppress(OSError):
-        fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
+        while time.monotonic() < deadline:
+            try:
+                fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
+            except OSError as error:  # detached only when the last opener has closed it
+                if error.errno != errno.EBUSY:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
 
 
 @pytest.fixture

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 
+from conftest import remove_loop
+
 MIB = 2**20
 LOOPS = ("spare", "armed", "mounted", "parted")
 Plant = Callable[["World"], None]
@@ -137,7 +139,7 @@ def _loop(world: World, name: str, stack: ExitStack) -> None:
     backing.write_bytes(os.urandom(size * MIB))
     device = do("losetup", "--find", "--show", str(backing))
     world.loops[name] = device
-    stack.callback(subprocess.run, ["losetup", "--detach", device], check=False, timeout=30)
+    stack.callback(remove_loop, int(device.removeprefix("/dev/loop")))
 
 
 def _in_use(world: World, stack: ExitStack) -> None:
