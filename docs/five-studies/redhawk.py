@@ -96,14 +96,14 @@ def _redhawk_effects(study: Study) -> Iterator[tuple[str, Finding]]:
 
 
 def _redhawk_pictures(study: Study, rows: Sequence[tuple[str, Finding]]) -> dict[str, Picture]:
-    small = [finding for _, finding in rows if finding.verdict == "same"]
+    small = [finding for _, finding in rows if abs(math.log(finding.ratio)) < CLOSE]
     spec = effects(rows, study.results.study.decide.margin)
     matter = picture(
         "redhawk-effects",
         "What was tuned, and what mattered",
-        f"Change in throughput in %, with 95 % intervals: {len(small)} comparisons of queue depth, "
-        "kernel settings and schedulers lie within 1 %; the anticipatory scheduler and the layout "
-        "of the volumes change tens of percent",
+        f"Change in throughput in %, with an interval where there are several sessions: "
+        f"{len(small)} comparisons of queue depth, kernel settings and schedulers lie within 1 %; "
+        "the anticipatory scheduler and the layout of the volumes change tens of percent",
         spec,
     )
     table = []

@@ -20,6 +20,7 @@ from iotrial.store import open_results
 
 DATA = Path(__file__).resolve().parent / "data"
 MAPS = {
+    "redhawk": 'session = ["storage", "queue_depth", "os_tuned"]\n',
     "violin": "[limits]\nin_flight = {in_flight}\n",
     "cluster-md-fio": '[limits]\nlink = "0.95Gbit/s"\n',
 }

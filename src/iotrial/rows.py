@@ -99,6 +99,7 @@ class RecordRow(TypedDict):
     by_part: NotRequired[dict[str, dict[MetricName, Told]]]
     writers: NotRequired[tuple[tuple[str, ...], tuple[str, ...]]]
     source: NotRequired[str]
+    session: NotRequired[str]
     prepared: NotRequired[Seconds]
     parts: NotRequired[tuple[Part, ...]]
     starts: NotRequired[dict[str, Number]]
@@ -163,6 +164,7 @@ class FactsRow(TypedDict):
     memory: NotRequired[Count | None]
     devices: NotRequired[dict[str, DeviceRow]]
     targets: NotRequired[dict[str, SightingRow]]
+    programs: NotRequired[dict[str, str]]
     baselines: NotRequired[dict[str, str]]
     doubts: NotRequired[tuple[DoubtRow, ...]]
 
@@ -283,6 +285,7 @@ def record_out(record: TrialRecord) -> dict[str, Any]:
         "doubts": [[d.check, d.what, d.advice, d.invalid] for d in record.doubts],
         "error": record.error,
         **({"source": record.source} if record.source else {}),
+        **({"session": record.session} if record.session else {}),
         **({"prepared": round(record.prepared, 6)} if record.prepared else {}),
         **({"parts": list(record.parts)} if record.parts else {}),
         **({"starts": dict(record.starts)} if record.starts else {}),
@@ -332,6 +335,7 @@ def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
             ),
         ),
         source=row.get("source", ""),
+        session=row.get("session", ""),
         prepared=row.get("prepared", 0.0),
         parts=tuple(row.get("parts", ())),
         starts=tuple(row.get("starts", {}).items()),

@@ -14,7 +14,7 @@ import pytest
 
 from iotrial.cli.main import VERBS, status
 from iotrial.execute.keeping import apply
-from iotrial.hosts.fake import FakeHost
+from iotrial.hosts.fake import FakeHost, fio
 from iotrial.hosts.fake.part import Program, Said
 from iotrial.keep.native import export
 from iotrial.keep.profile import parse
@@ -83,19 +83,66 @@ def test_a_study_is_run_compared_and_reported(
     assert (code, seen["planned"], seen["valid"], seen["missing"]) == (0, 9, 9, 0)
 
 
+def slower(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    """The pretended machine does that share of what it did."""
+    monkeypatch.setattr(fio, "EFFECT", {name: each * share for name, each in fio.EFFECT.items()})
+
+
 def test_two_folders_are_compared_and_a_regression_is_exit_1(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = ("before", 1.0), ("before-2", 0.99), ("before-3", 1.01), ("after", 0.5), ("after-2", 1)
+    for name, share in days:
+        slower(monkeypatch, share)
+        run(capsys, "run", "study.toml", "--pretend", "--out", name)
+    former = "--before", "before-2", "--before", "before-3"
+    code, answer = run(capsys, "compare", "before", "after", *former, "--after", "after-2")
+    assert code == 1
+    assert {f["verdict"] for f in answer["findings"]} == {"worse"}
+    assert {f["n"] for f in answer["findings"]} == {2}
+    assert run(capsys, "compare", "before", "before-2", "--before", "before-3")[0] == 0
+
+
+def test_one_session_of_each_is_described_and_claimed_with_what_sessions_vary_by(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(capsys, "run", "study.toml", "--pretend", "--out", "before")
+    slower(monkeypatch, 0.5)
+    run(capsys, "run", "study.toml", "--pretend", "--out", "after")
+    code, answer = run(capsys, "compare", "before", "after")
+    assert code == 0
+    assert {(f["verdict"], f["low"]) for f in answer["findings"]} == {("cannot-tell", None)}
+    assert answer["recommendation"].startswith("Nothing is claimed: there is one session of each")
+    assert run(capsys, "compare", "before", "after", "--between", "5%")[0] == 1
+    assert run(capsys, "compare", "before", "after", "--between", "40%")[0] == 0
+
+
+def test_both_are_run_again_in_turn_and_go_on_where_they_stopped(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(capsys, "run", "study.toml", "--pretend", "--out", "before")
+    shutil.copytree("before", "copy")
+    paired = "compare", "before", "copy", "--paired", "3", "--out", "turns"
+    code, answer = run(capsys, *paired)
+    assert code == 0
+    assert {f["n"] for f in answer["findings"]} == {3}
+    assert not [f for f in answer["findings"] if f["verdict"] in ("better", "worse")]
+    made = {path.name for path in Path("turns").iterdir()}
+    assert made == {f"{side}-{n}" for side in ("before", "after") for n in (1, 2, 3)}
+    plans = {path: path.read_bytes() for path in Path("turns").glob("*/plan.jsonl")}
+    assert run(capsys, *paired) == (code, answer)
+    assert plans == {path: path.read_bytes() for path in plans}, "nothing is measured twice"
+
+
+def test_another_load_by_the_same_name_is_not_compared(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(capsys, "run", "study.toml", "--pretend", "--out", "before")
-    slow = STUDY.replace("iodepth = 32", "iodepth = 1")
-    (here / "slow.toml").write_text(slow)
+    (here / "slow.toml").write_text(STUDY.replace("iodepth = 32", "iodepth = 1"))
     run(capsys, "run", "slow.toml", "--pretend", "--out", "after")
     code, answer = run(capsys, "compare", "before", "after")
-    assert code == 1
-    assert {f["verdict"] for f in answer["findings"]} == {"worse"}
-    shutil.copytree("before", "copy")
-    code, answer = run(capsys, "compare", "before", "copy")
-    assert code == 0
+    assert code == 2
+    assert "reads is left out: not the same load (iodepth = 32 and 1)" in answer["error"]["message"]
 
 
 def test_compare_can_be_narrowed_and_says_what_there_is(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iotrial.cli.extending import SHARE
 from iotrial.cli.output import Output, common
 from iotrial.cli.verdicts import judged, say_noise
 from iotrial.cli.writing import write
@@ -36,6 +37,39 @@ _WORKLOAD = "workload"
     metavar="FILE",
     help="Write JUnit XML there too: what is worse in OTHER fails.",
 )
+@click.option(
+    "--before",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="With OTHER: one more like FOLDER, of another session. Several may be given.",
+)
+@click.option(
+    "--after",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="With OTHER: one more like OTHER, of another session.",
+)
+@click.option(
+    "--between",
+    type=SHARE,
+    default=0.0,
+    metavar="SHARE",
+    help="With OTHER: how far sessions of this machine are apart (standard deviation, such as 2%).",
+)
+@click.option(
+    "--paired",
+    type=click.IntRange(min=2),
+    metavar="NUMBER",
+    help="With OTHER: run both studies again, in turn, so many times, and compare those.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="With --paired: where the new results go; the same again goes on.",
+)
 @common
 def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     output: Output,
@@ -44,41 +78,54 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     factor: str | None,
     where: tuple[str, ...],
     junit: Path | None,
+    before: tuple[Path, ...],
+    after: tuple[Path, ...],
+    between: float,
+    paired: int | None,
+    out: Path | None,
 ) -> int:
     """Judge the trials in FOLDER; with OTHER, say where OTHER is better or worse than FOLDER.
 
-    With two folders the exit code is 1 when anything in OTHER is worse.
+    Two folders are two sessions, and how far sessions are apart is in neither of them: something
+    is claimed with --before and --after (more sessions of each), with --between, or with --paired.
+    The exit code is 1 when anything in OTHER is worse.
 
     \b
     Example:
       iotrial compare results/2026-11-20-scheduler
-      iotrial compare results/before results/after
-      iotrial compare results/before results/after --junit verdicts.xml
+      iotrial compare results/before results/after --before results/before-2
+      iotrial compare results/before results/after --between 2% --junit verdicts.xml
+      sudo IOTRIAL compare results/before results/after --paired 4
     """
     from iotrial.report.document import document
     from iotrial.report.text import verdict_table
     from iotrial.report.view import view
 
     results = latest = _where(open_results(folder), where)
-    if other is not None and other.exists() and other.samefile(folder):
-        raise UsageError(
-            f"{folder} and {other} are the same folder",
-            advice=f"Name two, or judge the one: iotrial compare {folder}",
-        )
     if other is None:
+        if before or after or between or paired or out:
+            raise click.UsageError(
+                "--before, --after, --between, --paired and --out compare two: name OTHER too"
+            )
         results, comparison = judged(results)
     else:
-        from iotrial.stats.regress import regress
+        from iotrial.cli.two import Sides, compared
 
+        if out and not paired:
+            raise click.UsageError("--out is where --paired puts its results")
+        _different((folder, *before, other, *after))
+        first = [_where(open_results(each), where) for each in before]
+        last = [_where(open_results(each), where) for each in after]
         latest = _where(open_results(other), where)
-        _alike(results, latest)
-        comparison = regress(results, latest)
-        if not comparison.findings:
-            raise UsageError(
-                comparison.recommendation,
-                advice="Compare two executions of the same study, or of studies alike.",
-            )
-        results = _both(results, latest)
+        sides = Sides((results, *first), (latest, *last))
+        if paired:
+            from iotrial.cli.in_turn import measured_in_turn
+
+            made = measured_in_turn(output, folder, other, paired, out)
+            again, anew = (tuple(_where(each, where) for each in side) for side in made)
+            sides = Sides(again, anew, paired=True)
+            latest = sides.latter[0]
+        results, comparison = compared(sides, between)
     comparison = _only(comparison, factor, results)
     seen = view(results, comparison)
     floor = say_noise(output, results) if other is None else {}
@@ -100,25 +147,15 @@ def _file(path: Path, seen: View, latest: Results, *, regressions: bool) -> None
     write(path, text.encode("utf-8", "backslashreplace"), option="--junit")
 
 
-def _alike(former: Results, latter: Results) -> None:
-    """That both are real or both pretended.  Raises UsageError."""
-    if former.pretended != latter.pretended:
-        made_up, real = (former, latter) if former.pretended else (latter, former)
-        raise UsageError(
-            f"{made_up.folder} holds pretended results and {real.folder} real ones: what differs"
-            " between them means nothing",
-            advice="Compare two real folders; `run` without --pretend makes one.",
-        )
-
-
-def _both(former: Results, latter: Results) -> Results:
-    """The trials and doubts of both folders, for what is said beside the findings."""
-    return replace(
-        former,
-        planned=former.planned + latter.planned,
-        records=former.records + latter.records,
-        doubts=former.doubts + latter.doubts,
-    )
+def _different(folders: tuple[Path, ...]) -> None:
+    """Raises UsageError where one is named twice."""
+    for place, folder in enumerate(folders):
+        for other in folders[:place]:
+            if folder.exists() and other.exists() and folder.samefile(other):
+                raise UsageError(
+                    f"{other} and {folder} are the same folder",
+                    advice=f"Name two, or judge the one: iotrial compare {folder}",
+                )
 
 
 def _where(results: Results, pairs: tuple[str, ...]) -> Results:
@@ -190,7 +227,9 @@ def _only(comparison: Comparison, factor: str | None, results: Results) -> Compa
         raise UsageError(f"no factor {factor!r}", advice=f"Factors: {', '.join(names)}")
     kept = tuple(finding for finding in comparison.findings if finding.factor == factor)
     if results.study.design.kind == "recorded":
+        from iotrial.stats.opposites import opposites
         from iotrial.stats.paired import answer
 
-        return replace(comparison, findings=kept, recommendation=answer(results, kept))
+        said = answer(results, kept, tuple(opposites(results)))
+        return replace(comparison, findings=kept, recommendation=said)
     return replace(comparison, findings=kept)

@@ -26,9 +26,10 @@ def judged(results: Results) -> tuple[Results, Comparison]:
         from iotrial.stats.opposites import opposites
         from iotrial.stats.paired import judge_recorded
 
-        comparison = judge_recorded(results)
-        more = (*alone(results, comparison.findings), *opposites(results))
-        doubts = (*results.doubts, *more)
+        hidden = tuple(opposites(results))
+        comparison = judge_recorded(results, hidden)
+        beside = (each.doubt for each in hidden)
+        doubts = (*beside, *results.doubts, *alone(results, comparison.findings))
         return replace(results, doubts=doubts), comparison
     if results.study.stages:
         from iotrial.report.staged import judge_stages

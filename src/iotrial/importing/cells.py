@@ -18,13 +18,14 @@ from dataclasses import dataclass, replace
 
 from iotrial.errors import UsageError
 from iotrial.importing.file_words import factors
-from iotrial.importing.legend import Legend
+from iotrial.importing.legend import SESSION, Legend
 from iotrial.importing.run import Original, Run, some, varied
 from iotrial.importing.side_by_side import merged_over
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, split
 from iotrial.model.recording import Recording
 from iotrial.model.trial import UNKNOWN, Treatment
+from iotrial.plan.problem import choices
 from iotrial.units import parse_bytes
 
 _WORKLOAD = "workload"
@@ -58,6 +59,7 @@ def cells(originals: Sequence[Original], legend: Legend, merge: str = "") -> Cel
     Raises UsageError for labels that are not one a run, and where nothing can be merged.
     """
     runs = _runs(originals, legend)
+    _check_session(legend, runs)
     doubts: list[Doubt] = []
     if merge:
         runs = merged_over(merge, runs, doubts)
@@ -74,9 +76,22 @@ def cells(originals: Sequence[Original], legend: Legend, merge: str = "") -> Cel
     return Cells(tuple(kept), tuple(levels), tuple(doubts))
 
 
+def _check_session(legend: Legend, runs: Sequence[Run]) -> None:
+    """That runs say what is to part them into sessions.  Raises UsageError."""
+    known = list(dict.fromkeys(name for run in runs for name in run.properties))
+    for name in legend.session:
+        if name not in known and legend.session != (SESSION,):
+            raise UsageError(
+                f"{legend.file}: session: no run says {name!r}",
+                advice=choices(name, known, "there are"),
+            )
+
+
 def _labelled(legend: Legend) -> bool:
     """Whether a person says what tells the runs apart."""
-    return any(name != _WORKLOAD and len(set(each)) > 1 for name, each in legend.labels)
+    return any(
+        name not in (_WORKLOAD, SESSION) and len(set(each)) > 1 for name, each in legend.labels
+    )
 
 
 def _new(found: Mapping[str, list[str]], runs: Sequence[Run]) -> dict[str, list[str]]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,23 +48,39 @@ def study_text(cells: Cells, legend: Legend, name: str) -> str:
                 raise UsageError(f"baselines.{factor}: there is no such factor", advice=there)
             known = f"Its levels: {', '.join(labels[factor])}"
             raise UsageError(f"baselines.{factor}: no such level {label!r}", advice=known)
+    by_workload: dict[str, list[Run]] = defaultdict(list)
+    for run in cells.runs:
+        by_workload[run.workload].append(run)
     measured = ((run.workload, run.recording.measurements) for run in cells.runs)
     recorded.check_primary(legend.primary, measured, recorded.Key(legend.file, "primary"))
-    tools = {run.workload: run.recording.tool for run in cells.runs}
     return recorded.text(
         question=legend.question or f"What do the results of {name} say?",
-        workloads=list(tools.items()),
+        workloads=[
+            (name, runs[-1].recording.tool, _alike(runs, labels))
+            for name, runs in by_workload.items()
+        ],
         factors=cells.factors,
         baselines=dict(legend.baselines),
         decide=Decide(legend.primary, legend.margin, legend.confidence),
     )
 
 
+def _alike(runs: Sequence[Run], factors: Container[str]) -> dict[str, str]:
+    """What all runs of a workload say alike, and is no factor."""
+    first = runs[0].properties
+    return {
+        name: label
+        for name, label in first.items()
+        if name not in factors and all(run.properties.get(name) == label for run in runs)
+    }
+
+
 def records(cells: Cells, legend: Legend, in_flight: float) -> list[TrialRecord]:
     """Every run as a trial that is done, with what is doubtful about it."""
     doubts = plausible.of_runs(cells.runs, legend, in_flight)
     return [
-        _record(number, run, doubts.get(run.id, ())) for number, run in enumerate(cells.runs, 1)
+        _record(number, run, doubts.get(run.id, ()), _session(run, legend))
+        for number, run in enumerate(cells.runs, 1)
     ]
 
 
@@ -85,7 +102,13 @@ def merged(cells: Cells, found: Sequence[TrialRecord]) -> list[Latency]:
     return list(latencies([run for run, record in pairs if record.state == "valid"]))
 
 
-def _record(number: int, run: Run, doubts: Sequence[Doubt]) -> TrialRecord:
+def _session(run: Run, legend: Legend) -> str:
+    """What says which session it was of; empty where nothing does."""
+    told = [run.properties.get(name, "") for name in legend.session]
+    return " / ".join(told) if any(told) else ""
+
+
+def _record(number: int, run: Run, doubts: Sequence[Doubt], session: str) -> TrialRecord:
     recording = run.recording
     trial = Trial(number, run.id, run.block, run.workload, run.treatment, "")
     every = [*recording.doubts, *impossible(run), *bounds(run), *doubts]
@@ -100,6 +123,7 @@ def _record(number: int, run: Run, doubts: Sequence[Doubt]) -> TrialRecord:
         doubts=tuple(Doubt(d.check, d.what, d.advice, d.invalid, trial.folder) for d in every),
         measurements=recording.measurements,
         source=f"{ORIGINALS}/{run.file}{line}",
+        session=session,
     )
 
 

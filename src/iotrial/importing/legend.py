@@ -8,6 +8,7 @@
     primary = "read.bw"                   # or one per workload, as in a study
     margin = "2%"
     confidence = 0.95
+    session = "array"                     # what parts runs into sessions, or a list
     [labels]                              # a factor that no file says: one label a run, in order
     scheduler = ["cfq", "deadline", "anticipatory", "noop"]
     [baselines]
@@ -40,6 +41,7 @@ _SHAPES: dict[str, tuple[type, ...]] = {
     "primary": (str, dict),
     "margin": (str, float),
     "confidence": (float,),
+    "session": (str, list),
     "labels": (dict,),
     "baselines": (dict,),
     "limits": (dict,),
@@ -48,6 +50,8 @@ _SHAPES: dict[str, tuple[type, ...]] = {
 }
 _BITS = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)(?:bits?/s|bps|b/s)\s*")
 _STEPS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+SESSION = "session"
+"""The property that says which runs were taken together: it is no factor."""
 REPEAT = "repeat"
 """The field of a pattern that numbers repeats: it is no factor."""
 _FIELD = re.compile(r"\{(\w+)\}")
@@ -57,7 +61,8 @@ _FIELD = re.compile(r"\{(\w+)\}")
 class Legend:
     """``files`` are patterns of file names, the first that fits counts; ``labels`` a factor's
     label for each run in order, or one for all of them; ``primary`` metric by workload ('' all).
-    ``in_flight`` (I/Os) and ``link`` (bytes/s) are limits, 0 unknown.  ``file`` is where it was
+    ``in_flight`` (I/Os) and ``link`` (bytes/s) are limits, 0 unknown.  Runs that are alike in the
+    properties ``session`` were taken together, where these say it.  ``file`` is where it was
     read, '' nowhere."""
 
     question: str = ""
@@ -70,6 +75,7 @@ class Legend:
     in_flight: float = 0.0
     link: float = 0.0
     columns: Columns | None = None
+    session: tuple[str, ...] = (SESSION,)
     file: str = ""
 
     def named(self, file: str) -> tuple[tuple[str, str], ...]:
@@ -152,11 +158,15 @@ def _legend(table: dict[str, Any]) -> Legend:
         primary=(("", primary),) if isinstance(primary, str) else _texts("primary", primary),
         margin=parse_fraction(table.get("margin", 0.02)),
         confidence=confidence,
-        labels=tuple((name, _labels(name, each)) for name, each in table.get("labels", {}).items()),
+        labels=tuple(
+            (name, _labels(f"labels.{name}", each))
+            for name, each in table.get("labels", {}).items()
+        ),
         baselines=_texts("baselines", table.get("baselines", {})),
         in_flight=float(in_flight),
         link=_rate(link) if link else 0.0,
         columns=_columns(table),
+        session=_labels("session", table.get("session", SESSION)),
     )
 
 
@@ -177,10 +187,10 @@ def _texts(key: str, table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(value)) for name, value in table.items())
 
 
-def _labels(name: str, value: object) -> tuple[str, ...]:
+def _labels(key: str, value: object) -> tuple[str, ...]:
     every = value if isinstance(value, list) else [value]
     if not every or not all(isinstance(each, str | int | float) for each in every):
-        raise ValueError(f"labels.{name}: {value!r} is no list of labels")
+        raise ValueError(f"{key}: {value!r} is no list of texts")
     return tuple(str(each) for each in every)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from iotrial.formats.table.columns import Columns
+from iotrial.importing.legend import SESSION
 from iotrial.model.recording import Recording
 from iotrial.model.trial import UNKNOWN, Treatment
 
@@ -85,7 +86,7 @@ def varied(runs: Sequence[Run]) -> list[str]:
         for name in names:
             if (label := run.label(name)) != UNKNOWN:
                 labels[run.workload, name].add(label)
-    several = {name for (_, name), found in labels.items() if len(found) > 1}
+    several = {name for (_, name), found in labels.items() if len(found) > 1} - {SESSION}
     return [name for name in names if name in several]
 
 

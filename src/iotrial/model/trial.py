@@ -58,7 +58,8 @@ class TrialRecord:
     ``before`` and ``after`` are the settings read back, (device, tunable, value) triples.
     ``writers`` are the programs seen at work at its beginning and at its end that change settings
     themselves, such as ``tuned (pid 812)``.  ``error`` says why a failed trial failed.
-    ``source`` is where an imported run stands: file and line below the results folder.
+    ``source`` is where an imported run stands: file and line below the results folder;
+    ``session`` what a person calls the session that it was taken in ('': nobody said).
     ``prepared`` are seconds that chores of the whole study or block took with it, which are not
     in ``seconds``.
     Of a trial on several (host, target) pairs, ``parts`` names them (a measurement of one has it
@@ -81,6 +82,7 @@ class TrialRecord:
     prepared: float = 0.0
     measurements: tuple[Measurement, ...] = field(default=(), repr=False)
     source: str = ""
+    session: str = ""
     parts: tuple[str, ...] = ()
     starts: tuple[tuple[str, float], ...] = ()
     clocks: tuple[tuple[str, float, float], ...] = ()

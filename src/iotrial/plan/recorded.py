@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -37,6 +37,7 @@ class _Table(BaseModel):
 
 class _WorkloadTable(_Table):
     tool: str = ""
+    options: dict[str, str] = Field(default_factory=dict)
 
 
 class _FactorTable(_Table):
@@ -61,19 +62,22 @@ class _File(_Table):
 def text(
     *,
     question: str,
-    workloads: Sequence[tuple[str, str]],
+    workloads: Sequence[tuple[str, str, Mapping[str, str]]],
     factors: Sequence[tuple[str, Sequence[str]]],
     baselines: dict[str, str],
     decide: Decide,
 ) -> str:
-    """The study file of imported results.  ``workloads`` are (name, tool)."""
+    """The study file of imported results.  ``workloads`` are (name, tool, what is alike
+    in all its runs)."""
     lines = [
         "# Written by `iotrial import`.  Question, baselines and [decide] may be edited.",
         f"question = {_quoted(question)}",
         "recorded = true",
     ]
-    for name, tool in workloads:
+    for name, tool, options in workloads:
         lines += ["", f"[workloads.{_quoted(name)}]", f"tool = {_quoted(tool)}"]
+        pairs = ", ".join(f"{_quoted(key)} = {_quoted(value)}" for key, value in options.items())
+        lines += [f"options = {{ {pairs} }}"] if pairs else []
     for name, labels in factors:
         lines += ["", f"[factors.{_quoted(name)}]"]
         lines += [f"levels = [{', '.join(map(_quoted, labels))}]"]
@@ -112,7 +116,10 @@ def parse(content: str, file: str) -> Study:
         question=found.question,
         name=found.question,
         targets=(),
-        workloads=tuple(Workload(name, table.tool) for name, table in found.workloads.items()),
+        workloads=tuple(
+            Workload(name, table.tool, tuple(table.options.items()))
+            for name, table in found.workloads.items()
+        ),
         factors=tuple(
             Factor(name, "recorded", tuple(map(Level, table.levels)), baseline=table.baseline)
             for name, table in found.factors.items()

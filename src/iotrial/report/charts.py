@@ -21,6 +21,7 @@ from markupsafe import Markup
 from iotrial.model.measurement import Metric
 from iotrial.report import alternatives, palette
 from iotrial.report.series import ALL_SHOWN, Series, Spread
+from iotrial.report.strip import Scale, scale
 from iotrial.report.view import Part, VerdictRow
 from iotrial.report.words import VERDICTS, baselines, change, share
 from iotrial.units import axis_scale
@@ -112,9 +113,11 @@ def _trials_figure(part: Part, ident: str) -> Figure:
 
 
 def interval_spec(rows: Sequence[VerdictRow], margin: float) -> _SPEC:
-    """One line per level: estimate and interval as change in %, the margin, and no change."""
+    """One line per level: estimate and interval as change in %, the margin, and no change.  An
+    interval that would squeeze all others is cut at the edge; its label has its ends."""
     several = len({row.finding.factor for row in rows}) > 1
-    table = [_interval_row(place, row, several) for place, row in enumerate(rows)]
+    on = scale((row.finding for row in rows), margin, 1)
+    table = [_interval_row(place, row, several, on) for place, row in enumerate(rows)]
     # The label is "place, name, change"; all but the place is shown, on two lines.
     axis = alt.Axis(title=None, labelExpr="slice(split(datum.label,'\\n'),1)", labelLineHeight=16)
     y = alt.Y("row:N", sort=None, axis=axis)
@@ -145,10 +148,13 @@ def interval_spec(rows: Sequence[VerdictRow], margin: float) -> _SPEC:
 _VERDICT_COLOURS = (palette.BETTER, palette.WORSE, palette.SAME, palette.UNSURE)
 
 
-def _interval_row(place: int, row: VerdictRow, several: bool) -> Mapping[str, object]:  # noqa: FBT001
+def _interval_row(place: int, row: VerdictRow, several: bool, on: Scale) -> Mapping[str, object]:  # noqa: FBT001
     finding = row.finding
     name = f"{finding.factor}={finding.level}" if several else finding.level
-    ends = [finding.ratio if end is None else end for end in (finding.low, finding.high)]
+    ends = [
+        finding.ratio if end is None else min(max(end, on.low), on.high)
+        for end in (finding.low, finding.high)
+    ]
     return {
         "row": f"{place}\n{name}\n{change(finding)}",
         "verdict": finding.verdict,

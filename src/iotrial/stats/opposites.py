@@ -24,6 +24,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
@@ -31,8 +32,9 @@ from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import UNKNOWN
-from iotrial.stats.paired import spread
+from iotrial.stats.blocks import ARITHMETIC
 from iotrial.stats.pairs import ALL, Contrast, Pair, Table, contrasts, tables
+from iotrial.stats.sessions import sessions
 from iotrial.stats.verdict import verdict
 from iotrial.units import format_change
 
@@ -40,6 +42,8 @@ LEVEL = 0.01
 """The share of studies whose groups are all alike that are doubted all the same."""
 _WORKLOAD = "workload"
 _NAMED = 3
+_FEW = 10
+"""Pairs below which the spread is taken from repeats, where every cell has some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +74,21 @@ class _Split:
     effects: tuple[Effect, ...]
 
 
-def opposites(results: Results) -> Iterator[Doubt]:
-    """A doubt about the whole study for each primary effect that averages opposite ones."""
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """``level`` of ``factor``, whose average over ``workload`` (one, or all) hides opposites."""
+
+    workload: str
+    factor: str
+    level: str
+    doubt: Doubt
+
+
+def opposites(results: Results) -> Iterator[Hidden]:
+    """Each primary effect that averages opposite ones, with a doubt about the whole study."""
     splits = [
         each
-        for table in tables(results)
+        for table in tables(results, sessions(results.valid))
         if table.primary
         for contrast in contrasts(results.study, table.cells)
         for each in _splits(table, contrast)
@@ -83,7 +97,7 @@ def opposites(results: Results) -> Iterator[Doubt]:
     level = LEVEL / len(tested) if tested else 0.0
     for each in splits:
         if said := _doubted(each, level, results.study):
-            yield said
+            yield Hidden(each.table.workload, each.contrast.factor, each.contrast.level, said)
 
 
 def heterogeneity(effects: Sequence[Effect]) -> float:
@@ -122,6 +136,33 @@ def _effect(group: str, pairs: Sequence[Pair]) -> Effect:
     middle = math.fsum(pair.log for pair in pairs) / len(pairs)
     variance, df = spread(pairs) or (0.0, 0.0)
     return Effect(group, middle, variance, df)
+
+
+def spread(pairs: Sequence[Pair]) -> tuple[float, float] | None:
+    """Variance of the mean of the pairs' log ratios, and its degrees of freedom: from repeats
+    where there are few pairs, else over the pairs; None where neither shows any."""
+    repeated = _within(pairs) if len(pairs) < _FEW else None
+    logs = np.array([pair.log for pair in pairs])
+    if repeated is not None or len(logs) < 2 or float(logs.std()) <= ARITHMETIC:  # noqa: PLR2004
+        return repeated
+    return float(logs.var(ddof=1)) / len(logs), len(logs) - 1.0
+
+
+def _within(pairs: Sequence[Pair]) -> tuple[float, float] | None:
+    """The same from the spread within the cells; None where some cell was run once."""
+    cells = [cell for pair in pairs for side in (pair.level, pair.base) for cell in side]
+    if any(len(cell.logs) < 2 for cell in cells):  # noqa: PLR2004 (one run has no spread)
+        return None
+    parts, freedom = [], 0.0
+    for pair in pairs:
+        for side in (pair.level, pair.base):
+            for cell in side:
+                values = np.array(cell.logs)
+                share = 1.0 / (len(pairs) * len(side))
+                part = share**2 * float(values.var(ddof=1)) / len(values)
+                parts.append(part)
+                freedom += part**2 / (len(values) - 1)
+    return (sum(parts), sum(parts) ** 2 / freedom) if freedom else None
 
 
 def _known(parted: _Split) -> list[Effect]:

@@ -1,29 +1,27 @@
 """Runs that nobody randomised: what imported results can give.
 
 A level is compared with its baseline over *paired cells*: cells alike in workload and every other
-factor.  Each pair gives one log ratio (of the geometric means of its runs); their mean is the
-effect.  A factor that a level's runs do not tell (``unknown``) cannot be matched, and is averaged
-over for that comparison.
+factor.  A factor that a level's runs do not tell (``unknown``) cannot be matched, and is averaged
+over for that comparison.  The pairs of one session give one log ratio together: whatever was so on
+that day is in all of them (:mod:`iotrial.stats.sessions`).
 
-- Many pairs (10 and more): percentile bootstrap over pairs, 20,000 resamples, seeded.
-- Fewer, where every cell was run again: Welch's interval from the spread within the cells.
-- Fewer, from 2, without repeats: Student's t over pairs (a bootstrap of few is too narrow).
-- One run against one run: a ratio without an interval, and no claim.
+- Several sessions: the mean over them with Student's t; from 41 sessions on a percentile bootstrap
+  over sessions, 20,000 resamples, seeded (of fewer its interval is too narrow).  The comparisons
+  that answer the question are one family, corrected by Bonferroni's inequality.
+- One session: the ratio is described.  There is no interval, and no claim, however many cells.
 
-Every interval stands by itself, at the confidence of the study: nobody planned these comparisons
-as a family.  Besides each workload alone, all workloads together are compared, quantity by
-quantity.  A censored value gives a bound, or nothing where both sides are censored.
+Besides each workload alone, all workloads together are compared, quantity by quantity.  A censored
+value gives a bound, or nothing where both sides are censored.
 
 References:
     B. Efron and R. J. Tibshirani (1993), *An Introduction to the Bootstrap*, chapter 13.
-    B. L. Welch, Biometrika 34 (1947) 28-35.
     P. J. Fleming and J. J. Wallace (1986), CACM 29, 218-221 (ratios are averaged geometrically).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -33,12 +31,15 @@ from scipy.stats import t as student
 from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.measurement import higher_is_better
 from iotrial.model.results import Results
-from iotrial.model.study import Study
+from iotrial.model.study import Decide
 from iotrial.stats.blocks import ARITHMETIC
+from iotrial.stats.opposites import Hidden
 from iotrial.stats.pairs import ALL, Contrast, Pair, Side, Table, contrasts, tables
+from iotrial.stats.sessions import by_session, sessions
 from iotrial.stats.verdict import verdict
+from iotrial.units import format_change
 
-MANY = 10
+MANY = 40
 RESAMPLES = 20_000
 _SEED = 1
 _TOLD = 8
@@ -46,38 +47,44 @@ _TOLD = 8
 Floats = NDArray[np.float64]
 
 
-def judge_recorded(results: Results) -> Comparison:
+def judge_recorded(results: Results, hidden: Sequence[Hidden] = ()) -> Comparison:
     """Every level against its factor's baseline: all workloads together, then each; the metrics
-    that answer first, then the others."""
+    that answer first, then the others.  ``hidden`` are the averages that say nothing."""
     study = results.study
-    found = [
-        _finding(study, table, each)
-        for table in tables(results)
-        for each in contrasts(study, table.cells)
+    taken = sessions(results.valid)
+    every = [
+        (table, contrast, by_session(contrast.pairs_told))
+        for table in tables(results, taken)
+        for contrast in contrasts(study, table.cells)
     ]
+    claims = sum(table.primary and _spread(logs) for table, _, logs in every)
+    found = [_finding(study.decide, *each, family=max(claims, 1)) for each in every]
     ordered = tuple(sorted(found, key=lambda f: (f.workload != ALL, not f.primary)))
-    return Comparison(study.question, ordered, answer(results, ordered), _method(results))
+    method = _method(results, claims, len(set(taken.values())))
+    return Comparison(study.question, ordered, answer(results, ordered, hidden), method)
 
 
-def _finding(study: Study, table: Table, contrast: Contrast) -> Finding:
+def _finding(
+    decide: Decide, table: Table, contrast: Contrast, units: Floats, *, family: int
+) -> Finding:
+    """``units`` are the log ratios of the sessions, where there are several."""
     name, pairs = table.metric, contrast.pairs
-    told = [pair for pair in pairs if pair.side == ""]
+    told = contrast.pairs_told
     bound: Side = ""
     claim: Verdict = "cannot-tell"
     low = high = None
     if told:
-        logs = np.array([pair.log for pair in told])
+        logs = units if len(units) else np.array([pair.log for pair in told])
         ratio = math.exp(float(logs.mean()))
-        low, high = _interval(told, logs, study.decide.confidence)
-        count = _count(told)
-        if low is not None and high is not None:
-            claim = verdict(low, high, study.decide.margin, higher_is_better=higher_is_better(name))
+        if _spread(units):
+            error = (1 - decide.confidence) / (family if table.primary else 1)
+            low, high = (math.exp(end) for end in _interval(units, 1 - error))
+            claim = verdict(low, high, decide.margin, higher_is_better=higher_is_better(name))
     else:
         sides = {pair.side for pair in pairs}
         bound = pairs[0].side or "" if len(sides) == 1 else ""
         logs = np.array([pair.log for pair in pairs])
         ratio = math.exp(float(logs.mean())) if bound else math.nan
-        count = _count(pairs)
     folders = {f for pair in told or pairs for c in (*pair.level, *pair.base) for f in c.folders}
     return Finding(
         table.workload,
@@ -89,7 +96,7 @@ def _finding(study: Study, table: Table, contrast: Contrast) -> Finding:
         low,
         high,
         claim,
-        count,
+        len(units) or _count(told or pairs),
         tuple(sorted(folders)),
         table.primary,
         bound=bound,
@@ -97,30 +104,23 @@ def _finding(study: Study, table: Table, contrast: Contrast) -> Finding:
 
 
 def _count(pairs: Sequence[Pair]) -> int:
-    """Pairs; or, for one pair, the repeats that both sides have."""
+    """Pairs of one session; or, of one pair, the repeats that both sides have."""
     if len(pairs) > 1:
         return len(pairs)
     return min(sum(len(c.logs) for c in side) for side in (pairs[0].level, pairs[0].base))
 
 
-def _interval(
-    pairs: Sequence[Pair], logs: Floats, confidence: float
-) -> tuple[float | None, float | None]:
-    repeated = _welch(pairs, confidence) if len(logs) < MANY else None
-    if repeated is not None:
-        ends = repeated
-    elif len(logs) > 1 and float(logs.std()) > ARITHMETIC:
-        ends = _over_pairs(logs, confidence)
-    else:  # one ratio, or the very same again: nothing says how far it may be off
-        return None, None
-    return math.exp(ends[0]), math.exp(ends[1])
+def _spread(units: Floats) -> bool:
+    """Whether sessions say how far they are apart: several, that are not the very same."""
+    return len(units) > 1 and float(units.std()) > ARITHMETIC
 
 
-def _over_pairs(logs: Floats, confidence: float) -> tuple[float, float]:
-    if len(logs) >= MANY:
-        return bootstrap(logs, confidence)
-    half = float(logs.std(ddof=1)) / math.sqrt(len(logs)) * _t(len(logs) - 1, confidence)
-    return float(logs.mean()) - half, float(logs.mean()) + half
+def _interval(units: Floats, confidence: float) -> tuple[float, float]:
+    if len(units) > MANY:
+        return bootstrap(units, confidence)
+    t = float(student.ppf((1 + confidence) / 2, len(units) - 1))
+    half = float(units.std(ddof=1)) / math.sqrt(len(units)) * t
+    return float(units.mean()) - half, float(units.mean()) + half
 
 
 def bootstrap(values: Floats, confidence: float) -> tuple[float, float]:
@@ -139,64 +139,62 @@ def bootstrap(values: Floats, confidence: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def spread(pairs: Sequence[Pair]) -> tuple[float, float] | None:
-    """Variance of the mean of the pairs' log ratios, and its degrees of freedom: from repeats
-    where there are few pairs, else over the pairs; None where neither shows any."""
-    repeated = _within(pairs) if len(pairs) < MANY else None
-    logs = np.array([pair.log for pair in pairs])
-    if repeated is not None or len(logs) < 2 or float(logs.std()) <= ARITHMETIC:  # noqa: PLR2004
-        return repeated
-    return float(logs.var(ddof=1)) / len(logs), len(logs) - 1.0
-
-
-def _welch(pairs: Sequence[Pair], confidence: float) -> tuple[float, float] | None:
-    """Of the mean over pairs whose cells were all run again, from the spread within the cells;
-    None where some cell was run once."""
-    within = _within(pairs)
-    if within is None:
-        return None
-    middle = math.fsum(pair.log for pair in pairs) / len(pairs)
-    half = math.sqrt(within[0]) * _t(within[1], confidence)
-    return middle - half, middle + half
-
-
-def _within(pairs: Sequence[Pair]) -> tuple[float, float] | None:
-    cells = [cell for pair in pairs for side in (pair.level, pair.base) for cell in side]
-    if any(len(cell.logs) < 2 for cell in cells):  # noqa: PLR2004 (one run has no spread)
-        return None
-    parts, freedom = [], 0.0
-    for pair in pairs:
-        for side in (pair.level, pair.base):
-            for cell in side:
-                values = np.array(cell.logs)
-                share = 1.0 / (len(pairs) * len(side))
-                part = share**2 * float(values.var(ddof=1)) / len(values)
-                parts.append(part)
-                freedom += part**2 / (len(values) - 1)
-    return (sum(parts), sum(parts) ** 2 / freedom) if freedom else None
-
-
-def _t(df: float, confidence: float) -> float:
-    return float(student.ppf((1 + confidence) / 2, df))
-
-
-def answer(results: Results, findings: Sequence[Finding]) -> str:
-    """The answer: what can be claimed, factor by factor; then what it rests on."""
+def answer(results: Results, findings: Sequence[Finding], hidden: Sequence[Hidden] = ()) -> str:
+    """The answer: what can be claimed, factor by factor, or what was seen; then what it rests on.
+    An average over all workloads never stands where one of them says otherwise."""
     asked = [finding for finding in findings if finding.primary]
-    said = []
-    for factor, group in groupby(_widest(asked), key=lambda finding: finding.factor):
-        claims = list(group)
-        told = [f"{f.level} {f.verdict}" for f in claims if f.verdict != "cannot-tell"]
-        if told:
-            said.append(f"{factor} against {claims[0].baseline}: {', '.join(told[:_TOLD])}.")
-    if not said:
-        said.append("Nothing can be told from these runs." if asked else "Nothing was varied.")
+    told = list(_factors(asked, {(each.factor, each.level) for each in hidden}))
+    if not asked:
+        told = ["Nothing was varied."]
     runs = len(results.valid)
     cells = {(record.trial.workload, record.trial.treatment) for record in results.valid}
-    said.append(f"They are {runs:,} imported runs of {len(cells):,} cells.")
-    if runs == len(cells):
-        said.append("No cell was run twice: one pair of runs (n = 1) is a ratio, and no claim.")
-    return " ".join(said)
+    of = len(set(sessions(results.valid).values()))
+    in_all = f"{of:,} sessions" if of > 1 else "one session"
+    told.append(f"They are {runs:,} imported runs of {len(cells):,} cells in {in_all}.")
+    if asked and not any(finding.low for finding in asked):
+        told.append(
+            "Nothing is claimed: what was measured in one session only says how that one came out."
+            " Measure all of it again on other days, and import them together."
+        )
+    return " ".join(told)
+
+
+def _factors(asked: Sequence[Finding], hidden: set[tuple[str, str]]) -> Iterator[str]:
+    for factor, group in groupby(_widest(asked), key=lambda finding: finding.factor):
+        levels: dict[str, Finding] = {}
+        for each in group:
+            levels.setdefault(each.level, each)
+        said = []
+        for level, each in levels.items():
+            own = [f for f in asked if (f.factor, f.level) == (factor, level)]
+            told = _level(each, [f for f in own if f.workload != ALL], (factor, level) in hidden)
+            said += [f"{level} {told}"] if told else []
+        more = f" and {len(said) - _TOLD} more levels" if len(said) > _TOLD else ""
+        if said:
+            base = next(iter(levels.values())).baseline
+            yield f"{factor} against {base}: {', '.join(said[:_TOLD])}{more}."
+    if asked and all(f.verdict == "cannot-tell" and f.low is not None for f in asked):
+        yield "Nothing can be told from these runs."
+
+
+def _level(widest: Finding, apart: Sequence[Finding], hidden: bool) -> str:  # noqa: FBT001
+    """What is said of one level, from the finding over the most and those of each workload."""
+    told = [f for f in apart if f.verdict != "cannot-tell"]
+    verdicts = {f.verdict for f in (widest, *told)} - {"cannot-tell"}
+    if hidden or len(verdicts) > 1:
+        return f"by workload ({', '.join(_of(f) for f in apart[:_TOLD])})"
+    if widest.verdict != "cannot-tell":
+        return widest.verdict
+    if told:
+        return f"{told[0].verdict} for {', '.join(f.workload for f in told[:_TOLD])}"
+    if widest.low is None and not widest.bound and not math.isnan(widest.ratio):
+        return format_change(widest.ratio)
+    return ""
+
+
+def _of(finding: Finding) -> str:
+    verdict = finding.verdict.replace("-", " ") if finding.low is not None else ""
+    return " ".join(filter(None, (finding.workload, verdict, format_change(finding.ratio))))
 
 
 def _widest(asked: Sequence[Finding]) -> list[Finding]:
@@ -204,11 +202,16 @@ def _widest(asked: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in asked if finding.workload == ALL] or list(asked)
 
 
-def _method(results: Results) -> str:
+def _method(results: Results, claims: int, of: int) -> str:
+    many = f"; from {MANY + 1} a percentile bootstrap ({RESAMPLES:,} resamples)" * (of > MANY)
+    how = (
+        f"each of {of:,} sessions gives one, with Student's t over them{many}; {claims} claims"
+        f" together at {results.study.decide.confidence:.3g} (Bonferroni)"
+        if of > 1
+        else "all of them in one session, which gives a ratio without an interval (n: its pairs)"
+    )
     return (
-        f"Paired cells: ratios of cells alike but for one factor, averaged on the log scale; from"
-        f" {MANY} pairs a percentile bootstrap ({RESAMPLES:,} resamples), below that Welch's from"
-        f" repeats where every cell has some, else Student's t; each interval by itself at"
-        f" {results.study.decide.confidence:.3g}. The runs were neither randomised nor blocked:"
-        " whatever changed between them counts as an effect."
+        f"Paired cells: ratios of cells alike but for one factor, averaged on the log scale; {how}."
+        " The runs were neither randomised nor blocked: whatever changed between them counts as"
+        " an effect."
     )

@@ -28,10 +28,11 @@ Side = Literal["", "high", "low"]
 
 @dataclass
 class Cell:
-    """The runs of one workload and treatment for one metric: logs of their values, the folders,
-    and on which side the truth lies where a value is censored."""
+    """The runs of one workload and treatment for one metric: logs of their values, the session
+    and the folder of each, and on which side the truth lies where a value is censored."""
 
     logs: list[float] = field(default_factory=list)
+    sessions: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     censored: Side = ""
 
@@ -86,11 +87,17 @@ class Contrast:
     baseline: str
     pairs: tuple[Pair, ...]
 
+    @property
+    def pairs_told(self) -> tuple[Pair, ...]:
+        """Those of which no value is censored."""
+        return tuple(pair for pair in self.pairs if pair.side == "")
 
-def tables(results: Results) -> Iterator[Table]:
-    """All workloads together, quantity by quantity; then each with each of its metrics."""
+
+def tables(results: Results, sessions: Mapping[str, str]) -> Iterator[Table]:
+    """All workloads together, quantity by quantity; then each with each of its metrics.
+    ``sessions`` are those of the runs, by folder."""
     study = results.study
-    metrics, cells = metrics_of(results), _cells(results)
+    metrics, cells = metrics_of(results), _cells(results, sessions)
     if len(metrics) > 1:
         for quantity, of in _shared(metrics).items():
             together = {key: cell for pair in of.items() for key, cell in cells[pair].items()}
@@ -164,7 +171,7 @@ def _shared(metrics: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str
     return found
 
 
-def _cells(results: Results) -> dict[tuple[str, str], Cells]:
+def _cells(results: Results, sessions: Mapping[str, str]) -> dict[tuple[str, str], Cells]:
     """The cells of each workload and metric."""
     found: dict[tuple[str, str], Cells] = defaultdict(dict)
     for record in results.valid:
@@ -174,6 +181,7 @@ def _cells(results: Results) -> dict[tuple[str, str], Cells]:
                 cell = found[key[0], own.metric].setdefault(key, Cell())
                 cell.logs.append(math.log(own.value))
                 cell.folders.append(record.trial.folder)
+                cell.sessions.append(sessions[record.trial.folder])
                 cell.censored = _worse(cell, own)
     return found
 

@@ -1,91 +1,162 @@
-"""One results folder against another: is anything worse than it was?
+"""Results against results: is anything worse than it was?
 
-The two were measured at different times, so nothing is paired: drift between them cannot be told
-from a change, and the findings say so.  Per workload and treatment that both have, the ratio of
-geometric means with Welch's interval on the log scale, Šidák-corrected over the family of all
-such comparisons.
+The two sides were measured at different times.  How far sessions of one thing are apart says
+whether another is out of line, and nothing within a session says it: a disk that is emptier, a
+warmer room, a neighbour are the same for all trials of a session.  So the unit is the session: a
+results folder, or of one that was gone on with after a night each spell of it, and of imported
+results each of theirs (:mod:`iotrial.stats.sessions`).
 
-References: B. L. Welch, Biometrika 34 (1947) 28-35; Z. Šidák, JASA 62 (1967) 626-633.
+Per workload and treatment that both sides have, the ratio of geometric means over the sessions:
+
+- Several sessions on a side: Student's interval on the log scale, the variance between sessions
+  pooled over both sides.
+- One on each: the ratio is described, and nothing is claimed; unless somebody says how far sessions
+  of this machine are apart (``between``, a standard deviation).  Then Welch's half width from the
+  trials and the normal one between sessions are added in quadrature.
+- Paired: folders were measured in turn, so that the n-th of one side stands beside the n-th of the
+  other; Student's t of their differences.
+
+All intervals together hold at the study's confidence (Šidák).
+
+References: B. L. Welch, Biometrika 34 (1947) 28-35; Z. Šidák, JASA 62 (1967) 626-633;
+T. Kalibera and R. Jones, ISMM 2013, 63-74.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 from scipy.stats import t as student
 
 from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.measurement import metric
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
+from iotrial.stats.blocks import ARITHMETIC
 from iotrial.stats.pairs import answering
+from iotrial.stats.sessions import sessions
 from iotrial.stats.verdict import verdict
 from iotrial.units import format_change
 
 Key = tuple[str, Treatment]
 Floats = NDArray[np.float64]
+_FOLDERS = 2
 
 
-def regress(former: Results, latter: Results) -> Comparison:
+@dataclass
+class _Cell:
+    """Trials of one treatment on one side: logs by session, and their folders."""
+
+    sessions: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    trials: list[str] = field(default_factory=list)
+
+    @property
+    def means(self) -> Floats:
+        """One of each session."""
+        return np.array([math.fsum(logs) / len(logs) for logs in self.sessions.values()])
+
+    @property
+    def logs(self) -> Floats:
+        return np.array([log for logs in self.sessions.values() for log in logs])
+
+
+def regress(
+    former: Sequence[Results],
+    latter: Sequence[Results],
+    *,
+    without: Mapping[str, str] | None = None,
+    between: float = 0.0,
+    paired: bool = False,
+) -> Comparison:
     """Findings with ``factor`` = ``results``: ``latter`` against ``former``, per treatment.
 
-    ``level`` is the treatment, ``baseline`` the former folder's name.
+    ``level`` is the treatment, ``baseline`` the name of the first former folder.  ``without`` are
+    workloads left out, each with why; ``between`` is the standard deviation between sessions as a
+    relative difference (0: nobody said).
     """
-    primary = dict(former.study.decide.primary)
-    if former.study.design.kind == "recorded":
-        primary = answering(former)
-    ours, theirs = _logs(former, primary), _logs(latter, primary)
-    shared = [key for key in ours if key in theirs]
-    confidence = former.study.decide.confidence
+    first = former[0]
+    primary = dict(first.study.decide.primary)
+    if first.study.design.kind == "recorded":
+        primary = answering(first)
+    ours, theirs = (_cells(each, primary, whole=paired) for each in (former, latter))
+    left_out = without or {}
+    shared = [key for key in ours if key in theirs and key[0] not in left_out]
+    confidence = first.study.decide.confidence
     each = confidence ** (1 / len(shared)) if shared else confidence
     findings = tuple(
-        _finding(key, primary[key[0]], ours[key], theirs[key], each, former) for key in shared
-    )
+        _finding(
+            key, primary[key[0]], ours[key], theirs[key], first,
+            interval=_interval(ours[key], theirs[key], each, math.log1p(between), paired=paired),
+        )
+        for key in shared
+    )  # fmt: skip
+    names = first.folder.name, latter[0].folder.name
+    told = _sentence(findings, *names, several=len(former) + len(latter) > _FOLDERS or paired)
     return Comparison(
-        question=f"Is {latter.folder.name} worse than {former.folder.name}?",
+        question=f"Is {names[1]} worse than {names[0]}?",
         findings=findings,
-        recommendation=_sentence(findings, former, latter),
-        method=(
-            f"{len(shared)} treatments that both have; unpaired (Welch) intervals, together at"
-            f" {confidence:.3g} (Šidák); margin {former.study.decide.margin:.3g}. The two were"
-            " not interleaved: drift of the machine between them counts as a change."
-        ),
+        recommendation=" ".join((told, *_left_out(left_out))),
+        method=_method(first, len(shared), between, paired=paired),
     )
 
 
-def _logs(results: Results, primary: dict[str, str]) -> dict[Key, list[tuple[float, str]]]:
-    found: dict[Key, list[tuple[float, str]]] = defaultdict(list)
-    for record in results.valid:
-        value = _value(record, primary)
-        if value is not None:
-            stage = (("stage", str(record.trial.stage)),) if record.trial.stage else ()
-            key = (record.trial.workload, (*stage, *record.trial.treatment))
-            found[key].append((math.log(value), record.trial.folder))
+def _method(first: Results, shared: int, between: float, *, paired: bool) -> str:
+    how = "sessions as units, Student's t with their variance pooled"
+    if paired:
+        how = "measured in turn, Student's t of the differences"
+    elif between:
+        how = f"sessions as units, which are taken to vary by {between:.3g} (standard deviation)"
+    decide = first.study.decide
+    return (
+        f"{shared} treatments that both have; {how}; together at {decide.confidence:.3g} (Šidák);"
+        f" margin {decide.margin:.3g}. One session on each side gives no interval."
+    )
+
+
+def _cells(side: Sequence[Results], primary: Mapping[str, str], *, whole: bool) -> dict[Key, _Cell]:
+    """``whole``: each folder is one session."""
+    found: dict[Key, _Cell] = defaultdict(_Cell)
+    for number, results in enumerate(side):
+        taken = {} if whole else sessions(results.valid)
+        for record in results.valid:
+            value = _value(record, primary)
+            if value is not None:
+                stage = (("stage", str(record.trial.stage)),) if record.trial.stage else ()
+                cell = found[record.trial.workload, (*stage, *record.trial.treatment)]
+                cell.sessions[f"{number}/{taken.get(record.trial.folder)}"].append(math.log(value))
+                cell.trials.append(record.trial.folder)
     return found
 
 
-def _value(record: TrialRecord, primary: dict[str, str]) -> float | None:
+def _value(record: TrialRecord, primary: Mapping[str, str]) -> float | None:
     name = primary.get(record.trial.workload)
     value = record.value(name) if name else None
     return value if value is not None and value > 0 else None
 
 
-def _finding(  # noqa: PLR0913, PLR0917 (the parts of one comparison)
+def _finding(  # noqa: PLR0913 (the parts of one comparison)
     key: Key,
     name: str,
-    ours: list[tuple[float, str]],
-    theirs: list[tuple[float, str]],
-    confidence: float,
+    ours: _Cell,
+    theirs: _Cell,
     former: Results,
+    *,
+    interval: float | None,
 ) -> Finding:
-    a, b = np.array([v for v, _ in ours]), np.array([v for v, _ in theirs])
+    """``interval``: half of its width on the log scale."""
+    a, b = ours.means, theirs.means
     shift = float(b.mean() - a.mean())
-    half = _half_width(a, b, confidence)
-    low, high = (None, None) if half is None else (math.exp(shift - half), math.exp(shift + half))
+    low = high = None
+    if interval is not None:
+        low, high = math.exp(shift - interval), math.exp(shift + interval)
     workload, treatment = key
+    single = len(a) == len(b) == 1
     return Finding(
         workload=workload,
         metric=name,
@@ -96,8 +167,8 @@ def _finding(  # noqa: PLR0913, PLR0917 (the parts of one comparison)
         low=low,
         high=high,
         verdict=_verdict(low, high, name, former.study.decide.margin),
-        n=min(len(a), len(b)),
-        trials=tuple(folder for _, folder in (*ours, *theirs)),
+        n=min(len(ours.logs), len(theirs.logs)) if single else min(len(a), len(b)),
+        trials=(*ours.trials, *theirs.trials),
     )
 
 
@@ -107,7 +178,35 @@ def _verdict(low: float | None, high: float | None, name: str, margin: float) ->
     return verdict(low, high, margin, higher_is_better=metric(name).higher)
 
 
-def _half_width(a: Floats, b: Floats, confidence: float) -> float | None:
+def _interval(
+    ours: _Cell, theirs: _Cell, confidence: float, between: float, *, paired: bool
+) -> float | None:
+    """Half of its width; None where nothing says how far sessions are apart."""
+    a, b = ours.means, theirs.means
+    if paired:
+        apart = b[: len(a)] - a[: len(b)]
+        if len(apart) < _FOLDERS or float(apart.std()) <= ARITHMETIC:
+            return None
+        return _student(float(apart.var(ddof=1)), 1 / len(apart), len(apart) - 1, confidence)
+    shares = 1 / len(a) + 1 / len(b)
+    if between:
+        within = _welch(ours.logs, theirs.logs, confidence) or 0.0
+        normal = float(norm.ppf((1 + confidence) / 2)) * between * math.sqrt(shares)
+        return math.hypot(within, normal)
+    df = len(a) + len(b) - 2
+    if not df:
+        return None
+    squares = float(((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum())
+    if squares <= ARITHMETIC:
+        return None
+    return _student(squares / df, shares, df, confidence)
+
+
+def _student(variance: float, share: float, df: float, confidence: float) -> float:
+    return float(student.ppf((1 + confidence) / 2, df)) * math.sqrt(variance * share)
+
+
+def _welch(a: Floats, b: Floats, confidence: float) -> float | None:
     """Half of Welch's interval; None where a side has no second trial."""
     if len(a) < 2 or len(b) < 2:  # noqa: PLR2004 (a variance needs two)
         return None
@@ -115,21 +214,31 @@ def _half_width(a: Floats, b: Floats, confidence: float) -> float | None:
     if va + vb == 0:
         return 0.0
     df = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
-    return float(student.ppf((1 + confidence) / 2, df)) * math.sqrt(va + vb)
+    return _student(va + vb, 1.0, df, confidence)
 
 
-def _sentence(findings: tuple[Finding, ...], former: Results, latter: Results) -> str:
+def _sentence(findings: tuple[Finding, ...], former: str, latter: str, *, several: bool) -> str:
     if not findings:
-        return (
-            f"{former.folder.name} and {latter.folder.name} share no workload and treatment:"
-            " nothing can be compared."
-        )
+        return f"{former} and {latter} share no workload and treatment: nothing can be compared."
     worse = [f for f in findings if f.verdict == "worse"]
     if worse:
-        parts = [f"{f.workload} with {f.level} ({format_change(f.ratio)})" for f in worse]
-        return f"Yes: {latter.folder.name} is worse for {', '.join(parts)}."
+        return f"Yes: {latter} is worse for {', '.join(map(_named, worse))}."
+    if all(f.low is None for f in findings) and not several:
+        widest = max(findings, key=lambda f: abs(math.log(f.ratio)))
+        return (
+            f"Nothing is claimed: there is one session of each, and nobody knows how far sessions"
+            f" are apart. The largest change is {_named(widest)}."
+        )
     unclear = sum(1 for f in findings if f.verdict == "cannot-tell")
     if unclear:
         rest = "; the others are no worse" if unclear < len(findings) else ""
         return f"Cannot tell for {unclear} of {len(findings)} comparisons{rest}."
-    return f"No: nothing in {latter.folder.name} is worse."
+    return f"No: nothing in {latter} is worse."
+
+
+def _named(finding: Finding) -> str:
+    return f"{finding.workload} with {finding.level} ({format_change(finding.ratio)})"
+
+
+def _left_out(workloads: Mapping[str, str]) -> list[str]:
+    return [f"{name} is left out: not the same load ({why})." for name, why in workloads.items()]

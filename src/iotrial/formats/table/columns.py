@@ -31,7 +31,17 @@ from iotrial.model.recording import Buffer, Format, Recording
 from iotrial.units import parse_unit
 
 Role = Literal[
-    "factor", "workload", "value", "metric", "unit", "censored", "repeat", "name", "note", "ignore"
+    "factor",
+    "workload",
+    "value",
+    "metric",
+    "unit",
+    "censored",
+    "repeat",
+    "session",
+    "name",
+    "note",
+    "ignore",
 ]
 ROLES: tuple[str, ...] = get_args(Role)
 _KEYS = ("role", "metric", "unit", "names")

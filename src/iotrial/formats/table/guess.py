@@ -133,7 +133,10 @@ def _workload(header: Sequence[str], cells: Cells) -> str:
 
 def _settings(names: Sequence[str], cells: Cells, workload: str) -> dict[str, Role]:
     """The roles of columns that hold no measurement."""
-    roles: dict[str, Role] = {name: _setting(name, cells[name]) for name in names}
+    roles: dict[str, Role] = {
+        name: "session" if "_".join(words(name)) == "session" else _setting(name, cells[name])
+        for name in names
+    }
     candidates = [name for name in names if roles[name] == "factor"]
     several = [name for name in candidates if _repeated(cells[name])]
     for name in candidates:  # what differs in every row, where other columns tell rows apart

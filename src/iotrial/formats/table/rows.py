@@ -126,8 +126,10 @@ def _ended(reading: _Reading, row: Row) -> Iterator[Doubt]:
 
 
 def _treatment(reading: _Reading, row: Row) -> Treatment:
-    """Factor and level; a factor the row does not tell is left out."""
+    """Factor and level; a factor the row does not tell is left out.  The session beside them."""
     told = [(each.name, reading.cell(row, each.name)) for each in reading.columns.having("factor")]
+    taken = [reading.cell(row, each.name) for each in reading.columns.having("session")]
+    told.append(("session", " ".join(filter(None, taken))))
     return tuple((name, level) for name, level in told if level)
 
 

@@ -17,7 +17,7 @@ WORKLOADS = (
 NAMES = frozenset(("id", "name", "label", "no", "nr", "#", "index", "idx", "row", "uuid", "key"))
 REPEATS = frozenset(
     ("repeat", "rep", "repetition", "run", "iteration", "iter", "round", "trial", "replicate",
-     "pass", "attempt", "sample", "block", "try", "session")
+     "pass", "attempt", "sample", "block", "try")
 )  # fmt: skip
 _NOTES = frozenset(
     ("note", "notes", "comment", "comments", "remark", "remarks", "source", "src", "flag", "flags",

@@ -1,0 +1,229 @@
+"""Sessions of recorded runs: which there are, and that nothing is claimed of one alone."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import shutil
+from itertools import product
+from pathlib import Path
+
+import pytest
+from scipy.stats import t as student
+
+from iotrial.cli.main import status
+from iotrial.model.measurement import Measurement
+from iotrial.model.results import Results
+from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.workload import Workload
+from iotrial.stats.paired import judge_recorded
+from iotrial.stats.sessions import NIGHT, sessions
+
+LEVELS = ("cfq", "deadline", "noop", "anticipatory")
+
+
+def run(
+    number: int,
+    level: str,
+    value: float,
+    *,
+    workload: str = "read",
+    started: float = 0.0,
+    source: str = "originals/t.csv:2",
+    session: str = "",
+    **more: str,
+) -> TrialRecord:
+    treatment = (("scheduler", level), *more.items())
+    trial = Trial(number, f"{number:06d}", 1, workload, treatment, "")
+    told = (Measurement(f"{workload}.bw", value, "bytes/s"),)
+    return TrialRecord(
+        trial, "valid", started, 60.0, measurements=told, source=source, session=session
+    )  # fmt: skip
+
+
+def recorded(runs: list[TrialRecord], workloads: tuple[str, ...] = ("read",)) -> Results:
+    study = Study(
+        question="Which?",
+        name="old",
+        targets=(),
+        workloads=tuple(Workload(name, "table") for name in workloads),
+        factors=(Factor("scheduler", "recorded", tuple(map(Level, LEVELS))),),
+        design=Design("recorded", blocks=1),
+        decide=Decide((), 0.02, 0.95),
+        text="",
+        digest="",
+    )
+    return Results(Path("r"), study, tuple(each.trial for each in runs), tuple(runs))
+
+
+def taken(*runs: TrialRecord) -> list[str]:
+    found = sessions(runs)
+    return [found[each.trial.folder] for each in runs]
+
+
+# -- which there are ---------------------------------------------------------------------------
+
+
+def test_a_night_without_runs_parts_sessions_and_a_run_over_midnight_does_not() -> None:
+    one, two, three = taken(
+        run(1, "cfq", 1, started=1000.0),
+        run(2, "cfq", 1, started=1000.0 + NIGHT),
+        run(3, "cfq", 1, started=1000.0 + 2 * NIGHT + 61),
+    )
+    assert one == two != three
+
+
+def test_folders_that_repeat_a_cell_are_sessions_and_folders_of_unlike_cells_are_not() -> None:
+    mon, tue, other, more = taken(
+        run(1, "cfq", 1, source="originals/mon/a.json"),
+        run(2, "cfq", 1, source="originals/tue/a.json"),
+        run(3, "noop", 1, source="originals/wed/a.json"),
+        run(4, "noop", 1, source="originals/wed/b.json"),
+    )
+    assert mon == other == more != tue
+
+
+def test_hosts_have_sessions_of_their_own() -> None:
+    one, two = taken(run(1, "cfq", 1, host="a"), run(2, "cfq", 1, host="b"))
+    assert one != two
+
+
+def test_what_somebody_said_counts() -> None:
+    one, two, three = taken(
+        run(1, "cfq", 1, session="mon", started=1.0),
+        run(2, "cfq", 1, session="mon", started=9e6),
+        run(3, "cfq", 1, session="tue", started=9e6),
+    )
+    assert one == two != three
+
+
+# -- what is claimed ---------------------------------------------------------------------------
+
+
+def test_one_session_is_described_however_many_cells_it_has() -> None:
+    """On a storage where no scheduler is in the way, 30 cells that are all a little faster."""
+    luck = random.Random(1)
+    runs = [
+        run(n, level, 100 * math.exp(0.03 * (level == "noop") + luck.gauss(0, 0.003)), size=size)
+        for n, (level, size) in enumerate(product(LEVELS, map(str, range(30))), 1)
+    ]
+    comparison = judge_recorded(recorded(runs))
+    assert {f.low for f in comparison.findings} == {None}
+    assert {f.verdict for f in comparison.findings} == {"cannot-tell"}
+    assert "noop +2.9 %" in comparison.recommendation
+    assert "Nothing is claimed" in comparison.recommendation
+    assert "better" not in comparison.recommendation
+
+
+def days(seed: int, *, count: int, sd: float, effect: float = 0.0) -> list[TrialRecord]:
+    """Sessions in which each level is out by something of its own, all cells of it together."""
+    luck = random.Random(seed)
+    runs = []
+    for day, level in product(range(count), LEVELS):
+        shift = luck.gauss(0, sd) + effect * (level == "noop")
+        for size in range(6):
+            value = 100 * math.exp(shift + luck.gauss(0, 0.002))
+            said = {"session": f"day {day}", "size": str(size)}
+            runs.append(run(len(runs) + 1, level, value, **said))
+    return runs
+
+
+def test_several_sessions_are_the_unit_by_students_t_and_a_family() -> None:
+    results = recorded(days(3, count=5, sd=0.01, effect=-0.2))
+    found = {f.level: f for f in judge_recorded(results).findings}
+    noop = found["noop"]
+    ratios = [
+        math.fsum(
+            math.log(a.measurements[0].value / b.measurements[0].value)
+            for a in results.records if a.session == f"day {day}"
+            and a.trial.treatment[0] == ("scheduler", "noop")
+            for b in results.records if b.session == a.session
+            and b.trial.treatment == (("scheduler", "cfq"), a.trial.treatment[1])
+        ) / 6
+        for day in range(5)
+    ]  # fmt: skip
+    middle = math.fsum(ratios) / 5
+    sd = math.sqrt(math.fsum((each - middle) ** 2 for each in ratios) / 4)
+    half = float(student.ppf(1 - 0.05 / 3 / 2, 4)) * sd / math.sqrt(5)
+    assert (noop.n, noop.verdict) == (5, "worse")
+    assert noop.low == pytest.approx(math.exp(middle - half))
+    assert noop.high == pytest.approx(math.exp(middle + half))
+
+
+def test_a_level_that_is_equal_is_seldom_called_better_or_worse() -> None:
+    """300 studies of four equal levels in five sessions: cells as units would claim in most."""
+    wrong = sum(
+        any(
+            f.verdict in ("better", "worse")
+            for f in judge_recorded(recorded(days(seed, count=5, sd=0.03))).findings
+        )
+        for seed in range(300)
+    )
+    assert wrong <= 300 * 0.05 + 2 * math.sqrt(300 * 0.05 * 0.95)
+
+
+def test_levels_that_never_met_in_a_session_are_held_against_each_other_by_rank() -> None:
+    """Each level on days of its own: the first against the first, and so on."""
+    runs = [
+        run(n, level, value, session=f"{level} {n}")
+        for n, (level, value) in enumerate(
+            [("cfq", 100), ("cfq", 102), ("cfq", 101), ("noop", 50), ("noop", 51)], 1
+        )
+    ]
+    (found,) = judge_recorded(recorded(runs)).findings
+    assert found.n == 2
+    assert found.ratio == pytest.approx(0.5, rel=0.01)
+
+
+def test_an_average_never_stands_where_a_workload_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    luck = random.Random(2)
+    effect = {("noop", "read"): -0.3, ("noop", "write"): 0.1}
+    rows = ["scheduler,op,session,iops"] + [
+        f"{level},{op},d{day},"
+        f"{1000 * math.exp(effect.get((level, op), 0.0) + luck.gauss(0, 0.004)):.2f}"
+        for level, op, day in product(("cfq", "noop"), ("read", "write", "reread"), range(6))
+    ]
+    Path("t.csv").write_text("\n".join(rows))
+    assert status(["import", "t.csv", "--out", "r", "-q"]) == 0
+    capsys.readouterr()
+    assert status(["compare", "r", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    first = answer["recommendation"].partition(".")[0]
+    assert first.startswith("scheduler against cfq: noop by workload (read worse")
+    assert "write better" in answer["recommendation"]
+    assert answer["doubts"][0]["check"] == "opposites", "beside it, not last"
+
+
+def test_a_session_column_is_no_factor_and_a_map_names_what_parts_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    luck = random.Random(5)
+    rows = [
+        f"{level},{disk},{100 * (1.5 if level == 'noop' else 1) + luck.random()}"
+        for level, disk in product(("cfq", "noop"), "abcd")
+    ]
+    Path("t.csv").write_text("\n".join(["scheduler,disk,iops", *rows]))
+
+    def found(*options: str) -> dict[str, object]:
+        assert status(["import", "t.csv", *options, "--out", "r", "-q"]) == 0
+        capsys.readouterr()
+        assert status(["compare", "r", "--factor", "scheduler", "--json"]) == 0
+        (finding,) = json.loads(capsys.readouterr().out)["findings"]
+        shutil.rmtree("r")
+        return finding
+
+    assert found()["low"] is None
+    Path("m.toml").write_text('session = "disk"\n')
+    finding = found("--map", "m.toml")
+    assert (finding["n"], finding["verdict"]) == (4, "better")
+    Path("m.toml").write_text('session = "disc"\n')
+    assert status(["import", "t.csv", "--map", "m.toml", "--out", "r"]) == 2
+    told = capsys.readouterr().err
+    assert "m.toml: session: no run says 'disc'" in told
+    assert "disk" in told.partition("'disc'")[2]
