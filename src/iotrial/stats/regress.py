@@ -227,7 +227,8 @@ def _sentence(findings: tuple[Finding, ...], former: str, latter: str, *, severa
         widest = max(findings, key=lambda f: abs(math.log(f.ratio)))
         return (
             f"Nothing is claimed: there is one session of each, and nobody knows how far sessions"
-            f" are apart. The largest change is {_named(widest)}."
+            f" are apart: name more of them (--before, --after), say it (--between), or measure both"
+            f" again in turn (--paired). The largest change is {_named(widest)}."
         )
     unclear = sum(1 for f in findings if f.verdict == "cannot-tell")
     if unclear:
