@@ -35,6 +35,7 @@ from iotrial.report.means import means_of, of_cells, of_counterparts
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
 from iotrial.stats.host_effects import HostEffect, host_effects
+from iotrial.stats.regress import RESULTS
 from iotrial.stats.tradeoffs import Tradeoff, tradeoffs
 
 
@@ -258,8 +259,8 @@ def _counts(results: Results) -> Counts:
 def _parts(results: Results, comparison: Comparison) -> tuple[Part, ...]:
     """One part a workload; or, where several metrics answer for it, one for each of them."""
     responses = _responses(results, comparison)
-    recorded = results.study.design.kind == "recorded"
-    costs = () if recorded or not comparison.findings else tradeoffs(results)
+    own = any(f.factor != RESULTS for f in comparison.findings)  # else between two folders
+    costs = tradeoffs(results) if own and results.study.design.kind != "recorded" else ()
     parts: list[Part] = []
     for workload in _workloads(results, comparison):
         of_this = [f for f in comparison.findings if f.workload == workload.name]

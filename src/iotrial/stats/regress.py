@@ -46,6 +46,8 @@ from iotrial.units import format_change
 
 Key = tuple[str, Treatment]
 Floats = NDArray[np.float64]
+RESULTS = "results"
+"""The factor of what is found between two sides."""
 _FOLDERS = 2
 
 
@@ -160,7 +162,7 @@ def _finding(  # noqa: PLR0913 (the parts of one comparison)
     return Finding(
         workload=workload,
         metric=name,
-        factor="results",
+        factor=RESULTS,
         level=treatment_text(treatment),
         baseline=former.folder.name,
         ratio=math.exp(shift),
@@ -226,9 +228,9 @@ def _sentence(findings: tuple[Finding, ...], former: str, latter: str, *, severa
     if all(f.low is None for f in findings) and not several:
         widest = max(findings, key=lambda f: abs(math.log(f.ratio)))
         return (
-            f"Nothing is claimed: there is one session of each, and nobody knows how far sessions"
-            f" are apart: name more of them (--before, --after), say it (--between), or measure both"
-            f" again in turn (--paired). The largest change is {_named(widest)}."
+            "Nothing is claimed: there is one session of each, and nobody knows how far sessions"
+            " are apart: name more of them (--before, --after), say it (--between), or measure"
+            f" both again in turn (--paired). The largest change is {_named(widest)}."
         )
     unclear = sum(1 for f in findings if f.verdict == "cannot-tell")
     if unclear:
