@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 
 from iotrial.model.finding import Finding
@@ -11,11 +12,31 @@ from iotrial.model.results import Results
 from iotrial.model.trial import Treatment
 
 
-def of_cells(results: Results, finding: Finding) -> dict[tuple[str, str], float]:
-    """Of a finding's own runs alone: what has no counterpart says nothing of the change."""
-    folders = set(finding.trials)
-    mine = tuple(r for r in results.records if r.trial.folder in folders)
-    return means_of(replace(results, records=mine), finding.workload, finding.metric)
+Logs = Mapping[str, tuple[Treatment, float]]
+"""Folder → treatment and logarithm of one metric, of the runs that have it."""
+
+
+def logs_of(results: Results, workload: str, name: str) -> Logs:
+    """Of the valid runs of a workload with a positive value."""
+    return {
+        record.trial.folder: (record.trial.treatment, math.log(value))
+        for record in results.valid
+        if record.trial.workload == workload
+        and (value := record.value(name)) is not None
+        and value > 0
+    }
+
+
+def of_cells(logs: Logs, finding: Finding) -> dict[tuple[str, str], float]:
+    """Geometric means at the level and at the baseline of a finding's own runs alone: what has no
+    counterpart says nothing of the change."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    sides = {(finding.factor, finding.level), (finding.factor, finding.baseline)}
+    for folder in finding.trials:
+        treatment, log = logs.get(folder, ((), 0.0))
+        for cell in sides.intersection(treatment):
+            found[cell].append(log)
+    return {cell: math.exp(math.fsum(values) / len(values)) for cell, values in found.items()}
 
 
 def of_counterparts(results: Results, finding: Finding) -> dict[tuple[str, str], float]:

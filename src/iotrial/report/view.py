@@ -31,7 +31,7 @@ from iotrial.plan.spread import waiting
 from iotrial.report import evidence, hosts, scaling, staged, strains, words
 from iotrial.report.keepsake import Keepsake, keepsake
 from iotrial.report.links import original, raw, source
-from iotrial.report.means import means_of, of_cells, of_counterparts
+from iotrial.report.means import logs_of, means_of, of_cells, of_counterparts
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
 from iotrial.stats.host_effects import HostEffect, host_effects
@@ -321,12 +321,15 @@ def _part(
 def _rows(results: Results, findings: list[Finding]) -> tuple[VerdictRow, ...]:
     names = {finding.metric for finding in findings}
     recorded = results.study.design.kind == "recorded"
-    means = {name: means_of(results, findings[0].workload, name) for name in names}
+    logs = {name: logs_of(results, findings[0].workload, name) for name in names if recorded}
+    means = {
+        name: means_of(results, findings[0].workload, name) for name in names if not recorded
+    }
     tolerated = dict(results.study.decide.guardrails)
     rows = []
     for finding in findings:
         if recorded:
-            known = of_cells(results, finding)
+            known = of_cells(logs[finding.metric], finding)
         elif results.study.exclude:
             known = of_counterparts(results, finding)
         else:

@@ -23,7 +23,8 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 
 import numpy as np
@@ -41,6 +42,8 @@ from iotrial.stats.verdict import verdict
 MANY = 10
 RESAMPLES = 20_000
 _SEED = 1
+_KEPT = 512
+"""Pairs up to which the draws are kept: 41 MB."""
 _TOLD = 8
 
 Floats = NDArray[np.float64]
@@ -50,11 +53,11 @@ def judge_recorded(results: Results) -> Comparison:
     """Every level against its factor's baseline: all workloads together, then each; the metrics
     that answer first, then the others."""
     study = results.study
-    found = [
-        _finding(study, table, each)
-        for table in tables(results)
-        for each in contrasts(study, table.cells)
-    ]
+    asked = [(table, each) for table in tables(results) for each in contrasts(study, table.cells)]
+    # Those with as many pairs one after another: their resamples are the same.
+    turns = sorted(range(len(asked)), key=lambda place: _pairs_told(asked[place][1]))
+    made = {place: _finding(study, *asked[place]) for place in turns}
+    found = [made[place] for place in range(len(asked))]
     ordered = tuple(sorted(found, key=lambda f: (f.workload != ALL, not f.primary)))
     return Comparison(study.question, ordered, answer(results, ordered), _method(results))
 
@@ -96,6 +99,10 @@ def _finding(study: Study, table: Table, contrast: Contrast) -> Finding:
     )
 
 
+def _pairs_told(contrast: Contrast) -> int:
+    return sum(pair.side == "" for pair in contrast.pairs)
+
+
 def _count(pairs: Sequence[Pair]) -> int:
     """Pairs; or, for one pair, the repeats that both sides have."""
     if len(pairs) > 1:
@@ -125,18 +132,31 @@ def _over_pairs(logs: Floats, confidence: float) -> tuple[float, float]:
 
 def bootstrap(values: Floats, confidence: float) -> tuple[float, float]:
     """Percentile interval of the mean of ``values`` (n,), by :data:`RESAMPLES` resamples."""
-    chance = np.random.default_rng(_SEED)
-    step = max(1, 4_000_000 // len(values))
-    means = np.concatenate(
-        [
-            values[chance.integers(0, len(values), (min(step, RESAMPLES - at), len(values)))].mean(
-                axis=1
-            )
-            for at in range(0, RESAMPLES, step)
-        ]
-    )
+    count, middle = len(values), float(values.mean())
+    apart = (values - middle).astype(np.float32)
+    parts = (_drawn(count),) if count <= _KEPT else _draws(count)
+    # Not ``@``: the threads of a BLAS cost many times more than so small a product.
+    means = np.concatenate([np.einsum("ij,j->i", part, apart) for part in parts]) / count
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(low), float(high)
+    return middle + float(low), middle + float(high)
+
+
+@lru_cache(maxsize=1)
+def _drawn(count: int) -> NDArray[np.float32]:
+    """How often each of ``count`` values is drawn, a row a resample.  They are the same for all
+    that are as many, and thousands of comparisons have as many pairs."""
+    return np.concatenate(list(_draws(count)))
+
+
+def _draws(count: int) -> Iterator[NDArray[np.float32]]:
+    """The same in parts that take little memory."""
+    chance = np.random.default_rng(_SEED)
+    step = max(1, 4_000_000 // count)
+    for at in range(0, RESAMPLES, step):
+        rows = min(step, RESAMPLES - at)
+        places = chance.integers(0, count, (rows, count)) + np.arange(0, rows * count, count)[:, None]
+        found = np.bincount(places.ravel(), minlength=rows * count)
+        yield found.reshape(rows, count).astype(np.float32)
 
 
 def spread(pairs: Sequence[Pair]) -> tuple[float, float] | None:
