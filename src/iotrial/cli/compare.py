@@ -192,5 +192,7 @@ def _only(comparison: Comparison, factor: str | None, results: Results) -> Compa
     if results.study.design.kind == "recorded":
         from iotrial.stats.paired import answer
 
-        return replace(comparison, findings=kept, recommendation=answer(results, kept))
+        grids = tuple(each for each in comparison.grids if factor in (each.down, each.across))
+        said = answer(results, kept, grids)
+        return replace(comparison, findings=kept, recommendation=said, grids=grids)
     return replace(comparison, findings=kept)

@@ -31,7 +31,8 @@ from iotrial.plan.spread import waiting
 from iotrial.report import evidence, hosts, scaling, staged, strains, words
 from iotrial.report.keepsake import Keepsake, keepsake
 from iotrial.report.links import original, raw, source
-from iotrial.report.means import logs_of, means_of, of_cells, of_counterparts
+from iotrial.report.means import means_beside
+from iotrial.report.panels import Panel, panels
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
 from iotrial.stats.host_effects import HostEffect, host_effects
@@ -168,6 +169,7 @@ class View:
     hosts: tuple[hosts.HostRow, ...] = ()
     block_hosts: tuple[HostEffect, ...] = ()
     borne: tuple[strains.Borne, ...] = ()
+    panels: tuple[Panel, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -217,6 +219,7 @@ def view(results: Results, comparison: Comparison) -> View:
         hosts=hosts.rows(results, _responses(results, comparison)),
         block_hosts=host_effects(results),
         borne=strains.where(results),
+        panels=panels(comparison.grids),
     )
 
 
@@ -319,21 +322,9 @@ def _part(
 
 
 def _rows(results: Results, findings: list[Finding]) -> tuple[VerdictRow, ...]:
-    names = {finding.metric for finding in findings}
-    recorded = results.study.design.kind == "recorded"
-    logs = {name: logs_of(results, findings[0].workload, name) for name in names if recorded}
-    means = {
-        name: means_of(results, findings[0].workload, name) for name in names if not recorded
-    }
     tolerated = dict(results.study.decide.guardrails)
     rows = []
-    for finding in findings:
-        if recorded:
-            known = of_cells(logs[finding.metric], finding)
-        elif results.study.exclude:
-            known = of_counterparts(results, finding)
-        else:
-            known = means[finding.metric]
+    for finding, known in zip(findings, means_beside(results, findings), strict=True):
         rows.append(
             VerdictRow(
                 _shown(finding),

@@ -32,12 +32,16 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from iotrial.model.finding import Comparison, Finding, Verdict
+from iotrial.model.grid import Grid
 from iotrial.model.measurement import higher_is_better
 from iotrial.model.results import Results
 from iotrial.model.study import Study
+from iotrial.stats.best_cells import sentences
 from iotrial.stats.blocks import ARITHMETIC
+from iotrial.stats.grid import grids, not_additive
 from iotrial.stats.pairs import ALL, Contrast, Pair, Side, Table, contrasts, tables
 from iotrial.stats.verdict import verdict
+from iotrial.units import amount
 
 MANY = 10
 RESAMPLES = 20_000
@@ -59,7 +63,9 @@ def judge_recorded(results: Results) -> Comparison:
     made = {place: _finding(study, *asked[place]) for place in turns}
     found = [made[place] for place in range(len(asked))]
     ordered = tuple(sorted(found, key=lambda f: (f.workload != ALL, not f.primary)))
-    return Comparison(study.question, ordered, answer(results, ordered), _method(results))
+    crossed = grids(results)
+    said = answer(results, ordered, crossed)
+    return Comparison(study.question, ordered, said, _method(results), grids=crossed)
 
 
 def _finding(study: Study, table: Table, contrast: Contrast) -> Finding:
@@ -154,7 +160,9 @@ def _draws(count: int) -> Iterator[NDArray[np.float32]]:
     step = max(1, 4_000_000 // count)
     for at in range(0, RESAMPLES, step):
         rows = min(step, RESAMPLES - at)
-        places = chance.integers(0, count, (rows, count)) + np.arange(0, rows * count, count)[:, None]
+        places = (
+            chance.integers(0, count, (rows, count)) + np.arange(0, rows * count, count)[:, None]
+        )
         found = np.bincount(places.ravel(), minlength=rows * count)
         yield found.reshape(rows, count).astype(np.float32)
 
@@ -200,15 +208,25 @@ def _t(df: float, confidence: float) -> float:
     return float(student.ppf((1 + confidence) / 2, df))
 
 
-def answer(results: Results, findings: Sequence[Finding]) -> str:
-    """The answer: what can be claimed, factor by factor; then what it rests on."""
+def answer(results: Results, findings: Sequence[Finding], crossed: Sequence[Grid] = ()) -> str:
+    """The answer: what can be claimed, factor by factor; then what it rests on.
+
+    Where several factors are asked for, names come first, then the best cells of the grids
+    ``crossed``, then amounts; no average of a factor whose effect depends on another is told.
+    """
     asked = [finding for finding in findings if finding.primary]
-    said = []
+    depend = not_additive(crossed)
+    several = len({finding.factor for finding in asked}) > 1
+    names: list[str] = []
+    amounts: list[str] = []
     for factor, group in groupby(_widest(asked), key=lambda finding: finding.factor):
         claims = list(group)
         told = [f"{f.level} {f.verdict}" for f in claims if f.verdict != "cannot-tell"]
-        if told:
-            said.append(f"{factor} against {claims[0].baseline}: {', '.join(told[:_TOLD])}.")
+        if told and factor not in depend:
+            line = f"{factor} against {claims[0].baseline}: {', '.join(told[:_TOLD])}."
+            counts = crossed and several and all(amount(f.level) is not None for f in claims)
+            (amounts if counts else names).append(line)
+    said = [*names, *sentences(crossed), *amounts]
     if not said:
         said.append("Nothing can be told from these runs." if asked else "Nothing was varied.")
     runs = len(results.valid)
