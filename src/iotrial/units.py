@@ -50,6 +50,18 @@ def parse_bytes(text: str | int) -> int:
     return int(size)
 
 
+def amount(label: str) -> float | None:
+    """What a label counts: ``16`` → 16, ``4k`` → 4096; None for a name."""
+    try:
+        value = float(label)
+    except ValueError:
+        try:
+            return float(parse_bytes(label))
+        except ValueError:
+            return None
+    return value if math.isfinite(value) else None
+
+
 def parse_seconds(text: str | float) -> float:
     """``"30m"``, ``"10s"``, ``"250ms"``, ``1.5`` → seconds.  Raises ValueError."""
     number, unit = _split(text, 'a duration such as "10s", "30m" or "250ms"')

@@ -230,6 +230,7 @@ def _only(comparison: Comparison, factor: str | None, results: Results) -> Compa
         from iotrial.stats.opposites import opposites
         from iotrial.stats.paired import answer
 
-        said = answer(results, kept, tuple(opposites(results)))
-        return replace(comparison, findings=kept, recommendation=said)
+        grids = tuple(each for each in comparison.grids if factor in (each.down, each.across))
+        said = answer(results, kept, grids, tuple(opposites(results)))
+        return replace(comparison, findings=kept, recommendation=said, grids=grids)
     return replace(comparison, findings=kept)

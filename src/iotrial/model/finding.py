@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from iotrial.model.grid import Grid
 from iotrial.model.results import Results
 from iotrial.model.stage import Kept, Stage
 from iotrial.model.trial import Treatment
@@ -281,7 +282,8 @@ class Comparison:
     Of a study with several factors, ``interactions``, the ``simple`` effects beside them, and the
     ``shares`` of the variation.  ``races`` tell how the decision of a race was reached; ``knees``
     where more of an ordered factor gives no more.  Of a study in stages, the ``stages`` so far, and
-    the ``choices`` they came to.  Of a search for the highest value the ``ceiling``.
+    the ``choices`` they came to.  Of a search for the highest value the ``ceiling``.  Of
+    recorded runs the ``grids`` of numeric factors that are crossed.
     """
 
     question: str
@@ -297,6 +299,7 @@ class Comparison:
     choices: tuple[Choice, ...] = ()
     knees: tuple[Knee, ...] = ()
     ceiling: Ceiling | None = None
+    grids: tuple[Grid, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from iotrial.report import (
     hosts,
     keepsake,
     knees,
+    panels,
     races,
     staged,
     strains,
@@ -44,7 +45,8 @@ def document(view: View) -> dict[str, Any]:
     than 2,048 blocks), ``same``: so many also tell that nothing differs that matters.
     ``ceiling`` is what a search for the highest value came to.  ``scaling`` are the steps of
     factors that count, with what was seen at each; ``borne`` what CPUs, links, adapters, devices
-    and paths bore.
+    and paths bore.  ``grids`` are of recorded runs of two numeric factors that are crossed: every
+    cell, the ``best`` one, and whether the effect of one ``depends`` on the other.
     """
     counts = view.counts
     return {
@@ -84,6 +86,7 @@ def document(view: View) -> dict[str, Any]:
         **hosts.as_data(view.hosts),
         **block_hosts.as_data(view.block_hosts),
         **({"scaling": steps} if (steps := _scaling(view)) else {}),
+        **({"grids": panels.as_data(view.panels)} if view.panels else {}),
         **({"borne": strains.as_data(view.borne)} if view.borne else {}),
     }
 

@@ -20,12 +20,12 @@ from typing import Literal
 from iotrial.model.measurement import Measurement, Metric, metric, split
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord
+from iotrial.stats.grid import PARALLEL
 from iotrial.stats.responses import counted
-from iotrial.units import parse_bytes
+from iotrial.units import amount
 
 _RECORD = ("record", "rec", "reclen", "bs", "blocksize", "block")
 _SIZE = ("size", "filesize")
-_PARALLEL = ("threads", "numjobs", "processes", "procs", "iodepth", "jobs", "concurrency", "depth")
 _SHOWN = ("bw", "iops", "rate", "seconds", "value", "lat.mean", "clat.mean", "clat.p99")
 """Quantities that have a sheet, besides those that the study decides by, in this order."""
 _SHOWN_OF = {"iozone": ("bw",)}
@@ -149,7 +149,7 @@ def _axes(results: Results, treatments: Sequence[Mapping[str, str]]) -> _Axes:
 def _pair(subjects: Mapping[str, str]) -> tuple[str, str]:
     """The factors down and across, of those that vary (name → the tunable or option it is)."""
     kinds: dict[str, str] = {}
-    for words in (_RECORD, _SIZE, *((word,) for word in _PARALLEL)):
+    for words in (_RECORD, _SIZE, *((word,) for word in PARALLEL)):
         kind = "record" if words is _RECORD else "size" if words is _SIZE else "parallel"
         for name, subject in subjects.items():
             said = re.findall(r"[a-z]+", f"{name} {subject}".lower())
@@ -176,18 +176,6 @@ def _in_order(labels: set[str], known: Sequence[str]) -> tuple[str, ...]:
             )
         )
     return tuple(sorted(labels, key=lambda label: (place.get(label, len(place)), label)))
-
-
-def amount(label: str) -> float | None:
-    """What a label counts: ``16`` → 16, ``4k`` → 4096; None for a name."""
-    try:
-        value = float(label)
-    except ValueError:
-        try:
-            return float(parse_bytes(label))
-        except ValueError:
-            return None
-    return value if math.isfinite(value) else None
 
 
 def _sheet(

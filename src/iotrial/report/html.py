@@ -19,6 +19,7 @@ from iotrial.report import (
     ceiling,
     effects,
     hosts,
+    panels,
     races,
     scaling,
     staged,
@@ -48,6 +49,8 @@ def html(view: View, *, folder: str = "") -> str:
         answer=words.headline(view.answer.replace(" %", "\u00a0%")),
         figures=shown.parts,
         curve=shown.curve,
+        curves=shown.curves,
+        grids=panels.shown(view.panels),
         forests=shown.forests,
         chartless=shown.note,
         rows=_rows(view, f"{quote(folder.rstrip('/'))}/" if folder else ""),
@@ -87,6 +90,11 @@ def _level(row: VerdictRow, view: View) -> str:
     return f"{row.finding.factor}={row.finding.level}" if several else row.finding.level
 
 
+def _averaged(part: Part, view: View) -> str:
+    factors = [row.finding.factor for row in part.findings]
+    return panels.averaged(view.panels, part.workload, factors)
+
+
 def _baselines(part: Part) -> str:
     return words.baselines([row.finding for row in part.findings])
 
@@ -110,6 +118,7 @@ def verdict_strip(row: VerdictRow, on: Scale, margin: float) -> Markup:
 
 
 _WORDS = {
+    "averaged": _averaged,
     "baselines": _baselines,
     "block_hosts": block_hosts,
     "change": words.change,
@@ -124,6 +133,7 @@ _WORDS = {
     "merged_words": words.MERGED,
     "level": _level,
     "number": number,
+    "panels": panels,
     "could_tell": races.could_tell,
     "races": races,
     "needs": words.needs,

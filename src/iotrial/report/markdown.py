@@ -11,6 +11,7 @@ from iotrial.report import (
     effects,
     hosts,
     knees,
+    panels,
     races,
     scaling,
     staged,
@@ -55,6 +56,7 @@ def _blocks(view: View) -> Iterator[list[str]]:
         yield [escape(sentence)]
     if view.question:
         yield [f"Asked: {escape(view.question)}"]
+    yield from _grids(view)
     on = scale(view.findings, view.margin, _STRIP)
     for part in view.parts:
         if part.findings:
@@ -89,11 +91,33 @@ def _borne(view: View) -> Iterator[list[str]]:
             yield [more]
 
 
+def _grids(view: View) -> Iterator[list[str]]:
+    those = panels.shown(view.panels)
+    for panel in those:
+        yield [f"## {escape(panel.title)}: the grid"]
+        yield [f"{escape(panel.about)}."]
+        rows = [
+            (
+                f"**{row}**",
+                *(f"**{escape(text)}**" if best else escape(text) for text, best in cells),
+            )
+            for row, cells in panels.rows(panel)
+        ]
+        yield _table(tuple(map(escape, panels.heads(panel))), rows)
+        for line in panels.lines(panel):
+            yield [f"{escape(line[:1].upper() + line[1:])}."]
+    if more := panels.left(view.panels, those):
+        yield [f"{escape(more[:1].upper() + more[1:])}."]
+
+
 def _part(part: Part, view: View, on: Scale) -> Iterator[list[str]]:
     said = [escape(part.metric.title), words.direction(part.metric.higher)]
     said.append(races.could_tell(part))
     yield [f"## {escape(part.workload)}"]
     yield [", ".join(filter(None, said)) + "."]
+    factors = [row.finding.factor for row in part.findings]
+    if averaged := panels.averaged(view.panels, part.workload, factors):
+        yield [f"{escape(averaged)}."]
     counted = view.terms.counted
     head = ("level", "verdict", "change (interval)", "", "baseline", "this level", counted)
     yield _table(head, [_row(row, view, on) for row in part.findings])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from iotrial.called import called
 from iotrial.extras import advice, missing
+from iotrial.report import panels
 from iotrial.report.strip import ruler, scale, strip
 from iotrial.report.view import Part, View
 
@@ -18,12 +19,14 @@ _CELLS = 48
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """``parts`` are the figures of each part, ``curve`` is that of a ceiling.  Without charts
+    """``parts`` are the figures of each part, ``curve`` is that of a ceiling,
+    ``curves`` those of the grids that are shown.  Without charts
     ``forests`` has the intervals of each part as lines of text, and ``note`` says how to get
     charts."""
 
     parts: tuple[tuple[Figure, ...], ...]
     curve: Figure | None = None
+    curves: tuple[Figure, ...] = ()
     forests: tuple[tuple[str, ...], ...] = ()
     note: str = ""
 
@@ -43,6 +46,7 @@ def pictures(view: View) -> Pictures:
     from iotrial.report.ceiling_chart import curve_figure  # noqa: PLC0415
     from iotrial.report.effect_charts import effect_figures  # noqa: PLC0415
     from iotrial.report.knee_charts import knee_figures  # noqa: PLC0415
+    from iotrial.report.panel_charts import panel_figure  # noqa: PLC0415
     from iotrial.report.race_charts import race_figures  # noqa: PLC0415
 
     figures = tuple(
@@ -54,7 +58,11 @@ def pictures(view: View) -> Pictures:
         )
         for place, part in enumerate(view.parts)
     )
-    return Pictures(figures, curve_figure(view.ceiling, "curve") if view.ceiling else None)
+    curves = tuple(
+        panel_figure(panel, f"g{place}") for place, panel in enumerate(panels.shown(view.panels))
+    )
+    curve = curve_figure(view.ceiling, "curve") if view.ceiling else None
+    return Pictures(figures, curve, curves)
 
 
 def _forest(part: Part, view: View) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from iotrial.report import (
     effects,
     hosts,
     knees,
+    panels,
     races,
     scaling,
     staged,
@@ -38,6 +39,8 @@ _NARROW = 10
 _CHANGE = 22
 _VERDICT = 11
 _NAMED = 6
+_FEW = 6
+"""Columns of a grid up to which each cell has its unit."""
 _MOST = 24
 """Lines on what is needed."""
 _STYLES: dict[Verdict, str] = {
@@ -94,9 +97,11 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
     yield Text(head, style="bold")
     yield from map(Text, others)
     yield Text()
+    yield from _of_grids(view)
     for part in view.parts:
         if part.findings:
             yield _heading(part)
+            yield from _averaged(part, view)
             yield _table(part, view, on, room)
             yield from _needed(part, view)
             yield from _scaling(part)
@@ -147,6 +152,36 @@ def _table(part: Part, view: View, on: Scale, room: _Room) -> Sheet:
             *drawn,
         )
     return table
+
+
+def _of_grids(view: View) -> Iterator[RenderableType]:
+    """Two numeric factors that are crossed: every cell, and the best of them."""
+    those = panels.shown(view.panels, panels.SHORT)
+    for panel in those:
+        few = len(panel.grid.columns) <= _FEW
+        units = few and not panels.repeated(panel)
+        about = panel.about + (f"; in {panel.unit}" if panel.unit and not units else "")
+        yield Text(panel.title, style="bold").append(f"  {about}", style="not bold")
+        corner, *columns = panels.heads(panel)
+        table = Sheet(ruled=few, show_header=True)
+        table.add_column(corner)
+        for column in columns:
+            table.add_column(column, justify="right", no_wrap=True)
+        for row, cells in panels.rows(panel, units=units):
+            shown = (Text(text, style="bold" if best else "") for text, best in cells)
+            table.add_row(Text(f"{panel.grid.down} {row}" if few else row), *shown)
+        yield table
+        yield from map(Text, panels.lines(panel))
+        yield Text()
+    if more := panels.left(view.panels, those):
+        yield Text(more, style="dim")
+        yield Text()
+
+
+def _averaged(part: Part, view: View) -> Iterator[RenderableType]:
+    factors = [row.finding.factor for row in part.findings]
+    if said := panels.averaged(view.panels, part.workload, factors):
+        yield Text(said, style="yellow")
 
 
 def _needed(part: Part, view: View) -> Iterator[RenderableType]:

@@ -31,7 +31,8 @@ from iotrial.plan.spread import waiting
 from iotrial.report import evidence, hosts, scaling, staged, strains, words
 from iotrial.report.keepsake import Keepsake, keepsake
 from iotrial.report.links import original, raw, source
-from iotrial.report.means import means_of, of_cells, of_counterparts
+from iotrial.report.means import means_beside
+from iotrial.report.panels import Panel, panels
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
 from iotrial.stats.host_effects import HostEffect, host_effects
@@ -169,6 +170,7 @@ class View:
     hosts: tuple[hosts.HostRow, ...] = ()
     block_hosts: tuple[HostEffect, ...] = ()
     borne: tuple[strains.Borne, ...] = ()
+    panels: tuple[Panel, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -218,6 +220,7 @@ def view(results: Results, comparison: Comparison) -> View:
         hosts=hosts.rows(results, _responses(results, comparison)),
         block_hosts=host_effects(results),
         borne=strains.where(results),
+        panels=panels(comparison.grids),
     )
 
 
@@ -259,8 +262,8 @@ def _counts(results: Results) -> Counts:
 def _parts(results: Results, comparison: Comparison) -> tuple[Part, ...]:
     """One part a workload; or, where several metrics answer for it, one for each of them."""
     responses = _responses(results, comparison)
-    own = any(f.factor != RESULTS for f in comparison.findings)  # else between two folders
-    costs = tradeoffs(results) if own and results.study.design.kind != "recorded" else ()
+    within = any(f.factor != RESULTS for f in comparison.findings)  # else between two folders
+    costs = tradeoffs(results) if within and results.study.design.kind != "recorded" else ()
     parts: list[Part] = []
     for workload in _workloads(results, comparison):
         of_this = [f for f in comparison.findings if f.workload == workload.name]
@@ -320,18 +323,9 @@ def _part(
 
 
 def _rows(results: Results, findings: list[Finding]) -> tuple[VerdictRow, ...]:
-    names = {finding.metric for finding in findings}
-    recorded = results.study.design.kind == "recorded"
-    means = {name: means_of(results, findings[0].workload, name) for name in names}
     tolerated = dict(results.study.decide.guardrails)
     rows = []
-    for finding in findings:
-        if recorded:
-            known = of_cells(results, finding)
-        elif results.study.exclude:
-            known = of_counterparts(results, finding)
-        else:
-            known = means[finding.metric]
+    for finding, known in zip(findings, means_beside(results, findings), strict=True):
         rows.append(
             VerdictRow(
                 _shown(finding),

@@ -20,7 +20,7 @@ from openpyxl.utils import get_column_letter
 
 from iotrial.model.trial import Treatment
 from iotrial.report import words
-from iotrial.report.grids import Block, Cell, Sheet, amount
+from iotrial.report.grids import Block, Cell, Sheet
 from iotrial.report.visible import visible
 from iotrial.report.xlsx_cells import (
     BOLD,
@@ -36,6 +36,7 @@ from iotrial.report.xlsx_cells import (
     text,
 )
 from iotrial.report.xlsx_chart import ROWS, Drawn, chart
+from iotrial.units import amount
 
 CHARTS = 200
 """Blocks of a sheet that get a chart; more would only be slow to open."""

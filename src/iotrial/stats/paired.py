@@ -29,15 +29,18 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from iotrial.model.finding import Comparison, Finding, Verdict
+from iotrial.model.grid import Grid
 from iotrial.model.measurement import higher_is_better
 from iotrial.model.results import Results
 from iotrial.model.study import Decide
+from iotrial.stats.best_cells import sentences
 from iotrial.stats.blocks import ARITHMETIC
+from iotrial.stats.grid import grids, not_additive
 from iotrial.stats.opposites import Hidden
 from iotrial.stats.pairs import ALL, Contrast, Pair, Side, Table, contrasts, tables
 from iotrial.stats.sessions import by_session, sessions
 from iotrial.stats.verdict import verdict
-from iotrial.units import format_change
+from iotrial.units import amount, format_change
 
 MANY = 40
 RESAMPLES = 20_000
@@ -60,8 +63,10 @@ def judge_recorded(results: Results, hidden: Sequence[Hidden] = ()) -> Compariso
     claims = sum(table.primary and _spread(logs) for table, _, logs in every)
     found = [_finding(study.decide, *each, family=max(claims, 1)) for each in every]
     ordered = tuple(sorted(found, key=lambda f: (f.workload != ALL, not f.primary)))
+    crossed = grids(results)
     method = _method(results, claims, len(set(taken.values())))
-    return Comparison(study.question, ordered, answer(results, ordered, hidden), method)
+    said = answer(results, ordered, crossed, hidden)
+    return Comparison(study.question, ordered, said, method, grids=crossed)
 
 
 def _finding(
@@ -139,13 +144,29 @@ def bootstrap(values: Floats, confidence: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def answer(results: Results, findings: Sequence[Finding], hidden: Sequence[Hidden] = ()) -> str:
+def answer(
+    results: Results,
+    findings: Sequence[Finding],
+    crossed: Sequence[Grid] = (),
+    hidden: Sequence[Hidden] = (),
+) -> str:
     """The answer: what can be claimed, factor by factor, or what was seen; then what it rests on.
-    An average over all workloads never stands where one of them says otherwise."""
+
+    Where several factors are asked for, names come first, then the best cells of the grids
+    ``crossed``, then amounts; no average of a factor whose effect depends on another is told, nor
+    one over all workloads where one of them says otherwise.
+    """
     asked = [finding for finding in findings if finding.primary]
-    told = list(_factors(asked, {(each.factor, each.level) for each in hidden}))
-    if not asked:
-        told = ["Nothing was varied."]
+    depend = not_additive(crossed)
+    several = crossed and len({finding.factor for finding in asked}) > 1
+    names: list[str] = []
+    amounts: list[str] = []
+    for factor, line, counts in _factors(asked, {(each.factor, each.level) for each in hidden}):
+        if factor not in depend:
+            (amounts if several and counts else names).append(line)
+    told = [*names, *sentences(crossed), *amounts]
+    if not told:
+        told = ["Nothing can be told from these runs." if asked else "Nothing was varied."]
     runs = len(results.valid)
     cells = {(record.trial.workload, record.trial.treatment) for record in results.valid}
     of = len(set(sessions(results.valid).values()))
@@ -159,7 +180,10 @@ def answer(results: Results, findings: Sequence[Finding], hidden: Sequence[Hidde
     return " ".join(told)
 
 
-def _factors(asked: Sequence[Finding], hidden: set[tuple[str, str]]) -> Iterator[str]:
+def _factors(
+    asked: Sequence[Finding], hidden: set[tuple[str, str]]
+) -> Iterator[tuple[str, str, bool]]:
+    """Each factor, what is said of its levels, and whether all of them are amounts."""
     for factor, group in groupby(_widest(asked), key=lambda finding: finding.factor):
         levels: dict[str, Finding] = {}
         for each in group:
@@ -172,9 +196,8 @@ def _factors(asked: Sequence[Finding], hidden: set[tuple[str, str]]) -> Iterator
         more = f" and {len(said) - _TOLD} more levels" if len(said) > _TOLD else ""
         if said:
             base = next(iter(levels.values())).baseline
-            yield f"{factor} against {base}: {', '.join(said[:_TOLD])}{more}."
-    if asked and all(f.verdict == "cannot-tell" and f.low is not None for f in asked):
-        yield "Nothing can be told from these runs."
+            line = f"{factor} against {base}: {', '.join(said[:_TOLD])}{more}."
+            yield factor, line, all(amount(level) is not None for level in levels)
 
 
 def _level(widest: Finding, apart: Sequence[Finding], hidden: bool) -> str:  # noqa: FBT001

@@ -15,7 +15,7 @@ from typing import Literal
 
 from iotrial.model.measurement import Measurement, higher_is_better, split
 from iotrial.model.results import Results
-from iotrial.model.study import Factor, Study
+from iotrial.model.study import Study
 from iotrial.model.trial import UNKNOWN, Treatment
 
 ALL = "all"
@@ -109,14 +109,35 @@ def tables(results: Results, sessions: Mapping[str, str]) -> Iterator[Table]:
             yield Table(workload, name, own, primary=name in answers)
 
 
+def primary_tables(results: Results) -> Iterator[Table]:
+    """Of each workload alone, with each of the metrics that answer."""
+    answers = {
+        workload: primary(results.study, workload, names)
+        for workload, names in metrics_of(results).items()
+    }
+    wanted = {(workload, name) for workload, names in answers.items() for name in names}
+    cells = _cells(results, wanted=wanted)
+    for workload, names in answers.items():
+        for name in names:
+            yield Table(workload, name, cells.get((workload, name), {}), primary=True)
+
+
 def contrasts(study: Study, cells: Cells) -> Iterator[Contrast]:
     """Every level of every factor against the baseline, where there is a pair."""
+    told = [_Told(key, dict(key[1]), cell) for key, cell in cells.items()]
+    names = [factor.name for factor in study.factors]
     for factor in study.factors:
+        sides: dict[str, _Level] = {}
+        for each in told:
+            if (label := each.labels.get(factor.name)) is not None:
+                sides.setdefault(label, _Level([])).told.append(each)
         known = [level.label for level in factor.levels if level.label != UNKNOWN]
         base = factor.baseline or (known[0] if known else "")
         for level in known:
-            if level != base and (pairs := _pairs(cells, study.factors, factor.name, level, base)):
-                yield Contrast(factor.name, level, base, tuple(pairs))
+            if level != base and level in sides and base in sides:
+                pairs = _pairs(sides[level], sides[base], names, factor.name)
+                if pairs:
+                    yield Contrast(factor.name, level, base, tuple(pairs))
 
 
 def primary(study: Study, workload: str, names: Mapping[str, int]) -> tuple[str, ...]:
@@ -171,17 +192,23 @@ def _shared(metrics: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str
     return found
 
 
-def _cells(results: Results, sessions: Mapping[str, str]) -> dict[tuple[str, str], Cells]:
-    """The cells of each workload and metric."""
+def _cells(
+    results: Results,
+    sessions: Mapping[str, str] | None = None,
+    wanted: set[tuple[str, str]] | None = None,
+) -> dict[tuple[str, str], Cells]:
+    """The cells of each workload and metric, or of those ``wanted``."""
     found: dict[tuple[str, str], Cells] = defaultdict(dict)
     for record in results.valid:
-        key = record.trial.workload, record.trial.treatment
+        key, folder = (record.trial.workload, record.trial.treatment), record.trial.folder
         for own in record.measurements:
             if own.job == "all" and math.isfinite(own.value) and own.value > 0:
+                if wanted is not None and (key[0], own.metric) not in wanted:
+                    continue
                 cell = found[key[0], own.metric].setdefault(key, Cell())
                 cell.logs.append(math.log(own.value))
-                cell.folders.append(record.trial.folder)
-                cell.sessions.append(sessions[record.trial.folder])
+                cell.folders.append(folder)
+                cell.sessions.append(sessions[folder] if sessions else "")
                 cell.censored = _worse(cell, own)
     return found
 
@@ -198,23 +225,44 @@ def _side(cells: Sequence[Cell]) -> Side:
     return next((cell.censored for cell in cells if cell.censored), "")
 
 
-def _pairs(cells: Cells, factors: Sequence[Factor], name: str, level: str, base: str) -> list[Pair]:
-    ours = {key: cell for key, cell in cells.items() if dict(key[1]).get(name) == level}
-    theirs = {key: cell for key, cell in cells.items() if dict(key[1]).get(name) == base}
-    blind = {
-        factor.name
-        for factor in factors
-        for side in (ours, theirs)
-        if all(dict(key[1]).get(factor.name) == UNKNOWN for key in side)
-    }
-    level_of, base_of = (_rest(side, {name, *blind}) for side in (ours, theirs))
-    shared = [key for key in level_of if key in base_of]
-    return [Pair(key, tuple(level_of[key]), tuple(base_of[key])) for key in shared]
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A cell, and its labels by factor."""
+
+    key: Key
+    labels: Mapping[str, str]
+    cell: Cell
 
 
-def _rest(cells: Cells, without: set[str]) -> dict[Key, list[Cell]]:
-    found: dict[Key, list[Cell]] = defaultdict(list)
-    for (workload, treatment), cell in cells.items():
-        rest = tuple((name, label) for name, label in treatment if name not in without)
-        found[workload, rest].append(cell)
-    return found
+@dataclass
+class _Level:
+    """The cells at one level of a factor; what is found of them is kept for the next contrast."""
+
+    told: list[_Told]
+    _blind: set[str] | None = None
+    _rest: dict[frozenset[str], dict[Key, list[Cell]]] = field(default_factory=dict)
+
+    def blind(self, names: Sequence[str]) -> set[str]:
+        """The factors that no cell tells."""
+        if self._blind is None:
+            self._blind = {
+                name for name in names if all(t.labels.get(name) == UNKNOWN for t in self.told)
+            }
+        return self._blind
+
+    def rest(self, without: frozenset[str]) -> dict[Key, list[Cell]]:
+        """The cells by workload and all other factors."""
+        if without not in self._rest:
+            found: dict[Key, list[Cell]] = defaultdict(list)
+            for each in self.told:
+                rest = tuple(part for part in each.key[1] if part[0] not in without)
+                found[each.key[0], rest].append(each.cell)
+            self._rest[without] = found
+        return self._rest[without]
+
+
+def _pairs(level: _Level, base: _Level, names: Sequence[str], name: str) -> list[Pair]:
+    without = frozenset({name, *level.blind(names), *base.blind(names)})
+    ours, theirs = level.rest(without), base.rest(without)
+    shared = [key for key in ours if key in theirs]
+    return [Pair(key, tuple(ours[key]), tuple(theirs[key])) for key in shared]

@@ -1,0 +1,209 @@
+"""Panels: grids as reports show them: which of them, in which unit, and what is said beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import floor, log10
+from typing import Any
+
+from iotrial.called import called
+from iotrial.model.grid import Grid, GridCell, Place
+from iotrial.model.measurement import Metric, metric
+from iotrial.model.trial import treatment_text
+from iotrial.report import words
+from iotrial.report.visible import visible
+from iotrial.stats import best_cells
+from iotrial.units import axis_scale
+
+MOST = 12
+"""Grids that a report shows; of more, some of each workload, and the others by name."""
+SHORT = 6
+"""Grids that a terminal shows."""
+_NAMED = 4
+_DIGITS, _MOST_DECIMALS = 3, 6
+_SIGNS = {"": "", "high": "≥ ", "low": "≤ "}
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A grid to look at: ``unit`` is that of all its cells, which are divided by ``divisor``."""
+
+    grid: Grid
+    metric: Metric
+    divisor: float
+    unit: str
+
+    @property
+    def title(self) -> str:
+        """``randread, bs=4k``."""
+        fixed = [treatment_text(self.grid.fixed)] if self.grid.fixed else []
+        return ", ".join([self.grid.workload, *fixed])
+
+    @property
+    def about(self) -> str:
+        """``total IOPS, more is better; iodepth down, numjobs across``."""
+        said = ", ".join(filter(None, (self.metric.title, words.direction(self.metric.higher))))
+        return f"{said}; {self.grid.down} down, {self.grid.across} across"
+
+
+def panels(grids: Sequence[Grid]) -> tuple[Panel, ...]:
+    """All of them, their names fit to look at."""
+    return tuple(map(_panel, grids))
+
+
+def _panel(grid: Grid) -> Panel:
+    try:
+        known = metric(grid.metric)
+    except KeyError:
+        known = Metric(grid.metric, "", None, visible(grid.metric))
+    divisor, unit = axis_scale(max(cell.value for cell in grid.cells.values()), known.unit)
+    shown = replace(
+        grid,
+        workload=visible(grid.workload),
+        metric=visible(grid.metric),
+        down=visible(grid.down),
+        across=visible(grid.across),
+        fixed=tuple((visible(name), visible(label)) for name, label in grid.fixed),
+    )
+    return Panel(shown, known, divisor, unit)
+
+
+def shown(every: Sequence[Panel], most: int = MOST) -> tuple[Panel, ...]:
+    """At most so many: of each workload that with the best cell first, then as they come."""
+    if len(every) <= most:
+        return tuple(every)
+    first: dict[tuple[str, str], int] = {}
+    for place, each in enumerate(every):
+        key = each.grid.workload, each.grid.metric
+        if key not in first or _beats(each, every[first[key]]):
+            first[key] = place
+    order = [*first.values(), *(p for p in range(len(every)) if p not in first.values())]
+    return tuple(every[place] for place in sorted(order[:most]))
+
+
+def _beats(one: Panel, other: Panel) -> bool:
+    ours, theirs = (p.grid.cells[p.grid.best].value if p.grid.best else None for p in (one, other))
+    if ours is None or theirs is None:
+        return False
+    return ours > theirs if one.metric.higher else ours < theirs
+
+
+def left(every: Sequence[Panel], those: Sequence[Panel]) -> str:
+    """The grids that are not shown, and where they are; empty where all are."""
+    others = [
+        " ".join((each.grid.workload, *(f"{n}={label}" for n, label in each.grid.fixed)))
+        for each in every
+        if each not in those
+    ]
+    if not others:
+        return ""
+    return (
+        f"{words.count(len(others), 'grid')} more ({words.some(others, _NAMED)}):"
+        f" all are in `{called()} report FOLDER --as json`, every run in --as csv"
+    )
+
+
+def lines(panel: Panel) -> Iterator[str]:
+    """What is said beside a grid: the best cell, and whether the effects depend on each other."""
+    if panel.grid.best is not None:
+        yield f"best: {best_cells.best(panel.grid)}; {best_cells.nearest(panel.grid)}"
+    yield best_cells.additive(panel.grid)
+    if len(panel.grid.cells) < len(panel.grid.rows) * len(panel.grid.columns):
+        yield "–: not run"
+
+
+def averaged(every: Sequence[Panel], workload: str, factors: Sequence[str]) -> str:
+    """What to think of a workload's averaged effects that grids contradict; empty: nothing."""
+    depend = dict.fromkeys(
+        name
+        for each in every
+        if each.grid.additivity.depends and workload in (each.grid.workload, "all")
+        for name in (each.grid.down, each.grid.across)
+        if name in factors
+    )
+    if not depend:
+        return ""
+    return (
+        f"{' and '.join(depend)}: averages over levels between which the effect changes;"
+        " see the grids"
+    )
+
+
+def heads(panel: Panel) -> tuple[str, ...]:
+    """The first line of the table: the corner, then the columns' labels."""
+    named = f"{panel.grid.across} " if repeated(panel) else ""
+    corner = rf"{panel.grid.down} \ {panel.grid.across}"
+    return corner, *(f"{named}{visible(label)}" for label in panel.grid.columns)
+
+
+def repeated(panel: Panel) -> bool:
+    """Whether cells have a spread: they are wide then."""
+    return any(cell.n > 1 for cell in panel.grid.cells.values())
+
+
+def rows(panel: Panel, *, units: bool = True) -> Iterator[tuple[str, tuple[tuple[str, bool], ...]]]:
+    """Each row's label, and its cells: the text, and whether it is the best."""
+    for row in panel.grid.rows:
+        places: list[Place] = [(row, column) for column in panel.grid.columns]
+        cells = tuple((_text(panel, p, units=units), p == panel.grid.best) for p in places)
+        yield visible(row), cells
+
+
+def _text(panel: Panel, place: Place, *, units: bool) -> str:
+    """``412 k/s``; of repeats ``412 k/s (401 … 418)``, from the smallest to the largest."""
+    cell = panel.grid.cells.get(place)
+    if cell is None:
+        return "–"
+    said = _SIGNS[cell.bound] + _number(cell.value / panel.divisor)
+    if units and panel.unit:
+        said += panel.unit if panel.unit == "/s" else f" {panel.unit}"
+    if cell.n > 1:
+        said += f" ({' … '.join(_number(end / panel.divisor) for end in (cell.low, cell.high))})"
+    return said
+
+
+def _number(value: float) -> str:
+    """Three digits, and all before the point."""
+    decimals = _DIGITS - 1 - floor(log10(value)) if value > 0 else 0
+    return f"{value:,.{min(max(decimals, 0), _MOST_DECIMALS)}f}"
+
+
+def as_data(every: Sequence[Panel]) -> list[dict[str, Any]]:
+    """For the JSON document: all of them, in base units."""
+    return [
+        {
+            "workload": each.grid.workload,
+            "metric": each.grid.metric,
+            "unit": each.metric.unit,
+            "fixed": dict(each.grid.fixed),
+            "down": each.grid.down,
+            "across": each.grid.across,
+            "rows": list(each.grid.rows),
+            "columns": list(each.grid.columns),
+            "cells": [_cell(each.grid, place, cell) for place, cell in each.grid.cells.items()],
+            "best": _place(each.grid, each.grid.best),
+            "near": _place(each.grid, each.grid.near),
+            "test": each.grid.additivity.test,
+            "p": each.grid.additivity.p,
+            "off": each.grid.additivity.off,
+            "depends": each.grid.additivity.depends,
+            "words": list(lines(each)),
+        }
+        for each in every
+    ]
+
+
+def _place(grid: Grid, place: Place | None) -> dict[str, str] | None:
+    return None if place is None else {grid.down: place[0], grid.across: place[1]}
+
+
+def _cell(grid: Grid, place: Place, cell: GridCell) -> dict[str, Any]:
+    return {
+        **(_place(grid, place) or {}),
+        "value": cell.value,
+        "n": cell.n,
+        "low": cell.low,
+        "high": cell.high,
+        **({"censored": cell.bound} if cell.bound else {}),
+    }

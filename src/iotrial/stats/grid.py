@@ -1,0 +1,245 @@
+"""Grids: recorded runs of two numeric factors that are crossed, often each cell once.
+
+Two factors whose levels are amounts are *crossed* where each is run at several levels of the
+other; every combination of the other factors is a grid of its own.  Where the effect of one
+depends on the level of the other, an average over that one is the effect nowhere: what is left to
+say is the grid itself and its best cell, which describes these runs and claims nothing.
+
+Whether the effects depend on each other is tested on the logarithms, on which factors that
+multiply add up.  Without repeats there is no pure error to test an interaction against; Tukey's one
+degree of freedom is for that: what is left of the sum of both effects is regressed on their
+product, which also fits a grid with holes (Milliken and Graybill).  With repeats it is the two-way
+interaction against the spread within cells.  All tests of a study share the level
+:data:`LEVEL` (Bonferroni), and a cell must be off by more than the margin: a difference that
+nobody minds is none.
+
+References:
+    J. W. Tukey, Biometrics 5 (1949) 232-242 (one degree of freedom for non-additivity).
+    G. A. Milliken and F. A. Graybill, JASA 65 (1970) 797-807 (the same in any linear model).
+    H. Scheffé (1959), *The Analysis of Variance*, chapter 4 (two-way layouts).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.stats import f as fisher
+
+from iotrial.model.grid import Additivity, Grid, GridCell, Place
+from iotrial.model.measurement import higher_is_better
+from iotrial.model.results import Results
+from iotrial.model.study import Study
+from iotrial.model.trial import UNKNOWN, Treatment
+from iotrial.stats.blocks import ARITHMETIC, Floats
+from iotrial.stats.pairs import Cell, Table, primary_tables
+from iotrial.units import amount
+
+LEVEL = 0.05
+"""The share of studies whose factors all act independently that are told otherwise."""
+NEAR = 0.05
+"""A cell within so much of the best is about as good."""
+PARALLEL = ("threads", "numjobs", "processes", "procs", "iodepth", "jobs", "concurrency", "depth")
+"""Words of factors that say how much is asked for at once."""
+LINES = 8
+"""Levels across that are still told apart as the lines of a chart."""
+_FILLED = 0.5
+"""The share of places that must have been run: of fewer, nobody would speak of a grid."""
+_REPEATED = 3
+"""Degrees of freedom within cells from which their spread is an error to test against."""
+
+Cells = Mapping[Place, Cell]
+
+
+def grids(results: Results) -> tuple[Grid, ...]:
+    """Every grid of each workload's metrics that answer, in the study's order."""
+    found = [each for table in primary_tables(results) for each in _of_table(results.study, table)]
+    tested = sum(grid.additivity.p is not None for grid in found)
+    off = math.log1p(results.study.decide.margin)
+    return tuple(_judged(grid, LEVEL / max(tested, 1), off) for grid in found)
+
+
+def not_additive(found: Iterable[Grid]) -> frozenset[str]:
+    """The factors whose effect depends on another, in some grid."""
+    return frozenset(
+        name for grid in found if grid.additivity.depends for name in (grid.down, grid.across)
+    )
+
+
+def additivity(cells: Cells) -> Additivity:
+    """Of the cells of one grid, two rows and two columns or more; nothing is judged yet."""
+    logs = np.array([cell.middle for cell in cells.values()])
+    counts = np.array([len(cell.logs) for cell in cells.values()], dtype=np.float64)
+    within = math.fsum(float(np.var(cell.logs)) * len(cell.logs) for cell in cells.values())
+    df_within = float(counts.sum()) - len(cells)
+    repeated = df_within >= _REPEATED and within > ARITHMETIC
+    design, names = _design(list(cells))
+    weights = np.sqrt(counts) if repeated else np.ones(len(cells))
+    fitted, *_ = np.linalg.lstsq(design * weights[:, None], logs * weights)
+    rank = int(np.linalg.matrix_rank(design))
+    left = logs - design @ fitted
+    off = math.exp(float(np.abs(left).max()))
+    if repeated:
+        df = len(cells) - rank
+        if not df:
+            return Additivity("", None, off, depends=False)
+        ratio = float(counts @ left**2) / df / (within / df_within)
+        return Additivity("interaction", float(fisher.sf(ratio, df, df_within)), off, depends=False)
+    df_left = len(cells) - rank - 1
+    if df_left < 1:
+        return Additivity("", None, off, depends=False)
+    p = _tukey(design, left, _product(list(cells), names, fitted), df_left)
+    return Additivity("Tukey", p, off, depends=False)
+
+
+def _tukey(design: Floats, left: Floats, product: Floats, df: int) -> float:
+    """The p-value of the regression of what is ``left`` on the product of the effects."""
+    whole = float(left @ left)
+    own, *_ = np.linalg.lstsq(design, product)
+    beside = product - design @ own
+    size = float(beside @ beside)
+    if whole <= ARITHMETIC or size <= ARITHMETIC:
+        return 1.0
+    explained = float(beside @ left) ** 2 / size
+    rest = whole - explained
+    if rest <= ARITHMETIC * whole:
+        return 0.0
+    return float(fisher.sf(explained / (rest / df), 1, df))
+
+
+def _design(places: Sequence[Place]) -> tuple[Floats, list[tuple[int, str]]]:
+    """A column for the mean, and one for each label but the first of each factor."""
+    names = [
+        (side, label)
+        for side in (0, 1)
+        for label in list(dict.fromkeys(place[side] for place in places))[1:]
+    ]
+    columns = [[1.0] * len(places)]
+    columns += [[float(place[side] == label) for place in places] for side, label in names]
+    return np.array(columns).T, names
+
+
+def _product(places: Sequence[Place], names: list[tuple[int, str]], fitted: Floats) -> Floats:
+    """Of each cell: the effect of its row, times that of its column."""
+    effects = {name: float(value) for name, value in zip(names, fitted[1:], strict=True)}
+    sides = [
+        np.array([effects.get((side, place[side]), 0.0) for place in places]) for side in (0, 1)
+    ]
+    down, across = (side - side.mean() for side in sides)
+    return np.asarray(down * across)
+
+
+def _judged(grid: Grid, level: float, off: float) -> Grid:
+    found = grid.additivity
+    depends = found.p is not None and found.p < level and math.log(found.off) > off
+    return replace(grid, additivity=replace(found, depends=depends))
+
+
+# -- which factors, which cells --------------------------------------------------------------
+
+
+def _of_table(study: Study, table: Table) -> Iterator[Grid]:
+    treatments = {key: dict(key[1]) for key in table.cells}
+    axes = _axes(study, list(treatments.values()))
+    if axes is None:
+        return
+    down, across = axes
+    parts: dict[Treatment, dict[Place, Cell]] = defaultdict(dict)
+    for key, cell in table.cells.items():
+        place = treatments[key].get(down, UNKNOWN), treatments[key].get(across, UNKNOWN)
+        if UNKNOWN not in place:
+            fixed = tuple(part for part in key[1] if part[0] not in axes)
+            parts[fixed][place] = cell
+    rank = _rank(study)
+    for fixed in sorted(parts, key=lambda fixed: [rank(part) for part in fixed]):
+        if _is_grid(parts[fixed]):
+            yield _grid(table, fixed, axes, parts[fixed])
+
+
+def _is_grid(cells: Cells) -> bool:
+    rows, columns = ({place[side] for place in cells} for side in (0, 1))
+    places = len(rows) * len(columns)
+    return min(len(rows), len(columns)) > 1 and len(cells) >= max(4, _FILLED * places)
+
+
+def _axes(study: Study, treatments: Sequence[Mapping[str, str]]) -> tuple[str, str] | None:
+    """The factors down and across: of those whose levels are amounts first what says how much is
+    asked for at once, then the others in the study's order; those with few levels across."""
+    labels: dict[str, set[str]] = {}
+    for factor in study.factors:
+        told = {each[factor.name] for each in treatments if factor.name in each} - {UNKNOWN}
+        if len(told) > 1 and all(amount(label) is not None for label in told):
+            labels[factor.name] = told
+    subjects = {factor.name: factor.subject for factor in study.factors}
+    ordered = sorted(labels, key=lambda name: not _is_parallel(f"{name} {subjects[name]}"))
+    for one, other in itertools.combinations(ordered, 2):
+        met = {(each.get(one), each.get(other)) for each in treatments}
+        if len(met) > max(len(labels[one]), len(labels[other])):
+            turned = len(labels[one]) <= LINES < len(labels[other])
+            return (other, one) if turned else (one, other)
+    return None
+
+
+def _is_parallel(text: str) -> bool:
+    return bool({*re.findall(r"[a-z]+", text.lower())} & {*PARALLEL})
+
+
+def _rank(study: Study) -> Callable[[tuple[str, str]], tuple[float, int]]:
+    """The place of a level: amounts ascend, names stand in the study's order."""
+    places = {
+        (factor.name, level.label): place
+        for factor in study.factors
+        for place, level in enumerate(factor.levels)
+    }
+
+    def rank(part: tuple[str, str]) -> tuple[float, int]:
+        value = amount(part[1])
+        return (math.inf if value is None else value), places.get(part, len(places))
+
+    return rank
+
+
+def _grid(table: Table, fixed: Treatment, axes: tuple[str, str], cells: Cells) -> Grid:
+    rows, columns = (
+        tuple(sorted({place[side] for place in cells}, key=_amount)) for side in (0, 1)
+    )
+    told = {place: cell for place, cell in cells.items() if not cell.censored}
+    tested = Additivity("", None, 1.0, depends=False)
+    if _is_grid(told):
+        tested = additivity({p: told[p] for p in itertools.product(rows, columns) if p in told})
+    best, near = _best(told, table.metric)
+    shown = {p: _cell(cells[p]) for p in itertools.product(rows, columns) if p in cells}
+    return Grid(
+        table.workload, table.metric, fixed, *axes, rows, columns, shown, best, near, tested
+    )
+
+
+def _cell(cell: Cell) -> GridCell:
+    ends = math.exp(min(cell.logs)), math.exp(max(cell.logs))
+    return GridCell(math.exp(cell.middle), len(cell.logs), *ends, cell.censored)
+
+
+def _best(cells: Cells, metric: str) -> tuple[Place | None, Place | None]:
+    """The best cell, and the smallest of those about as good."""
+    higher = higher_is_better(metric)
+    if higher is None or not cells:
+        return None, None
+    sign = 1 if higher else -1
+    best = max(cells, key=lambda place: (sign * cells[place].middle, -_asked(place)))
+    reach = abs(math.log1p(-NEAR if higher else NEAR))
+    near = [p for p in cells if abs(cells[p].middle - cells[best].middle) <= reach + ARITHMETIC]
+    return best, min(near, key=lambda place: (_asked(place), -sign * cells[place].middle))
+
+
+def _asked(place: Place) -> float:
+    return math.prod(map(_amount, place))
+
+
+def _amount(label: str) -> float:
+    value = amount(label)
+    return math.inf if value is None else value
