@@ -112,7 +112,9 @@ def test_a_result_inside_a_long_report_is_found(tmp_path: Path) -> None:
     """As scripts that try many programs write it: logs of the machine, and one table of IOzone."""
     words = "".join(
         f"[ {at}.{at * 7 % 1000:03d}] {word}: {word[::-1]} at 0x{at:x} is ready\n"
-        for at, word in enumerate(f"driver{chr(97 + n % 26)}{chr(97 + n % 17)}" for n in range(3000))
+        for at, word in enumerate(
+            f"driver{chr(97 + n % 26)}{chr(97 + n % 17)}" for n in range(3000)
+        )
     )
     table = (DATA / "iozone/auto.txt").read_text()
     found = told(tmp_path, "report.txt", f"{words}\n{table}\n{words}".encode())
@@ -123,12 +125,12 @@ def test_a_result_inside_a_long_report_is_found(tmp_path: Path) -> None:
 FOREIGN = {
     "ioping": "4 KiB <<< /dev/sdb (block device 8 GiB): request=1 time=201.3 us (warmup)\n\n"
     "--- /dev/sdb (block device 8 GiB) ioping statistics ---\n9 requests completed in 1.84 ms\n",
-    "hdparm -t": "\n/dev/sdb:\n Timing buffered disk reads: 402 MB in  3.01 seconds = 133.56 MB/sec\n",
+    "hdparm -t": "\n/dev/sdb:\n Timing buffered disk reads: 402 MB in  3.01 seconds = 133 MB/sec\n",
     "diskspd": "\nCommand Line: diskspd.exe -b4K -d10 -o32 -t4 -r -w0 D:\\io.dat\n\n"
     "Input parameters:\n\n\ttimespan:   1\n\t-------------\n\tduration: 10s\n",
     "iperf 2": "Client connecting to 10.1.0.2, TCP port 5001\nTCP window size: 85.0 KByte\n"
     "[  3] local 10.1.0.1 port 41200 connected with 10.1.0.2 port 5001\n"
-    "[ ID] Interval       Transfer     Bandwidth\n[  3]  0.0-10.0 sec  1.10 GBytes   941 Mbits/sec\n",
+    "[ ID] Interval       Transfer     Bandwidth\n[  3]  0.0-10.0 sec  1.1 GBytes  941 Mbits/sec\n",
     "vmstat": "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n"
     " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n"
     " 1  0      0 812340  10240 512000    0    0    12    40  101  202  1  2 96  1  0\n",

@@ -22,8 +22,8 @@ from iotrial.formats.lines import plain
 from iotrial.formats.table.columns import Tabular
 from iotrial.importing.foreign import refusal
 from iotrial.importing.legend import Legend
-from iotrial.importing.within import HEAD, pieces, unquoted
 from iotrial.importing.run import Original
+from iotrial.importing.within import HEAD, pieces, unquoted
 from iotrial.model.recording import Buffer, Format
 
 LARGEST_UNPACKED = 2**30

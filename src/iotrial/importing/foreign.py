@@ -10,17 +10,16 @@ _TOOLS: tuple[tuple[str, str], ...] = (
     ("ioping", r"^--- .+ ioping statistics ---|\d [KMG]iB <<< |\d [KMG]iB >>> "),
     ("hdparm -t", r"^ ?Timing (?:buffered disk|cached|O_DIRECT disk|O_DIRECT cached) reads:"),
     ("diskspd", r"^Command Line: .*diskspd|^Input parameters:\s+timespan: "),
-    ("iperf 2", r"^Client connecting to .+, (?:TCP|UDP) port \d|^Server listening on (?:TCP|UDP) port"
-                r" \d|^\[ *\d+\] local \S+ port \d+ connected with "),
+    ("iperf 2", r"^(?:Client connecting to .+,|Server listening on) (?:TCP|UDP) port \d"),
     ("vmstat", r"^procs -+memory-+ -+swap-+ -+io-+|^ *r +b +swpd +free +(?:buff|inact) +"),
     ("mpstat", r"^(?:\d\d:\d\d:\d\d.*|Average:) +CPU +%usr +%nice +%sys +%iowait"),
     ("pidstat", r"^#? ?(?:\d\d:\d\d:\d\d.*|Time|Average:) +UID +(?:TGID +)?PID +"),
     ("sysbench", r"^sysbench \d+\.\d+"),
     ("CrystalDiskMark", r"^CrystalDiskMark \d"),
     ("smartctl", r"^smartctl \d+\.\d+ "),
-    ("blktrace (btt or blkparse)", r"^=+ All Devices =+\s*$|^Total \([^)\n]+\):\s*$\s+Reads Queued:"),
+    ("blktrace", r"^=+ All Devices =+\s*$|^Total \([^)\n]+\):\s*$\s{1,9}Reads Queued:"),
     ("perf", r"^ ?Performance counter stats for "),
-)  # fmt: skip
+)
 _KNOWN = tuple((tool, re.compile(each.encode(), re.MULTILINE)) for tool, each in _TOOLS)
 _JOB = re.compile(
     rb"^\[[^\]\n]+\]\s*$(?=(?:[^\n]*\n){1,200}?\s*(?:rw|readwrite|ioengine|blocksize|bs|iodepth|"
@@ -47,12 +46,13 @@ def refusal(head: bytes, name: str) -> FormatError | None:
         return FormatError(
             f"{name}: this is the output of {tool}, which iotrial does not read",
             advice=_INSTEAD.get(
-                tool, "Write its numbers into a table (CSV): a line of names with units, a row a run."
+                tool,
+                "Write its numbers into a table (CSV): a line of names with units, a row a run.",
             ),
         )
     if _JOB.search(head[:_LOOKED]):
         return FormatError(
             f"{name}: this is a job file of fio: it says what was to be run, and has no result",
-            advice="Name it *.fio, and import it with what fio wrote: it says what can be in flight.",
+            advice="Name it *.fio and import it with fio's results: it tells what can be in flight.",
         )
     return None
