@@ -53,6 +53,6 @@ def refusal(head: bytes, name: str) -> FormatError | None:
     if _JOB.search(head[:_LOOKED]):
         return FormatError(
             f"{name}: this is a job file of fio: it says what was to be run, and has no result",
-            advice="Name it *.fio and import it with fio's results: it tells what can be in flight.",
+            advice="Name it *.fio and import it with fio's results: it tells what is in flight.",
         )
     return None
