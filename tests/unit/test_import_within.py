@@ -13,6 +13,7 @@ from iotrial.errors import FormatError
 from iotrial.importing.files import read
 from iotrial.importing.legend import Legend
 from iotrial.importing.run import Original
+from iotrial.importing.within import unquoted
 
 DATA = Path(__file__).parents[1] / "data"
 RESULTS = [
@@ -161,3 +162,51 @@ def test_normal_and_terse_output_in_one_file_are_one_run(tmp_path: Path) -> None
         found = told(tmp_path, name, both)
         assert found.format == "fio-text"
         assert numbers(found) == numbers(alone)
+
+
+TABLE = """\
+                                                                random  random
+      kB  reclen   write  rewrite    read    reread    read    write
+  102400       4    2200     2301     8012     8034     7702     1802
+  102400    1024   30211    30400    72012    72034    71702    29802
+"""
+
+
+def test_results_of_another_tool_in_the_file_are_named(tmp_path: Path) -> None:
+    dd = (DATA / "dd/runs.txt").read_text()
+    for text, wanted in ((f"{TABLE}\n{dd}", 1), (dd, 0)):
+        found = told(tmp_path, "report.txt", text.encode())
+        assert found.format == "dd"
+        said = [d for run in found.recordings for d in run.doubts if d.check == "others"]
+        assert len(said) == wanted
+        assert all("iozone" in d.what and "--format iozone" in d.advice for d in said)
+
+
+def test_results_of_two_tools_that_are_as_sure_are_not_chosen_from(tmp_path: Path) -> None:
+    both = (DATA / "dd/runs.txt").read_bytes() + (DATA / "iozone/auto.txt").read_bytes()
+    with pytest.raises(FormatError, match="it may be dd or iozone") as refused:
+        told(tmp_path, "report.txt", both)
+    assert "once for each" in refused.value.advice
+
+
+def test_what_lies_between_megabytes_of_something_else_is_not_looked_for(tmp_path: Path) -> None:
+    data = (DATA / "fio-text/2.0.7-jobs.txt").read_bytes()
+    around = WARNINGS * 130
+    with pytest.raises(FormatError, match="its first 8 MiB and its last 1 were looked through"):
+        told(tmp_path, "log", around + data + around)
+    assert told(tmp_path, "log", around + data).format == "fio-text"
+
+
+def test_a_spreadsheet_is_no_mail(tmp_path: Path) -> None:
+    content = b"\xd0\xcf\x11\xe0\0\0\n> a\n> b\n> c\n"
+    (tmp_path / "x.xls").write_bytes(content)
+    assert unquoted(content) is content
+
+
+@pytest.mark.parametrize("unit", [b"[a]\n", b"rw=\n", b"> ", b">\n", b"\n{", b"Average: ", b"<a"])
+def test_nothing_again_and_again_keeps_an_import_busy(unit: bytes, tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(unit * (200_000 // len(unit)))
+    began = time.thread_time()
+    with pytest.raises(FormatError):
+        read("f", tmp_path / "f", Legend())
+    assert time.thread_time() - began < 10

@@ -10,7 +10,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
@@ -23,7 +23,8 @@ from iotrial.formats.table.columns import Tabular
 from iotrial.importing.foreign import refusal
 from iotrial.importing.legend import Legend
 from iotrial.importing.run import Original
-from iotrial.importing.within import HEAD, pieces, unquoted
+from iotrial.importing.within import END, FAR, HEAD, pieces, unquoted
+from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Buffer, Format
 
 LARGEST_UNPACKED = 2**30
@@ -120,10 +121,10 @@ def read(name: str, path: Path, legend: Legend, wanted: str = "") -> Original:
         if not wanted and _is_jobfile(bytes(data[:HEAD]), name):
             return Original(name, JOBFILE, ())
         if wanted:
-            return _read(formats()[wanted], data, name, legend)
+            return _read(formats()[wanted], unquoted(data), name, legend)
         chosen, bare = _chosen(data, name)
         try:
-            return _read(chosen, bare, name, legend)
+            return _beside(_read(chosen, bare, name, legend), bare)
         except FormatError as error:
             if bare is data:
                 raise
@@ -138,6 +139,29 @@ def _read(chosen: Format, data: Buffer, name: str, legend: Legend) -> Original:
     return Original(name, chosen.name, chosen.read(data, name))
 
 
+def _beside(read: Original, data: Buffer) -> Original:
+    """With a doubt where there are results of other tools in the file too: one format reads it."""
+    if len(data) > FAR or not read.recordings:
+        return read
+    head = _telling(data, read.file)
+    tools = {each.tool for each in read.recordings}
+    others = []
+    for each in formats().values():
+        if each.name == read.format or isinstance(each, Tabular):
+            continue
+        if each.recognises(head, read.file):
+            with suppress(FormatError):
+                found = {recording.tool for recording in each.read(data, read.file)}
+                others += [each.name] * bool(found - tools)
+    if not others:
+        return read
+    first, *rest = read.recordings
+    what = f"there are results of {', '.join(others)} in this file too; they are not read"
+    doubt = Doubt("others", what, f"Import it again with --format {others[0]} for those.")
+    with_doubt = replace(first, doubts=(*first.doubts, doubt))
+    return replace(read, recordings=(with_doubt, *rest))
+
+
 def _chosen(data: Buffer, name: str) -> tuple[Format, Buffer]:
     """The format that is surest of a file, and what it is to read: the text, or what a mail quotes
     in it.  Raises FormatError."""
@@ -146,7 +170,13 @@ def _chosen(data: Buffer, name: str) -> tuple[Format, Buffer]:
         quoted, head = _telling(data, name), _telling(bare, name)
         if _points(head, name) >= _points(quoted, name):
             return recognised(head, name), bare
-    return recognised(_telling(data, name), name), data
+    try:
+        return recognised(_telling(data, name), name), data
+    except FormatError as error:
+        if len(data) <= FAR + END:
+            raise
+        where = f"its first {FAR >> 20} MiB and its last {END >> 20} were looked through"
+        raise FormatError(f"{error.message} ({where})", advice=error.advice) from None
 
 
 def _telling(data: Buffer, name: str) -> bytes:

@@ -21,9 +21,9 @@ _TOOLS: tuple[tuple[str, str], ...] = (
     ("perf", r"^ ?Performance counter stats for "),
 )
 _KNOWN = tuple((tool, re.compile(each.encode(), re.MULTILINE)) for tool, each in _TOOLS)
-_JOB = re.compile(
-    rb"^\[[^\]\n]+\]\s*$(?=(?:[^\n]*\n){1,200}?\s*(?:rw|readwrite|ioengine|blocksize|bs|iodepth|"
-    rb"numjobs|filename|directory)\s*=)",
+_SECTION = re.compile(rb"^\[[^\]\n]{1,200}\][ \t\r]*$", re.MULTILINE)
+_OPTION = re.compile(
+    rb"^[ \t]*(?:rw|readwrite|ioengine|blocksize|bs|iodepth|numjobs|filename|directory)[ \t]*=",
     re.MULTILINE,
 )
 _INSTEAD = {
@@ -50,7 +50,7 @@ def refusal(head: bytes, name: str) -> FormatError | None:
                 "Write its numbers into a table (CSV): a line of names with units, a row a run.",
             ),
         )
-    if _JOB.search(head[:_LOOKED]):
+    if _SECTION.search(head[:_LOOKED]) and _OPTION.search(head[:_LOOKED]):
         return FormatError(
             f"{name}: this is a job file of fio: it says what was to be run, and has no result",
             advice="Name it *.fio and import it with fio's results: it tells what is in flight.",
