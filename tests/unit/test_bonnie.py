@@ -486,3 +486,27 @@ def test_a_run_takes_longer_the_more_it_does() -> None:
 def test_it_has_no_version_to_ask_for_but_another_program_is_noticed() -> None:
     assert TOOL.version_problem("bonnie++: invalid option -- '-'") == ""
     assert "not bonnie++" in TOOL.version_problem("bonnie 7")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "fileserver-17.example 256G           412345  45 198765  33           523456  41 812.3   2",
+        "  box           256G           412345  45 198765  33           523456  41 812.3   2",
+        "box            256G           1412345 100 1198765 100           2523456 100 12812.3 100",
+    ],
+)
+def test_a_row_that_is_moved_to_the_right_keeps_its_columns(row: str) -> None:
+    lines = table(io="").split("\n")
+    at = next(n for n, line in enumerate(lines) if line.startswith("box"))
+    found = read("\n".join([*lines[:at], row, *lines[at + 1 :]]))
+    words = row.split()
+    assert [found[name] for name in ("write.bw", "rewrite.bw", "read.bw", "seek.rate")] == (
+        pytest.approx([*(float(words[n]) * 1024 for n in (2, 4, 6)), float(words[8])])
+    )
+    assert not {"putc.bw", "getc.bw"} & set(found)
+
+
+def test_numbers_that_run_together_are_refused_in_words() -> None:
+    with pytest.raises(FormatError, match="no value and CPU with blanks between"):
+        read(table(io=" 98765  97412345  45198765  33 87654  95523456  41 812.3   2"))

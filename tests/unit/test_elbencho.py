@@ -14,6 +14,7 @@ from iotrial.formats.elbencho.output import FORMAT, parse
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.recording import Recording
 from iotrial.plan.sense import known_metric
+from iotrial.units import parse_bytes
 from mutants import mutants
 
 DATA = Path(__file__).parent.parent / "data" / "elbencho"
@@ -248,3 +249,44 @@ def test_damaged_recordings_are_read_or_refused_and_nothing_else(
         for each in recording.measurements:
             assert 0 <= each.value < 1e19
             assert metric(each.metric).unit == each.unit
+
+
+PHASE = """\
+{said}
+OPERATION   RESULT TYPE         FIRST DONE   LAST DONE
+=========== ================    ==========   =========
+WRITE       Elapsed time     :      1.000s      1.000s
+            IOPS             :  {iops}  {iops}
+            Throughput MiB/s :  {mib}  {mib}
+            Total MiB        :  {mib}  {mib}
+---
+
+"""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'COMMAND LINE: "elbencho" "-w" "-b" "{size}k" "-t" "2" "/dev/x"',
+        "COMMAND LINE: elbencho -w -b{size}k -t2 /dev/x",
+        "$ sudo ./bin/elbencho -w -b {size}k -t 2 /dev/x",
+        "+ elbencho --write --block={size}k -t 2 /dev/x",
+        "",
+    ],
+)
+def test_block_sizes_of_runs_in_one_file_are_told_apart(said: str) -> None:
+    sizes = [4 << n for n in range(10)]
+    rates = {size: 200_000 // (size // 4) for size in sizes}
+    text = "".join(
+        PHASE.format(said=said.format(size=size), iops=iops, mib=iops * size // 1024)
+        for size, iops in rates.items()
+    )
+    found = FORMAT.read(text.encode(), "f")
+    blocks = [parse_bytes(dict(each.treatment)["block"]) for each in found]
+    assert blocks == [size * 1024 for size in sizes]
+
+
+def test_a_block_size_that_rates_do_not_tell_is_not_said() -> None:
+    (odd,) = FORMAT.read(PHASE.format(said="", iops=1000, mib=5).encode(), "f")
+    (coarse,) = FORMAT.read(PHASE.format(said="", iops=1, mib=1).encode(), "f")
+    assert "block" not in dict(odd.treatment) | dict(coarse.treatment)

@@ -35,6 +35,7 @@ FOLDERS = {
     "sar": {"sar"},
     "table": {"table"},
     "io500": {"io500"},
+    "vdbench": {"vdbench"},
 }
 INCOMPLETE = {"broken_off", "record_too_large", "throughput_us"}
 """Runs that ended before their first number."""

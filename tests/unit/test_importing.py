@@ -163,6 +163,26 @@ def test_without_the_job_file_the_latency_that_is_out_of_line_is_still_doubted(
 RECORDED = Path(__file__).parents[1] / "data"
 
 
+@pytest.mark.parametrize("job", [(565, 8, 64), (3921, 980, 4), (31, 7, 4), (905, 7, 128)])
+def test_what_old_fio_rounds_is_no_doubt(
+    here: Path, capsys: pytest.CaptureFixture[str], job: tuple[int, int, int]
+) -> None:
+    """fio 1.x prints whole KiB/s and leaves out what is beyond whole IOPS."""
+    bandwidth, iops, block = job
+    for name, printed in (("right", bandwidth), ("wrong", 2 * bandwidth)):
+        (here / name).write_text(
+            f"a: (g=0): rw=randread, bs={block}K-{block}K/{block}K-{block}K, ioengine=sync, "
+            "iodepth=1\nfio 1.59\nStarting 1 process\n\n"
+            "a: (groupid=0, jobs=1): err= 0: pid=2101\n"
+            f"  read : io={printed * 60}KB, bw={printed}KB/s, iops={iops} , runt= 60000msec\n"
+            f"    clat (usec): min=9 , max=990000 , avg={900000 / iops:.2f}, stdev=33.10\n"
+        )
+        answer = said(capsys, "import", name, "--out", f"r-{name}")
+        checks = {doubt["check"] for doubt in answer["doubts"]}
+        assert ("rates" in checks) == (name == "wrong")
+        assert "inconsistent" not in checks, answer["doubts"]
+
+
 @pytest.mark.parametrize(
     "name",
     ["ior/3.3.0.txt", "ior/4.0.0.txt", "ior/4.0.0.json", "ior/3.2.1.txt", "elbencho/2.0-9.csv",

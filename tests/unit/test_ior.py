@@ -119,9 +119,36 @@ def test_rows_that_are_not_whole_or_do_not_agree_are_errors(
 
 def test_a_run_that_did_not_end_keeps_its_iterations_and_a_doubt() -> None:
     text = (DATA / "ior/4.0.0.txt").read_text()
-    found = IOR.read(text[: text.index("Summary of all tests")].encode(), "f")
+    last = text.rindex("\nread ", 0, text.index("Summary of all tests"))
+    found = IOR.read(text[: last + 1].encode(), "f")
     assert len(found) == 3
     assert {doubt.check for each in found for doubt in each.doubts} == {"ior-unfinished"}
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("ior/4.0.0.txt", "Summary of all tests"),
+        ("ior/4.0.0.txt", "Finished "),
+        ("ior/3.3.0.txt", "Max Write"),
+        ("ior/3.3.0.txt", "Summary of all tests"),
+    ],
+)
+def test_a_run_with_all_its_rows_did_end_whatever_stands_below_them(name: str, end: str) -> None:
+    text = (DATA / name).read_text()
+    found = IOR.read(text[: text.index(end)].encode(), "f")
+    assert len(found) == 3
+    assert [each.doubts for each in found] == [()] * 3
+
+
+def test_a_run_that_was_to_write_only_needs_no_reads() -> None:
+    text = (DATA / "ior/4.0.0.txt").read_text()
+    rows = [line for line in text[: text.index("Summary of all tests")].splitlines(keepends=True)
+            if not line.startswith("read ")]  # fmt: skip
+    both = IOR.read("".join(rows).encode(), "f")
+    assert {doubt.check for each in both for doubt in each.doubts} == {"ior-unfinished"}
+    alone = IOR.read("".join(rows).replace(" -w -r ", " -w ").encode(), "f")
+    assert [each.doubts for each in alone] == [()] * 3
 
 
 def test_mdtest_counts_files_directories_and_trees_apart() -> None:

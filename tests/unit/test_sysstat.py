@@ -165,3 +165,62 @@ def test_a_mutated_report_gives_sound_numbers_or_a_format_error(
             assert math.isfinite(m.value)
             assert m.value >= 0
             assert m.unit == metric(m.metric).unit
+
+
+# What sar -A and others say besides.
+
+DISK = (
+    "{0}:01          DEV       tps     rkB/s     wkB/s     await     %util\n"
+    "{0}:02          sda    {1}.00    400.00      0.00      2.00     50.00\n"
+    "Average:        sda    {1}.00    400.00      0.00      2.00     50.00\n\n"
+)
+OTHERS = (
+    "10:00:01        INTR    intr/s\n10:00:02         sum    100.00\n"
+    "Average:         sum    100.00\n"
+    "\n10:00:01         CPU       MHz\n10:00:02         all   2400.00\n"
+    "\n10:00:01        TEMP      degC     %temp               DEVICE\n"
+    "10:00:02           1     45.00     45.00  a sensor of the board\n"
+    "\n10:00:01     MBfsfree  MBfsused   %fsused FILESYSTEM\n"
+    "10:00:02        12345      2345     15.96 /dev/sda1\n"
+    "Summary:        12345      2345     15.96 /dev/sda1\n"
+    "\nAverage:          BUS  idvendor    idprod  maxpower  manufact                product\n"
+    "Average:            1      1d6b         2         0  Linux 6.1 hcd  a hub of many words\n\n"
+)
+
+
+def sar(text: str) -> list[tuple[str, float]]:
+    found = SAR.read((BANNER + text).encode(), "f")
+    return [(each.name, values(each)["total.iops"]) for each in found]
+
+
+def test_reports_of_no_interest_are_passed_over() -> None:
+    text = OTHERS + DISK.format("10:00", 100) + OTHERS
+    assert sar(text) == [("sda", 100.0)]
+    assert SAR.recognises((BANNER + text).encode(), "f") == 3
+
+
+def test_a_restart_within_a_file_is_one_run() -> None:
+    restart = "10:04:00     LINUX RESTART\t(2 CPU)\n\n"
+    assert sar(DISK.format("10:00", 100) + restart + DISK.format("10:05", 300)) == [("sda", 200.0)]
+
+
+def test_two_runs_of_sar_are_two_runs() -> None:
+    again = BANNER + DISK.format("10:05", 300)
+    assert sar(DISK.format("10:00", 100) + again) == [("sda", 100.0), ("sda", 300.0)]
+
+
+def test_averages_that_come_again_are_of_another_run() -> None:
+    lines = (DISK.format("10:00", 100) + DISK.format("10:05", 300)).splitlines(keepends=True)
+    text = "".join(lines[0].replace("10:00:01", "Average:") + line for line in lines
+                   if line.startswith("Average"))  # fmt: skip
+    assert sar(text) == [("sda", 100.0), ("sda", 300.0)]
+
+
+def test_json_of_iostat_with_times_is_iostat_s() -> None:
+    text = (DATA / "iostat/x-12.7.5.json").read_text()
+    timed = text.replace('"avg-cpu":', '"timestamp": "2026-11-21T10:00:00+0000", "avg-cpu":')
+    assert timed != text
+    assert (IOSTAT.recognises(timed.encode(), "f"), SAR.recognises(timed.encode(), "f")) == (3, 0)
+    assert IOSTAT.read(timed.encode(), "f") == IOSTAT.read(text.encode(), "f")
+    twice = IOSTAT.read(f"# first\n{timed}\n# second\n{timed}\n".encode(), "f")
+    assert len(twice) == 2 * len(IOSTAT.read(timed.encode(), "f"))

@@ -54,6 +54,11 @@ _LARGE = 64 * 2**20  # bytes: a moment
     help="Runs that differ in it alone (host, or file) ran side by side: make one of them.",
 )
 @click.option(
+    "--decimal",
+    type=click.Choice([".", ","]),
+    help="The decimal mark of a table's numbers, where they may mean two (1,234).",
+)
+@click.option(
     "--print-map",
     is_flag=True,
     help="Say what the columns of a table are taken for, as a --map file, and import nothing.",
@@ -68,6 +73,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     labels: tuple[str, ...],
     baselines: tuple[str, ...],
     merge: str,
+    decimal: str | None,
     print_map: bool,  # noqa: FBT001 (click's)
 ) -> int:
     """Read results that other tools left in FILES (or folders), and make a results folder.
@@ -91,10 +97,10 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     from iotrial.importing import fio_logs, plausible, summary
     from iotrial.importing import folder as keeping
     from iotrial.importing.cells import cells
-    from iotrial.importing.legend import said_twice
+    from iotrial.importing.legend import said_twice, with_decimal
 
     _known(format_name)
-    legend = _legend(map_file, labels, baselines)
+    legend = with_decimal(_legend(map_file, labels, baselines), decimal or "")
     doubts = list(said_twice(legend))
     found = reading.given(files)
     folder = out or Path("results") / f"{time.strftime('%Y-%m-%d')}-{_title(found)}"

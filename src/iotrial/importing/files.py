@@ -10,7 +10,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
@@ -18,12 +18,15 @@ from iotrial.files import parse_line, read_bytes
 from iotrial.formats import formats
 from iotrial.formats.fio import jobfile as fio_jobfile
 from iotrial.formats.fio.log_name import log_name
+from iotrial.formats.lines import plain
 from iotrial.formats.table.columns import Tabular
+from iotrial.importing.foreign import refusal
 from iotrial.importing.legend import Legend
 from iotrial.importing.run import Original
+from iotrial.importing.within import END, FAR, HEAD, pieces, unquoted
+from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Buffer, Format
 
-HEAD = 64 * 1024
 LARGEST_UNPACKED = 2**30
 """Bytes a packed file may come to: it is unpacked in memory."""
 Packed = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
@@ -33,6 +36,13 @@ _PACKED: dict[bytes, Callable[[Path], Packed]] = {
     b"\xfd7zXZ": lzma.LZMAFile,
 }
 JOBFILE = "fio-jobfile"
+_WORDS = 2
+"""Points of a format that finds words which only its tool writes."""
+_QUOTED = (
+    "The text is quoted (> ), as in a mail; mail programs break long lines, and what is broken"
+    " cannot be read. Take the file that the tool wrote, or join the lines."
+)
+__all__ = ["HEAD", "JOBFILE", "Given", "given", "in_flight", "opened", "read", "recognised"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,23 +116,96 @@ def read(name: str, path: Path, legend: Legend, wanted: str = "") -> Original:
     """
     if not path.stat().st_size and log_name(name):
         return Original(name, "fio-log", ())  # of slat, where the engine submits nothing
-    with opened(path) as data:
-        head = bytes(data[:HEAD])
-        if not wanted and _is_jobfile(head, name):
+    with opened(path) as original:
+        data = plain(original, name)
+        if not wanted and _is_jobfile(bytes(data[:HEAD]), name):
             return Original(name, JOBFILE, ())
-        chosen = formats()[wanted] if wanted else recognised(head, name)
-        if isinstance(chosen, Tabular):
-            found = chosen.read(data, name, legend.columns)
-            told = chosen.columns(data, name, legend.columns)
-            return Original(name, chosen.name, found, columns=told)
-        return Original(name, chosen.name, chosen.read(data, name))
+        if wanted:
+            return _read(formats()[wanted], unquoted(data), name, legend)
+        chosen, bare = _chosen(data, name)
+        try:
+            return _beside(_read(chosen, bare, name, legend), bare)
+        except FormatError as error:
+            if bare is data:
+                raise
+            raise FormatError(error.message, advice=_QUOTED) from None
+
+
+def _read(chosen: Format, data: Buffer, name: str, legend: Legend) -> Original:
+    if isinstance(chosen, Tabular):
+        found = chosen.read(data, name, legend.columns)
+        told = chosen.columns(data, name, legend.columns)
+        return Original(name, chosen.name, found, columns=told)
+    return Original(name, chosen.name, chosen.read(data, name))
+
+
+def _beside(read: Original, data: Buffer) -> Original:
+    """With a doubt where there are results of other tools in the file too: one format reads it."""
+    if len(data) > FAR or not read.recordings:
+        return read
+    head = _telling(data, read.file)
+    tools = {each.tool for each in read.recordings}
+    others = []
+    for each in formats().values():
+        if each.name == read.format or isinstance(each, Tabular):
+            continue
+        if each.recognises(head, read.file):
+            with suppress(FormatError):
+                found = {recording.tool for recording in each.read(data, read.file)}
+                others += [each.name] * bool(found - tools)
+    if not others:
+        return read
+    first, *rest = read.recordings
+    what = f"there are results of {', '.join(others)} in this file too; they are not read"
+    doubt = Doubt("others", what, f"Import it again with --format {others[0]} for those.")
+    with_doubt = replace(first, doubts=(*first.doubts, doubt))
+    return replace(read, recordings=(with_doubt, *rest))
+
+
+def _chosen(data: Buffer, name: str) -> tuple[Format, Buffer]:
+    """The format that is surest of a file, and what it is to read: the text, or what a mail quotes
+    in it.  Raises FormatError."""
+    bare = unquoted(data)
+    if bare is not data:
+        quoted, head = _telling(data, name), _telling(bare, name)
+        if _points(head, name) >= _points(quoted, name):
+            return recognised(head, name), bare
+    try:
+        return recognised(_telling(data, name), name), data
+    except FormatError as error:
+        if len(data) <= FAR + END:
+            raise
+        where = f"its first {FAR >> 20} MiB and its last {END >> 20} were looked through"
+        raise FormatError(f"{error.message} ({where})", advice=error.advice) from None
+
+
+def _telling(data: Buffer, name: str) -> bytes:
+    """The part of a file that tells best what it is: its first 64 KiB, unless they have no words
+    of any tool and there is something below them that tells more."""
+    head = bytes(data[:HEAD])
+    best = _points(head, name)
+    if best >= _WORDS or len(data) <= HEAD:
+        return head
+    for piece in pieces(data):
+        points = _points(piece, name)
+        if points > best:
+            head, best = piece, points
+    return head
+
+
+def _points(head: bytes, name: str) -> int:
+    return max(each.recognises(head, name) for each in formats().values())
 
 
 def recognised(head: bytes, name: str) -> Format:
-    """The format that is surest of a file.  Raises FormatError, naming the formats there are."""
+    """The format that is surest of a file.  Raises FormatError: naming the formats there are, or
+    whose output it is where iotrial reads none of it."""
+    head = bytes(plain(head, name)[:])
     sure = {each: each.recognises(head, name) for each in formats().values()}
-    best = max(sure.values(), default=0)
+    best = max(sure.values())
     surest = [each for each, points in sure.items() if points == best]
+    if best < _WORDS and (refused := refusal(head, name)):
+        raise refused
     if not best:
         raise FormatError(
             f"{name}: no format knows this file",
@@ -130,7 +213,9 @@ def recognised(head: bytes, name: str) -> Format:
         )
     if len(surest) > 1:
         both = " or ".join(each.name for each in surest)
-        raise FormatError(f"{name}: it may be {both}", advice="Say which with --format.")
+        what = f"{name}: it may be {both}"
+        advice = "Say which with --format; where it holds results of both, import it once for each."
+        raise FormatError(what, advice=advice)
     return surest[0]
 
 

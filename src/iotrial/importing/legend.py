@@ -17,6 +17,11 @@
     in_flight = 3200                      # I/Os, by the job file
     link = "1Gbit/s"                      # of the network, or "125MB/s"
     decimal = ","                         # of the numbers of a table: "," or "."
+    [pivot]                               # of a wide table: columns that are levels of a factor
+    factor = "scheduler"
+    columns = ["noop", "cfq"]
+    metric = "bw"
+    unit = "KiB/s"
     [columns]                             # of a table
     op = "workload"
 """
@@ -46,6 +51,7 @@ _SHAPES: dict[str, tuple[type, ...]] = {
     "baselines": (dict,),
     "limits": (dict,),
     "columns": (dict,),
+    "pivot": (dict,),
     "decimal": (str,),
 }
 _BITS = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?)(?:bits?/s|bps|b/s)\s*")
@@ -116,6 +122,14 @@ def said_twice(legend: Legend) -> Iterator[Doubt]:
                 yield Doubt("said-twice", told, "Leave one out, or was another factor meant?")
 
 
+def with_decimal(legend: Legend, mark: str) -> Legend:
+    """With this decimal mark of tables instead of the map's; '' keeps that."""
+    if mark not in (".", ","):
+        return legend
+    said = legend.columns or Columns(())
+    return replace(legend, columns=replace(said, decimal="," if mark == "," else "."))
+
+
 def parse(text: str, file: str) -> Legend:
     """The legend that a TOML text says.  Raises UsageError, naming file and key."""
     try:
@@ -172,12 +186,14 @@ def _legend(table: dict[str, Any]) -> Legend:
 
 def _columns(table: dict[str, Any]) -> Columns | None:
     """What is said of a table's columns and numbers.  Raises UsageError."""
-    if not table.get("columns"):
+    if not table.get("columns") and "pivot" not in table:
         mark = table.get("decimal", "")
         if mark not in ("", ".", ","):
             raise ValueError(f"decimal: {mark!r} is neither a point nor a comma")
         return Columns((), mark) if mark else None
-    return columns_from({key: table[key] for key in ("columns", "decimal") if key in table})
+    return columns_from(
+        {key: table[key] for key in ("columns", "decimal", "pivot") if key in table}
+    )
 
 
 def _texts(key: str, table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -1,8 +1,9 @@
 """What cannot be, or cannot be meant: doubts about runs that somebody else did.  Pure.
 
-- ``rates``: bandwidth is IOPS times block size; more than 1 % off is no rounding (nor a unit of
-  it, where bandwidth is whole MiB/s or MB/s).  IOR's IOPS leave out open and close, which its
-  bandwidth has: it is doubted only where bandwidth is more than they make.
+- ``rates``: bandwidth is IOPS times block size; more than 1 % off is no rounding, nor a unit of
+  what is printed in whole ones: MiB/s, MB/s or KiB/s, and I/Os a second, of each job.  IOR's
+  IOPS leave out open and close, which its bandwidth has: it is doubted only where bandwidth is
+  more than they make.
 - ``mix``: the share of reads is the one that was asked for, within 2 points.
 - ``in-flight``: Little's law: what is in flight on average (rate x latency) cannot exceed jobs x
   depth x hosts.  Where nobody says how many that were, a run is doubted that has far more in flight
@@ -27,7 +28,7 @@ from iotrial.model.measurement import split
 from iotrial.units import format_value, parse_bytes
 
 _OFF, _MIX_OFF = 0.01, 0.02
-_UNITS = (2.0**20, 1e6)  # bytes/s
+_UNITS = (2.0**20, 1e6, 2.0**10, 1e3)  # bytes/s
 _IN_TURN = ("ior", "elbencho")
 _LESS_TIME = ("ior",)  # IOPS without open and close
 _WORDS = re.compile(r" *bytes?$")  # "262144 bytes", as IOR says some of its sizes
@@ -91,6 +92,7 @@ def _operations(values: Values) -> tuple[str, ...]:
 
 def _rates(run: Run, values: Values) -> Iterator[Doubt]:
     size = _block(run)
+    jobs = max(1, len({m.job for m in run.recording.measurements} - {"all"}))
     parts = ("read", "write", "trim")
     for operation in dict.fromkeys(split(name)[0] for name in values):
         bandwidth, iops = values.get(f"{operation}.bw"), values.get(f"{operation}.iops")
@@ -100,7 +102,8 @@ def _rates(run: Run, values: Values) -> Iterator[Doubt]:
             continue
         off = bandwidth / (iops * size) - 1
         unit = next((each for each in _UNITS if bandwidth % each == 0), 0.0)
-        far = _OFF + unit / bandwidth
+        cut = 1 / iops if float(iops).is_integer() else 0.0  # fio before 2.99 leaves out the rest
+        far = _OFF + jobs * (unit / bandwidth + cut)
         if off > far or (off < -far and run.recording.tool not in _LESS_TIME):
             said = format_value(bandwidth, "bytes/s")
             what = f"{operation}: bandwidth {said} is {off:+.1%} off IOPS x {size:g} bytes"

@@ -29,6 +29,7 @@ _VALUE_WIDTH, _CPU_WIDTH = 5, 3
 _IO, _FILES = "Sequential Output---", "Sequential Create---"
 _CONCURRENCY = re.compile(r"Concurrency +(\d+)")
 _SIZE = re.compile(r"\d+[MGT]?(?::.*)?")
+_ABOUT = re.compile(r"\s*(?:\S+ +)??\d+(?:[MGT]\S*|:[\d:/]+)(?= )")
 _ETC = ("chunk", "concurrency", "seeks", "seekers")  # after the size, in 2.00
 _ADVICE = "take the line of CSV of the same run"
 _BLANK = (("", ""),) * _COLUMNS
@@ -158,7 +159,10 @@ def _cells(line: str, place: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     if whole := _WHOLE.search(line):
         last = whole[0].split()
         return line[: whole.start()], tuple(zip(last[::2], last[1::2], strict=True))
-    found, at = [], _START - 1
+    # A name and size longer than their 19 move the rest to the right, and so does a blank before.
+    about = _ABOUT.match(line)
+    found, at = [], max(_START - 1, about.end() if about else 0)
+    begin = at
     padded = line.ljust(_START + _COLUMNS * _WIDTH)
     for column in range(1, _COLUMNS + 1):
         match = _COLUMN.match(padded, at)
@@ -170,10 +174,10 @@ def _cells(line: str, place: str) -> tuple[str, tuple[tuple[str, str], ...]]:
             at += _WIDTH
         else:
             message = f"{place}: column {column} of the table: {line[at : at + _WIDTH]!r}"
-            raise FormatError(message, advice=_ADVICE)
+            raise FormatError(f"{message}: no value and CPU with blanks between", advice=_ADVICE)
     if padded[at:].strip():
         raise FormatError(f"{place}: the row is longer than its {_COLUMNS} columns")
-    return padded[: _START - 1], tuple(found)
+    return padded[:begin], tuple(found)
 
 
 def _padded(text: str, width: int) -> bool:

@@ -57,6 +57,8 @@ def phases_of(text: str, raw: str) -> Iterator[Phase]:
             if len(set(columns)) != len(columns):
                 raise FormatError(f"{place}: a column is named twice", advice=AGAIN)
             continue
+        if not columns:
+            continue  # what others said before
         fields = line.split(",")
         if len(fields) != len(columns):
             message = f"{place}: {len(fields)} fields; {len(columns)} are named"

@@ -29,6 +29,8 @@ from iotrial.formats.elbencho.phase import (
     whole,
 )  # fmt: skip
 
+BEGINS = re.compile(r"^\s*(?:\[\s*)?\{", re.MULTILINE)
+"""The first document; what others said may stand before it."""
 _BETWEEN = re.compile(r"[\s,\[\]]*")
 _OPTIONS = {
     "path_type": "path type", "paths": "paths", "hosts": "hosts", "threads": "threads",
@@ -47,7 +49,8 @@ _MILLI, _MICRO = 1e3, 1e6  # in a second
 def phases_of(text: str, raw: str) -> Iterator[Phase]:
     """Every document.  Raises FormatError with the line."""
     decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_int=str, parse_float=str)
-    at = _skip(text, 0)
+    begins = BEGINS.search(text)
+    at = _skip(text, begins.start() if begins else 0)
     while at < len(text):
         line = text.count("\n", 0, at) + 1
         try:

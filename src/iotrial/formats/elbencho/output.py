@@ -50,7 +50,7 @@ class Elbencho:
 
     def read(self, data: Buffer, raw: str) -> tuple[Recording, ...]:
         text = text_of(data, raw)
-        if re.match(r"\s*(?:\[\s*)?\{", text):
+        if _JSON.search(text.encode()) and json_result.BEGINS.search(text):
             phases = json_result.phases_of(text, raw)
         elif csv_result.HEAD.search(text) or _LIVE.match(text.encode()):
             phases = csv_result.phases_of(text, raw)

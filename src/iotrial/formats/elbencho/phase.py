@@ -46,6 +46,7 @@ _INLINE = re.compile(r"\+([sr])")
 _NAME = re.compile(r"[A-Z][A-Z0-9_-]{1,19}(?:\+[sr])*")
 _NUMBER = re.compile(r"\d{1,18}")
 _FEW = 100
+_BLOCKS = range(9, 35)  # 512 bytes to 16 GiB, as powers of two
 _FILE_LATENCY = "read.file"
 """Of a file read whole, with its open and close; ``read.lat`` is of an I/O."""
 
@@ -212,11 +213,26 @@ def _recording(run: list[Phase], found: list[Measurement]) -> Iterator[Recording
         measurements=tuple(found),
         version=run[0].version,
         line=run[0].line,
-        treatment=(*run[0].treatment, *_done_inline(run)),
+        treatment=(*run[0].treatment, *_block_of(run), *_done_inline(run)),
         doubts=tuple(doubts),
         started=run[0].started,
         seconds=sum(phase.seconds for phase in run),
     )
+
+
+def _block_of(run: list[Phase]) -> Iterator[tuple[str, str]]:
+    """The block size where nobody says it: the only power of two that rates, cut to whole I/Os and
+    MiB, leave for every phase."""
+    if "block" in dict(run[0].treatment):
+        return
+    found: list[set[int]] = []
+    for part in (part for phase in run for part in phase.parts.values()):
+        ios, moved = part.rates.get(IOS, 0.0), part.rates.get(BYTES, 0.0)
+        if ios and moved:
+            low, high = moved / (ios + 1.0), (moved + part.step) / ios
+            found.append({1 << bits for bits in _BLOCKS if low <= 1 << bits <= high})
+    if found and len(sizes := set.intersection(*found)) == 1:
+        yield "block", str(sizes.pop())
 
 
 def _done_inline(run: list[Phase]) -> Iterator[tuple[str, str]]:

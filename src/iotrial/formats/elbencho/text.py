@@ -62,6 +62,9 @@ _VALUED = {
     "size": "size", "n": "dirs", "dirs": "dirs", "N": "files", "files": "files",
     "iodepth": "iodepth", "randamount": "randamount", "timelimit": "timelimit",
 }  # fmt: skip
+_SHELL = re.compile(r"[^\n\"']{0,40}?(?:^|[\s/])(elbencho\s+-.*)")
+"""A line of a shell, or of its ``set -x``, that starts it; ``--resfile`` says COMMAND LINE."""
+_ATTACHED = re.compile(r"-([a-zA-Z])=?(\d{1,18}[kmgtpeKMGTPE]?)")
 _SWITCHES = ("direct", "rand", "trunc", "norandalign")
 
 
@@ -87,6 +90,9 @@ def phases_of(text: str, raw: str) -> Iterator[Phase]:
                 reader.run = (reader.run[0], str(at))
             elif line.startswith("C"):
                 reader.treatment = _options(line.partition(": ")[2])
+        elif match := _SHELL.match(line):
+            yield from _done(reader)
+            reader.treatment = _options(match[1])
         elif line.startswith("LABEL: "):
             reader.run = (line[7:], "")
         elif match := _ROW.fullmatch(line):
@@ -229,9 +235,11 @@ def _options(command: str) -> Treatment:
         return ()
     found: dict[str, str] = {}
     for at, word in enumerate(words):
-        name, equals, value = word.lstrip("-").partition("=")
         if not word.startswith("-"):
             continue
+        name, equals, value = word.lstrip("-").partition("=")
+        if (short := _ATTACHED.fullmatch(word)) and short[1] in _VALUED:
+            name, equals, value = short[1], "=", short[2]
         if name in _SWITCHES and not equals:
             found[name] = "1"
         elif name in _VALUED and (value or at + 1 < len(words)):

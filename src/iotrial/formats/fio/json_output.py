@@ -79,8 +79,8 @@ class _Json:
 
     def recognises(self, head: bytes, name: str) -> int:
         del name
-        said = MARK.encode() in head or MARK.encode("utf-16-le") in head
-        return (3 if b"{" in head[:1] or b"\n{" in head or b"[" in head[:1] else 2) if said else 0
+        begins = b"{" in head[:1] or b"\n{" in head or b"[" in head[:1]
+        return 0 if MARK.encode() not in head else 3 if begins else 2
 
     def read(self, data: Buffer, raw: str) -> tuple[Recording, ...]:
         """One recording for each group of jobs of each run."""

@@ -32,6 +32,7 @@ _SHAPE = re.compile(
     rb"(?:^|\n)[ \t]*(?:2|[345];(?:fio[- ])?\d+\.\d+[^;\n]*);[^\n]*?;\d+;-?\d+;(?:\d+;){5}"
 )
 _WORDS = re.compile(rb";(?:fio[- ])\d+\.\d+[^;\n]*;|%=\d+;\d+(?:\.\d+)?%=")
+_NORMAL = re.compile(rb": ?\(groupid=\d+(?:, jobs=\d+)?\): err=")
 _BEGINNING = re.compile(r"\s*[345];(?:fio[- ])?\d+\.\d+[^;]*;")
 _CLOSE = 0.03  # before 2.0.8 a group's bandwidth was in 1000 bytes/s: 2.4 % apart
 _MOST = 4096  # fio's own limit of jobs
@@ -48,8 +49,8 @@ class _Terse:
         del name
         if head.count(b";") < _SEMICOLONS or not _SHAPE.search(head):
             return 0
-        if MARK.encode() in head:  # terse,json: the JSON says more
-            return 1
+        if MARK.encode() in head or _NORMAL.search(head):
+            return 1  # --output-format=terse,json or normal,terse: the other says more
         return 3 if _WORDS.search(head) else 1
 
     def read(self, data: Buffer, raw: str) -> tuple[Recording, ...]:

@@ -57,9 +57,8 @@ class FioText:
     title = "fio, normal output"
 
     def recognises(self, head: bytes, name: str) -> int:  # noqa: ARG002 (fio's files have any name)
-        text = head.replace(b"\0", b"") if head[:2] in {b"\xff\xfe", b"\xfe\xff"} else head
-        sure = 2 * bool(_WORDS.search(text)) + bool(_SHAPE.search(text))
-        return min(sure, 1) if _JSON in text else sure
+        sure = 2 * bool(_WORDS.search(head)) + bool(_SHAPE.search(head))
+        return min(sure, 1) if _JSON in head else sure
 
     def read(self, data: Buffer, raw: str) -> tuple[Recording, ...]:
         """Raises FormatError, naming the line, also for a file in which no run has a result."""

@@ -133,7 +133,9 @@ def _direction(
         return None, doubts
     lost = _lost(block, moved.operation)
     size = _bytes(part, ios if block.issued and not lost else 0, sizes)
-    doubts += [*_stages(part), *_sized(size, ios, sizes, moved.operation)]
+    doubts += _stages(part)
+    if block.issued is not None:  # else their number is that of IOPS, which leave out the rest
+        doubts += _sized(size, ios, sizes, moved.operation)
     direction = Direction(
         operation=moved.operation,
         ios=ios,

@@ -15,6 +15,7 @@ from iotrial.errors import FormatError
 
 AGAIN = "repeat the run, or take IOR's output as it wrote it"
 _BEGINS = re.compile(r"IOR-(\S+): MPI Coordinated Test of Parallel I/O")
+_COMMAND = re.compile(r"Command line(?: used)? *: *(.*)")
 _TEST = re.compile(r"Test (\d+) started:|TestID +: (\d+)$|Summary:$")
 _OPTION = re.compile(r"\t?(\w[\w /()-]{0,40}?) *[:=] ?(.*)$")
 _ROW = re.compile(r"(write|read|remove) +(?=[-\d])")
@@ -51,7 +52,7 @@ class Summary:
 @dataclass(slots=True)
 class Test:
     """``number`` is IOR's own; ``options`` as it prints them; ``most`` what "Max Write" says,
-    in MiB/s."""
+    in MiB/s; ``command`` the command line, '' unknown."""
 
     line: int
     version: str
@@ -61,6 +62,7 @@ class Test:
     summaries: list[Summary] = field(default_factory=list)
     most: dict[str, float] = field(default_factory=dict)
     finished: bool = False
+    command: str = ""
 
 
 def tests_of(text: str, raw: str) -> list[Test]:
@@ -68,16 +70,18 @@ def tests_of(text: str, raw: str) -> list[Test]:
     found: list[Test] = []
     runs: list[Test] = []
     header: list[str] = []
-    version = ""
+    version = command = ""
     for at, whole in enumerate(text.split("\n"), 1):
         line = _TAGGED.sub("", whole).rstrip()
         if match := _BEGINS.search(line):
-            version, runs, header = match[1], [], []
+            version, command, runs, header = match[1], "", [], []
             continue
+        if not runs and (match := _COMMAND.match(line)):
+            command = match[1]
         if match := _TEST.match(line):
             # 3.0 says "Test 0 started" and then "Summary:", which is the same test.
             if not runs or runs[-1].rows or runs[-1].options:
-                runs.append(Test(at, version))
+                runs.append(Test(at, version, command=command))
                 found.append(runs[-1])
             runs[-1].number = int(match[1] or match[2] or runs[-1].number)
             continue

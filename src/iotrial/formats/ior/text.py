@@ -131,7 +131,7 @@ def _recordings(test: Test, raw: str) -> Iterator[Recording]:
         summary = next((each for each in test.summaries if each.operation == operation), None)
         if rows and summary is not None:
             _agree(rows, summary, raw)
-        elif rows and not test.finished:
+        elif rows and not _ended(test):
             what = "IOR did not end: iterations may be missing"
             doubts.append(Doubt("ior-unfinished", what, "Take what is there, or repeat the run."))
         _most(test, operation, rows, summary, raw)
@@ -154,6 +154,21 @@ def _recordings(test: Test, raw: str) -> Iterator[Recording]:
         )
     if not iterations and test.summaries:
         yield _means(test, treatment, raw)
+
+
+def _ended(test: Test) -> bool:
+    """Whether nothing is missing: IOR says that it finished, or what was best (after the last
+    iteration), or each operation that its command line asks for has all its rows.  IO500 keeps
+    nothing behind the rows."""
+    if test.finished or test.most:
+        return True
+    words = test.command.split()
+    asked = [name for name, flag in (("write", "-w"), ("read", "-r")) if flag in words]
+    repeats = _integer(test.options.get("repetitions", ""))
+    return "repetitions" in test.options and all(
+        sum(row.operation == name for row in test.rows) >= repeats
+        for name in (asked or ("write", "read"))
+    )
 
 
 def _once(test: Test, raw: str) -> None:

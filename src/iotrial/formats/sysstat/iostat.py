@@ -7,13 +7,13 @@ covers the time since the machine was started, is left out.  See
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iotrial.errors import FormatError
 from iotrial.formats.lines import text_of
+from iotrial.formats.sysstat.documents import BEGINS, documents
 from iotrial.formats.sysstat.samples import COLUMNS, Run, Sample, recordings
 from iotrial.model.recording import Buffer, Recording
 
@@ -32,8 +32,8 @@ class _Iostat:
     def recognises(self, head: bytes, name: str) -> int:
         del name
         text = head.decode("utf-8", "replace")
-        if text.lstrip().startswith("{"):
-            return 3 if '"sysstat"' in text and '"disk_device"' in text else 0
+        if BEGINS.search(text):
+            return 3 if '"disk_device"' in text else 0
         lines = text.splitlines()
         if any(map(_is_head, lines)):
             return 3 if any(_BANNER.fullmatch(line) for line in lines[:5]) else 2
@@ -42,7 +42,7 @@ class _Iostat:
     def read(self, data: Buffer, raw: str) -> tuple[Recording, ...]:
         # iostat 11.6.0 prints a NUL at the end of its lines.
         text = text_of(bytes(data[:]).replace(b"\0", b""), raw)
-        runs = _documents(text, raw) if text.lstrip().startswith("{") else list(_runs(text, raw))
+        runs = _documents(text, raw) if BEGINS.search(text) else list(_runs(text, raw))
         found = tuple(
             each
             for devices, cpus in runs
@@ -115,9 +115,8 @@ def _row(header: list[str], words: list[str], at: int, raw: str, run: Run) -> No
 
 def _documents(text: str, raw: str) -> list[tuple[Run, Run]]:
     try:
-        # Numbers stay as they are printed: how many digits there are says how exact they are.
-        document = json.loads(text, parse_float=str, parse_int=str)
-        return [_host(each, raw) for each in document["sysstat"]["hosts"]]
+        found = list(documents(text))
+        return [_host(host, raw) for each in found for host in each["sysstat"]["hosts"]]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         what = f"{raw}: no whole JSON of iostat: {type(error).__name__}: {error}"
         raise FormatError(what, advice=_AGAIN) from None

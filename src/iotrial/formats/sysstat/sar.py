@@ -8,19 +8,25 @@ See :mod:`iotrial.formats.sysstat.samples` for columns and units.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from iotrial.errors import FormatError
 from iotrial.formats.lines import text_of
+from iotrial.formats.sysstat.documents import BEGINS, documents
 from iotrial.formats.sysstat.samples import COLUMNS, Run, Sample, recordings
 from iotrial.model.recording import Buffer, Recording
 
 _AGAIN = "take the whole output of sar, from its first line on"
 _BANNER = re.compile(r"Linux \S+ \(.*\)\s.*")
-_TIME = re.compile(r"(\d\d:\d\d:\d\d(?: [AP]M)?|Average:)\s+(.*)")
+_TIME = re.compile(
+    r"(\d\d:\d\d:\d\d(?: [AP]M)?"
+    r"|(?:Average|Summary|Durchschn\.|Moyenne|Media|Média|Gemiddelde?|Среднее|平均时间|平均値) ?:)"
+    r"\s+(.*)"
+)
+_STAMPED = re.compile(r'"timestamp"\s*:\s*\{')  # iostat's is a text
+_SEPARATED = re.compile(r"^# hostname;interval;timestamp;", re.MULTILINE)
 _NUMERIC = re.compile(r"\d+(?:[.,]\d+)?")
 _KEYS = ("DEV", "CPU", "IFACE")
 _FEW = 3  # numbers in a line that belongs to no report
@@ -47,19 +53,19 @@ class _Sar:
     def recognises(self, head: bytes, name: str) -> int:
         del name
         text = head.decode("utf-8", "replace")
-        if text.lstrip().startswith("{"):
-            return 3 if '"sysstat"' in text and '"timestamp"' in text else 0
-        lines = text.splitlines()
-        if lines and lines[0].startswith("# hostname;interval;timestamp;"):
+        if BEGINS.search(text):
+            return 3 if _STAMPED.search(text) else 0
+        if _SEPARATED.search(text):
             return 3
+        lines = text.splitlines()
         timed = any((m := _TIME.fullmatch(line)) and _is_head(m[2].split()) for line in lines)
         return 0 if not timed else 3 if any(map(_BANNER.fullmatch, lines[:5])) else 2
 
     def read(self, data: Buffer, raw: str) -> tuple[Recording, ...]:
         text = text_of(data, raw)
-        if text.lstrip().startswith("{"):
+        if BEGINS.search(text):
             runs = list(_documents(text, raw))
-        elif text.startswith("# hostname;"):
+        elif _SEPARATED.search(text):
             runs = _separated(text, raw)
         else:
             runs = list(_text(text, raw))
@@ -87,7 +93,10 @@ class _Sections:
         self.times: dict[tuple[str, ...], str] = {}
 
     def add(self, header: Sequence[str], values: Sequence[str], at: int, time: str) -> None:
-        """One line of numbers; a time that is another's begins the next report."""
+        """One line of numbers; a time that is another's begins the next report.  Reports that are
+        not known are passed over: their last column may be a name with blanks."""
+        if not _is_head(header):
+            return
         if len(values) != len(header):
             what = f"{self.raw}: line {at}: {len(values)} cells; the header has {len(header)}"
             raise FormatError(what, advice=_AGAIN)
@@ -97,8 +106,6 @@ class _Sections:
             if device not in _ALL_CPUS:
                 return
             device = "cpu"
-        if not _is_head(list(told)):
-            return
         run = self.runs.setdefault(tuple(header), Run(at))
         if self.times.get(tuple(header)) != time:
             run.reports.append([])
@@ -109,13 +116,33 @@ class _Sections:
         run.reports[-1].append(Sample(at, device, told))
 
 
+class _Averages(_Sections):
+    """The averages of one text: those of a device that come again are another run's, or, where
+    the machine was started again in between, of the time since then."""
+
+    def __init__(self, raw: str) -> None:
+        super().__init__(raw)
+        self.before: list[tuple[tuple[str, ...], Run]] = []
+
+    def add(self, header: Sequence[str], values: Sequence[str], at: int, time: str) -> None:
+        columns = tuple(header)
+        told = dict(zip(header, values, strict=False))
+        device = next((told[key] for key in _KEYS if key in told), "")
+        device = "cpu" if "CPU" in told and device in _ALL_CPUS else device
+        run = self.runs.get(columns)
+        if run and device in [each.device for each in run.reports[-1]]:
+            self.before.append((columns, self.runs.pop(columns)))
+            del self.times[columns]
+        super().add(header, values, at, time)
+
+
 def _text(text: str, raw: str) -> Iterator[Run]:
-    found, averages = _Sections(raw), _Sections(raw)
+    found, averages = _Sections(raw), _Averages(raw)
     header: list[str] = []
     for at, line in enumerate(text.split("\n"), 1):
         if _BANNER.fullmatch(line):
             yield from _whole(found, averages)
-            found, averages, header = _Sections(raw), _Sections(raw), []
+            found, averages, header = _Sections(raw), _Averages(raw), []
             continue
         match = _TIME.fullmatch(line)
         words = match[2].split() if match else []
@@ -127,14 +154,14 @@ def _text(text: str, raw: str) -> Iterator[Run]:
         elif not header:
             raise FormatError(f"{raw}: line {at}: numbers below no header", advice=_AGAIN)
         else:
-            sections = averages if match[1] == "Average:" else found
+            sections = found if match[1][0].isdigit() else averages
             sections.add(header, words, at, match[1])
     yield from _whole(found, averages)
 
 
-def _whole(found: _Sections, averages: _Sections) -> Iterator[Run]:
+def _whole(found: _Sections, averages: _Averages) -> Iterator[Run]:
     yield from found.runs.values()
-    for header, run in averages.runs.items():
+    for header, run in (*averages.before, *averages.runs.items()):
         if header not in found.runs:
             yield run
 
@@ -147,7 +174,7 @@ def _separated(text: str, raw: str) -> list[Run]:
         cells = line.split(";")
         if line.startswith("#"):
             header = cells
-        elif line and not cells[-1].startswith("LINUX-RESTART"):
+        elif header and line and not cells[-1].startswith("LINUX-RESTART"):
             if len(cells) != len(header):
                 what = f"{raw}: line {at}: {len(cells)} cells; the header has {len(header)}"
                 raise FormatError(what, advice=_AGAIN)
@@ -157,13 +184,12 @@ def _separated(text: str, raw: str) -> list[Run]:
 
 def _documents(text: str, raw: str) -> Iterator[Run]:
     try:
-        # Numbers stay as they are printed: how many digits there are says how exact they are.
-        document = json.loads(text, parse_float=str, parse_int=str)
-        for host in document["sysstat"]["hosts"]:
-            found = _Sections(raw)
-            for at, each in enumerate(host["statistics"]):
-                _statistics(each, at, found)
-            yield from found.runs.values()
+        for document in documents(text):
+            for host in document["sysstat"]["hosts"]:
+                found = _Sections(raw)
+                for at, each in enumerate(host["statistics"]):
+                    _statistics(each, at, found)
+                yield from found.runs.values()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         what = f"{raw}: no whole JSON of sadf: {type(error).__name__}: {error}"
         raise FormatError(what, advice=_AGAIN) from None

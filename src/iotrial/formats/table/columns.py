@@ -14,7 +14,8 @@ A metric without an operation (``bw``) gets the row's workload as its operation 
 (``random_read.bw``), else ``total``.  A table in long form has one measurement a row: columns
 ``metric``, ``value``, ``unit`` and perhaps ``censored``; the names it has for its metrics are
 said so: ``metric = { role = "metric", names = { random_seeks = "seek.rate" } }``.  Before
-``[columns]``, ``decimal = ","`` says what a comma is where the numbers do not tell (``1,234``).
+``[columns]``, ``decimal = ","`` says what a comma is where the numbers do not tell (``1,234``),
+and ``[pivot]`` which columns are levels of one factor (:mod:`iotrial.formats.table.pivot`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 from iotrial.errors import UsageError
+from iotrial.formats.table.pivot import Pivot, pivot_from
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Buffer, Format, Recording
 from iotrial.units import parse_unit
@@ -63,10 +65,12 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Every column of a table, in its order; or those that a person said something of.
-    ``decimal`` is the decimal mark, '' where the numbers are to tell."""
+    ``decimal`` is the decimal mark, '' where the numbers are to tell.  ``pivot`` is what a wide
+    table's columns are: then ``columns`` are those of the long one made of it."""
 
     columns: tuple[Column, ...]
     decimal: Literal["", ".", ","] = ""
+    pivot: Pivot | None = None
 
     def having(self, *roles: Role) -> tuple[Column, ...]:
         """The columns with one of these roles."""
@@ -101,18 +105,23 @@ def columns_from(table: Mapping[str, Any]) -> Columns:
     Raises UsageError for an unknown role or key, a metric or unit that iotrial does not know, and
     a unit that is not one of the metric's.
     """
-    whole = isinstance(table.get("columns"), Mapping) and not _is_column(table["columns"])
-    said = table["columns"] if whole else table
+    pivoted = isinstance(table.get("pivot"), Mapping) and "columns" in table["pivot"]
+    listed = isinstance(table.get("columns"), Mapping) and not _is_column(table["columns"])
+    whole = pivoted or listed
+    said = table.get("columns", {}) if whole else table
     decimal = table.get("decimal", "") if whole else ""
-    if not said:
+    if not said and not pivoted:
         raise UsageError("no column is said", advice='For example: [columns], then op = "workload"')
     if decimal not in ("", ".", ","):
         raise UsageError(f"decimal: {decimal!r} is neither a point nor a comma")
     for key in table:
-        if whole and key not in ("columns", "decimal"):
+        if whole and key not in ("columns", "decimal", "pivot"):
             raise UsageError(f"{key!r} beside [columns]: only columns and decimal are said here")
     mark = cast("Literal['', '.', ',']", decimal)
-    return Columns(tuple(_column(name, value) for name, value in said.items()), mark)
+    pivot = pivot_from(table["pivot"]) if pivoted else None
+    if pivot:
+        _checked(f"pivot {pivot.factor}", pivot.metric, pivot.unit)
+    return Columns(tuple(_column(name, value) for name, value in said.items()), mark, pivot)
 
 
 def _is_column(said: Mapping[str, Any]) -> bool:
@@ -123,7 +132,22 @@ def _is_column(said: Mapping[str, Any]) -> bool:
 def to_toml(columns: Columns) -> str:
     """The text that :func:`columns_from` reads as the same columns."""
     mark = [f"decimal = {_text(columns.decimal)}"] if columns.decimal else []
-    return "\n".join([*mark, "[columns]", *(_line(each) for each in columns.columns)]) + "\n"
+    lines = [_line(each) for each in columns.columns if not _made(each, columns.pivot)]
+    pivot = _pivot_lines(columns.pivot) if columns.pivot else []
+    return "\n".join([*mark, *pivot, *(["[columns]", *lines] if lines else [])]) + "\n"
+
+
+def _made(column: Column, pivot: Pivot | None) -> bool:
+    """Whether a wide table has no such column: it was made of those of its levels."""
+    return pivot is not None and column.name in (pivot.factor, pivot.value)
+
+
+def _pivot_lines(pivot: Pivot) -> list[str]:
+    names = ", ".join(_text(name) for name in pivot.columns)
+    unit = [f"unit = {_text(pivot.unit)}"] if pivot.unit else []
+    factor, metric_ = (f"{key} = {_text(said)}" for key, said in
+                       (("factor", pivot.factor), ("metric", pivot.metric)))  # fmt: skip
+    return ["[pivot]", factor, f"columns = [{names}]", metric_, *unit, ""]
 
 
 def over(said: Columns, guessed: Columns) -> Columns:
@@ -145,7 +169,7 @@ def over(said: Columns, guessed: Columns) -> Columns:
         given.get(each.name, Column(each.name, "note") if each.role in only else each)
         for each in guessed.columns
     ]
-    return Columns(tuple(merged), said.decimal)
+    return Columns(tuple(merged), said.decimal, said.pivot)
 
 
 def _column(name: str, said: object) -> Column:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from iotrial.errors import FormatError, IotrialError
 from iotrial.formats.lines import text_of
 from iotrial.formats.table.columns import Columns
-from iotrial.formats.table.rows import columns_of, recordings
+from iotrial.formats.table.rows import laid, recordings
 from iotrial.formats.table.text import Table, tables_in
 from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Buffer, Recording
@@ -30,7 +30,7 @@ class _Text:
         whole = head[: head.rfind(b"\n") + 1] or head
         try:
             found = tables(whole, name)
-            return int(any(columns_of(each, None).having("value") for each in found))
+            return int(any(laid(each, None)[1].having("value") for each in found))
         except IotrialError:
             return 0
 
@@ -38,15 +38,13 @@ class _Text:
         self, data: Buffer, raw: str, columns: Columns | None = None
     ) -> tuple[Columns, ...]:
         """What the columns of each table are: as said, the rest as guessed."""
-        return tuple(columns_of(table, columns) for table in tables(data, raw))
+        return tuple(laid(table, columns)[1] for table in tables(data, raw))
 
     def read(self, data: Buffer, raw: str, columns: Columns | None = None) -> tuple[Recording, ...]:
         """``columns`` is what a person says of them.  Raises FormatError with line and column,
         and UsageError for columns that the table does not have."""
         found = tables(data, raw)
-        read = [
-            each for table in found for each in recordings(table, columns_of(table, columns), raw)
-        ]
+        read = [each for table in found for each in recordings(*laid(table, columns), raw)]
         if not read:
             raise FormatError(f"{raw}: a table without a number")
         if bytes(data[-1:]) != b"\n" and found[-1].rows[-1].cells[-1:] != ("",):

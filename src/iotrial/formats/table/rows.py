@@ -15,6 +15,7 @@ from typing import Literal
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.table.cells import Mark, Number, decimal_mark, is_missing, parse_number
 from iotrial.formats.table.columns import Column, Columns, full_name, guess, over
+from iotrial.formats.table.pivot import Pivot, level_of, pivot_in, unpivoted
 from iotrial.formats.table.text import Row, Table
 from iotrial.formats.table.words import ended_badly, is_state, operation_of, slug
 from iotrial.model.doubt import Doubt
@@ -42,11 +43,45 @@ class _Reading:
     raw: str
 
     def place(self, row: Row, name: str) -> str:
+        pivot = self.columns.pivot
+        if pivot and name == pivot.value:  # the column that the file has
+            level = self.cell(row, pivot.factor)
+            name = next(each for each in pivot.columns if level_of(each) == level)
         sheet = f"sheet {self.table.name!r}, row" if self.table.name else "line"
         return f"{self.raw}: {sheet} {row.line}, column {name or 'without a name'}"
 
     def cell(self, row: Row, name: str) -> str:
         return row.cells[self.table.header.cells.index(name)]
+
+
+def laid(table: Table, said: Columns | None) -> tuple[Table, Columns]:
+    """A table with one measurement of a kind in a row, and what its columns are: a wide one is
+    made long, where a person says so or its columns are called like levels of one factor."""
+    pivot = said.pivot if said else None
+    named = {each.name for each in said.columns} if said else set[str]()
+    if pivot is None and not (said and said.having("value", "metric")):
+        pivot = pivot_in(table, sorted(named))
+        if pivot and any(each.metric not in ("", "value") for each in _others(table, pivot)):
+            pivot = None
+    if pivot is None:
+        return table, columns_of(table, said)
+    long = unpivoted(table, pivot)
+    own = (Column(pivot.factor, "factor"),
+           Column(pivot.value, "value", pivot.metric, pivot.unit))  # fmt: skip
+    told = Columns((*(said.columns if said else ()), *own), said.decimal if said else "", pivot)
+    # Another measurement is of the row of the wide table: it would be told of every level.
+    columns = tuple(
+        Column(each.name, "note") if each.role == "value" and each not in told.columns else each
+        for each in columns_of(long, told).columns
+    )
+    return long, replace(told, columns=columns)
+
+
+def _others(table: Table, pivot: Pivot) -> Iterator[Column]:
+    """What the columns are that are no levels."""
+    rest = [at for at, name in enumerate(table.header.cells) if name not in pivot.columns]
+    header = [table.header.cells[at] for at in rest]
+    yield from guess(header, [[row.cells[at] for at in rest] for row in table.rows]).columns
 
 
 def columns_of(table: Table, said: Columns | None) -> Columns:
@@ -67,7 +102,19 @@ def recordings(table: Table, columns: Columns, raw: str) -> tuple[Recording, ...
         raise FormatError(what, advice=advice)
     reading = _Reading(table, columns, columns.decimal or _mark(table, values, raw), raw)
     found = [each for row in table.rows if (each := _recording(reading, row))]
+    if found and columns.pivot and (columns.pivot.metric, columns.pivot.unit) == ("value", ""):
+        found[0] = replace(found[0], doubts=(*found[0].doubts, _unsaid(columns.pivot)))
     return tuple(_gathered(found) if columns.long else found)
+
+
+def _unsaid(pivot: Pivot) -> Doubt:
+    names = ", ".join(pivot.columns)
+    what = f"{names} are taken as levels of {pivot.factor}; nobody says what stands below them"
+    return Doubt(
+        "pivot",
+        f"{what}: neither more nor less of it is better",
+        "Say metric and unit in [pivot] of a --map; --print-map writes one to begin with.",
+    )
 
 
 def _mark(table: Table, values: Sequence[Column], raw: str) -> Mark:
@@ -78,8 +125,8 @@ def _mark(table: Table, values: Sequence[Column], raw: str) -> Mark:
         raise FormatError(f"{raw}: {error}", advice="Write all numbers alike.") from None
     if told:
         return told
-    if not table.comma:
-        return ""
+    if table.likely != ",":
+        return table.likely
     for row in table.rows:  # between semicolons the comma is the mark, as a rule
         if odd := next((row.cells[at] for at in wanted if "." in row.cells[at]), ""):
             what = f"{raw}: line {row.line}: {odd!r} may be a thousand times more or less"

@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from iotrial.errors import FormatError
-from iotrial.formats.table.cells import is_missing, number_in
+from iotrial.formats.table.cells import Mark, is_missing, number_in
 
 _AGAIN = "is a line cut, or a cell with the separator in it not quoted?"
 _RULE = re.compile(r"[\s|+:=─━═│┃┼╪┤├┌┐└┘┬┴╞╡╔╗╚╝╠╣╦╩╬║-]+")
 _BARS = re.compile(r"[|│┃║]")
 _FEWEST = 2  # columns of a table
+_LIKELY: dict[str, Mark] = {";": ",", ",": "."}
 _SEPARATORS = (",", ";", "\t")
 
 
@@ -35,13 +36,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``name`` is a sheet's, '' for text.  ``comma``: the separator is a semicolon, so that a
-    comma in a number is most likely its decimal mark."""
+    """``name`` is a sheet's, '' for text.  ``likely`` is the decimal mark where no number tells
+    it: between semicolons the comma, between commas the point (``"412,000"`` is quoted for its
+    thousands), else nobody knows ('')."""
 
     header: Row
     rows: tuple[Row, ...]
     name: str = ""
-    comma: bool = False
+    likely: Mark = ""
 
 
 def tables_in(text: str, raw: str) -> tuple[Table, ...]:
@@ -51,11 +53,13 @@ def tables_in(text: str, raw: str) -> tuple[Table, ...]:
     separator = _separator(lines)
     if separator and drawn < sum(line.count(separator) for line in lines):
         rows = _separated(text, separator, raw)
-        return tuple(blocks(rows, raw, comma=separator == ";"))
+        return tuple(blocks(rows, raw, likely=_LIKELY.get(separator, "")))
     if drawn:
         return tuple(blocks(_drawn(lines), raw))
     if separator:
-        return tuple(blocks(_separated(text, separator, raw), raw, comma=separator == ";"))
+        return tuple(
+            blocks(_separated(text, separator, raw), raw, likely=_LIKELY.get(separator, ""))
+        )
     return tuple(blocks(_aligned(lines), raw))
 
 
@@ -123,9 +127,7 @@ def _even(rows: Iterable[tuple[str, ...]]) -> int:
     return max(counts.values(), default=0)
 
 
-def blocks(
-    rows: Iterable[Row], raw: str, *, name: str = "", comma: bool = False
-) -> Iterator[Table]:
+def blocks(rows: Iterable[Row], raw: str, *, name: str = "", likely: Mark = "") -> Iterator[Table]:
     """The tables among rows, apart by empty rows; rows that go on after an empty one, as long as
     before and without a header of their own, belong to the table before."""
     place = _placed(raw, name)
@@ -144,7 +146,7 @@ def blocks(
             yield open_table
         header = block[at]
         _distinct(header, place)
-        open_table = _grown(Table(header, (), name, comma), block[at + 1 :], place)
+        open_table = _grown(Table(header, (), name, likely), block[at + 1 :], place)
     if open_table:
         yield open_table
 
@@ -220,4 +222,4 @@ def _grown(table: Table, rows: Sequence[Row], place: Callable[[int], str]) -> Ta
         if len(row.cells) != wanted:
             what = f"{place(row.line)}: {len(row.cells)} cells; the header has {wanted}"
             raise FormatError(what, advice=_AGAIN)
-    return Table(table.header, (*table.rows, *rows), table.name, table.comma)
+    return Table(table.header, (*table.rows, *rows), table.name, table.likely)

@@ -21,7 +21,7 @@ from iotrial.errors import FormatError
 from iotrial.extras import extra
 from iotrial.formats.lines import LARGEST
 from iotrial.formats.table.columns import Columns
-from iotrial.formats.table.rows import columns_of, recordings
+from iotrial.formats.table.rows import laid, recordings
 from iotrial.formats.table.text import Row, Table, blocks
 from iotrial.model.recording import Buffer, Recording
 
@@ -47,15 +47,13 @@ class _Xlsx:
         self, data: Buffer, raw: str, columns: Columns | None = None
     ) -> tuple[Columns, ...]:
         """What the columns of each table are: as said, the rest as guessed."""
-        return tuple(columns_of(table, columns) for table in tables(data, raw))
+        return tuple(laid(table, columns)[1] for table in tables(data, raw))
 
     def read(self, data: Buffer, raw: str, columns: Columns | None = None) -> tuple[Recording, ...]:
         """``columns`` is what a person says of them.  Raises FormatError with sheet, row and
         column, and UsageError for columns that a table does not have."""
         found = tables(data, raw)
-        read = [
-            each for table in found for each in recordings(table, columns_of(table, columns), raw)
-        ]
+        read = [each for table in found for each in recordings(*laid(table, columns), raw)]
         if not read:
             raise FormatError(f"{raw}: a table without a number")
         return tuple(read)
