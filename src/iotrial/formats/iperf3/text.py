@@ -43,7 +43,7 @@ _REST = re.compile(
     r"(?P<role>sender|receiver)? *"
 )
 _CPU = re.compile(
-    r"CPU Utilization: local/\w+ (\d+(?:\.\d+)?)% \((\d+(?:\.\d+)?)%u/(\d+(?:\.\d+)?)%s\)"
+    r"CPU Utilization: local/\w+ (\d{1,5}(?:\.\d{1,6})?)% \((\d{1,5}(?:\.\d{1,6})?)%u/(\d{1,5}(?:\.\d{1,6})?)%s\)"
 )
 _SETTINGS = re.compile(
     r"Starting Test: protocol: (?P<protocol>\w+), (?P<parallel>\d+) streams?, (?P<length>\d+) byte "
