@@ -16,7 +16,7 @@ from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
 
 DATA = Path(__file__).parents[1] / "data"
-UNITS = {"iops": "1/s", "bw": "bytes/s"}
+UNITS = {"iops": "1/s", "bw": "bytes/s", "bytes": "bytes"}
 SOUND = {
     "read.iops": 16_000.0,
     "read.slat.mean": 7e-6,
@@ -60,6 +60,7 @@ def test_a_sound_run_has_no_contradiction() -> None:
         ({"read_clat_max": 1.8446744e10}, "read.clat.max is 1.84e+10 s"),
         ({"read_iops": 1e19}, "read.iops is 1e+19 1/s"),
         ({"read_bw": 2e18}, "read.bw is 2e+18 bytes/s"),
+        ({"read_bytes": 2.0**64}, "read.bytes is 1.84e+19 bytes"),
     ],
 )
 def test_what_cannot_be_makes_a_run_that_does_not_count(

@@ -185,6 +185,16 @@ def test_losses_must_be_that_share_of_the_packets() -> None:
         FORMAT.read(_changed("3.18.udpR.json", sum={"lost_percent": 50}), "f")
 
 
+@pytest.mark.parametrize("share", ["0..0", "1" * 30])
+def test_a_share_of_the_cpu_that_is_no_number_is_not_said(share: str) -> None:
+    text = (DATA / "3.12.tcp.txt").read_text()
+    (found,) = FORMAT.read(text.replace("(0.0%u", f"({share}%u").encode(), "f")
+    (whole,) = FORMAT.read(text.encode(), "f")
+    assert {m.metric for m in whole.measurements} - {m.metric for m in found.measurements} >= {
+        "cpu.usr"
+    }
+
+
 def test_more_found_than_lost_gives_no_loss_but_a_doubt() -> None:
     report = json.loads((DATA / "3.2.udp.json").read_text())
     for record in (report["end"]["sum"], report["end"]["streams"][0]["udp"]):

@@ -8,8 +8,8 @@ Of each job and of all, for each latency:
 - ``lat`` is ``slat`` and ``clat`` together, and no less than either;
 - no percentile lies beyond the last bin of fio's histogram.
 
-And no rate or time is beyond what any machine can do (10^10 I/Os or 10^15 bytes a second, 10
-years): a counter that ran over, or a unit that was mistaken.
+And no rate or time is beyond what any machine can do (10^10 I/Os or 10^15 bytes a second, 10^18
+bytes, 10 years): a counter that ran over, or a unit that was mistaken.
 
 Sources: ``stat.c`` and ``stat.h`` of fio (``plat_val_to_idx``, ``FIO_IO_U_PLAT_GROUP_NR``).
 """
@@ -31,7 +31,7 @@ _LATENCY = re.compile(r"(?P<of>.+\.)?(?P<stage>[sc]?lat)\.(?P<what>min|max|mean|
 _BIN = 0.02  # a bin of fio's is 1/64 wide, and its middle is said
 _ROUNDED = 0.02  # three numbers of three digits
 _LEAST = 2e-6  # s: of whole microseconds each may be one off
-_MOST = {"1/s": 1e10, "bytes/s": 1e15, "s": 10 * 365.25 * 86400}
+_MOST = {"1/s": 1e10, "bytes/s": 1e15, "bytes": 1e18, "s": 10 * 365.25 * 86400}
 _LAST = max(tick * last for tick, last in LAST_BIN.items())
 _ADVICE = "One of the numbers is not of this run: see the file, and take it from the tool again."
 

@@ -42,7 +42,8 @@ _REST = re.compile(
     r"(?:(?P<again>-?\d+)(?: +[\d.]+ [KMG]?Bytes)?)? *(?P<omitted>\(omitted\))? *"
     r"(?P<role>sender|receiver)? *"
 )
-_CPU = re.compile(r"CPU Utilization: local/\w+ ([\d.]+)% \(([\d.]+)%u/([\d.]+)%s\)")
+_SHARE = r"(\d{1,5}(?:\.\d{1,6})?)%"
+_CPU = re.compile(rf"CPU Utilization: local/\w+ {_SHARE} \({_SHARE}u/{_SHARE}s\)")
 _SETTINGS = re.compile(
     r"Starting Test: protocol: (?P<protocol>\w+), (?P<parallel>\d+) streams?, (?P<length>\d+) byte "
     r"blocks, omitting (?P<omit>\d+) seconds?, (?P<time>\d+) second test"
