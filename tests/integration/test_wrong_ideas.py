@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -45,11 +45,15 @@ def run(tmp_path: Path, state: Path, loop_device: str) -> Iterator[Run]:
     before = queue(loop_device)
 
     def act(
-        text: str, verb: str = "run", prefix: tuple[str, ...] = (), **environment: str
+        text: str,
+        verb: str = "run",
+        prefix: tuple[str, ...] = (),
+        folder: Path = tmp_path,
+        **environment: str,
     ) -> subprocess.CompletedProcess[str]:
-        path = tmp_path / "study.toml"
+        path = folder / "study.toml"
         path.write_text(text)
-        out = ["--out", str(tmp_path / "results")] if verb == "run" else []
+        out = ["--out", str(folder / "results")] if verb == "run" else []
         return subprocess.run(
             [*prefix, sys.executable, "-m", "iotrial.cli.main", verb, str(path), *out],
             capture_output=True,
@@ -212,15 +216,15 @@ def test_without_root_it_says_so_and_what_can_be_done(
     text = study_text(f'device = "/dev/{loop_device}"')
     bare = [sys.executable, "-c", "import iotrial"]
     nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-    # Only folders that pytest made are opened: others keep their mode, and the test is skipped.
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.name.startswith(("pytest-", "popen-")) or folder == tmp_path:
-            folder.chmod(folder.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
-    if subprocess.run([*nobody, "test", "-x", str(tmp_path)], check=False, timeout=200).returncode:
-        pytest.skip(f"another user cannot reach {tmp_path}")
     if subprocess.run([*nobody, *bare], capture_output=True, check=False, timeout=200).returncode:
         pytest.skip("another user cannot read this Python environment")
-    done = run(text, prefix=nobody, IOTRIAL_STATE=str(tmp_path / "nobody"))
+    # Not below pytest's own folder: another pytest closes that to others whenever it begins.
+    with TemporaryDirectory(prefix="iotrial-test-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        if subprocess.run([*nobody, "test", "-x", name], check=False, timeout=200).returncode:
+            pytest.skip(f"another user cannot reach {name}")
+        done = run(text, prefix=nobody, folder=folder, IOTRIAL_STATE=str(folder / "nobody"))
     assert done.returncode == 3, done.stderr
     assert "needs root" in done.stderr
 

@@ -177,9 +177,11 @@ def test_one_that_is_bad_when_it_is_asked(
 ) -> None:
     peer("asked", way, 1)
     with SSHHost("box", name="box") as host:
-        impatient()
+        endless = way in ("line", "nul", "base64")
+        if not endless:  # what is read of them on a busy machine takes longer than patience
+            impatient()
         error = bounded(lambda: ASKS[asked](host))
-        if way in ("line", "nul", "base64"):
+        if endless:
             assert "does not end" in error.message or "not asked for" in error.message
         with pytest.raises(HostError):
             host.read("/proc/version")  # there is no connection any more
