@@ -51,6 +51,7 @@ def html(view: View, *, folder: str = "") -> str:
         curve=shown.curve,
         curves=shown.curves,
         grids=panels.shown(view.panels),
+        leads=panels.leads(view.panels, view.findings),
         forests=shown.forests,
         chartless=shown.note,
         rows=_rows(view, f"{quote(folder.rstrip('/'))}/" if folder else ""),

@@ -56,18 +56,8 @@ def _blocks(view: View) -> Iterator[list[str]]:
         yield [escape(sentence)]
     if view.question:
         yield [f"Asked: {escape(view.question)}"]
-    yield from _grids(view)
-    on = scale(view.findings, view.margin, _STRIP)
-    for part in view.parts:
-        if part.findings:
-            yield from _part(part, view, on)
-    if view.stages:
-        yield ["## Stages"]
-        rows = [(str(r.number), escape(r.title), r.done, "<br>".join(map(escape, r.lines)) or "–")
-                for r in view.stages]  # fmt: skip
-        yield _table(("", "stage", "trials", "what came of it"), rows)
-        yield ["## Current against new"]
-        yield _table(staged.CHOICE, [tuple(map(escape, staged.cells(c))) for c in view.choices])
+    yield from _verdicts(view)
+    yield from _stages(view)
     if view.ceiling and view.ceiling.points:
         yield ["## Latency against load"]
         yield _table(ceiling.HEAD, [tuple(map(escape, r)) for r in ceiling.rows(view.ceiling)])
@@ -81,6 +71,29 @@ def _blocks(view: View) -> Iterator[list[str]]:
     yield from _evidence(view)
     if view.kept is not None:
         yield from _kept(view.kept)
+
+
+def _verdicts(view: View) -> Iterator[list[str]]:
+    first = panels.leads(view.panels, view.findings)
+    if first:
+        yield from _grids(view)
+    on = scale(view.findings, view.margin, _STRIP)
+    for part in view.parts:
+        if part.findings:
+            yield from _part(part, view, on)
+    if not first:
+        yield from _grids(view)
+
+
+def _stages(view: View) -> Iterator[list[str]]:
+    if not view.stages:
+        return
+    yield ["## Stages"]
+    rows = [(str(r.number), escape(r.title), r.done, "<br>".join(map(escape, r.lines)) or "–")
+            for r in view.stages]  # fmt: skip
+    yield _table(("", "stage", "trials", "what came of it"), rows)
+    yield ["## Current against new"]
+    yield _table(staged.CHOICE, [tuple(map(escape, staged.cells(c))) for c in view.choices])
 
 
 def _borne(view: View) -> Iterator[list[str]]:

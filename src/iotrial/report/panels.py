@@ -8,13 +8,13 @@ from math import floor, log10
 from typing import Any
 
 from iotrial.called import called
+from iotrial.model.finding import Finding
 from iotrial.model.grid import Grid, GridCell, Place
 from iotrial.model.measurement import Metric, metric
-from iotrial.model.trial import treatment_text
 from iotrial.report import words
 from iotrial.report.visible import visible
 from iotrial.stats import best_cells
-from iotrial.units import axis_scale
+from iotrial.units import amount, axis_scale
 
 MOST = 12
 """Grids that a report shows; of more, some of each workload, and the others by name."""
@@ -37,8 +37,7 @@ class Panel:
     @property
     def title(self) -> str:
         """``randread, bs=4k``."""
-        fixed = [treatment_text(self.grid.fixed)] if self.grid.fixed else []
-        return ", ".join([self.grid.workload, *fixed])
+        return ", ".join(filter(None, (self.grid.workload, best_cells.fixed(self.grid.fixed))))
 
     @property
     def about(self) -> str:
@@ -89,13 +88,15 @@ def _beats(one: Panel, other: Panel) -> bool:
     return ours > theirs if one.metric.higher else ours < theirs
 
 
+def leads(every: Sequence[Panel], findings: Sequence[Finding]) -> bool:
+    """Whether the grids are the answer, and stand before the comparisons: all that is compared
+    are amounts."""
+    return bool(every) and all(amount(each.level) is not None for each in findings if each.primary)
+
+
 def left(every: Sequence[Panel], those: Sequence[Panel]) -> str:
     """The grids that are not shown, and where they are; empty where all are."""
-    others = [
-        " ".join((each.grid.workload, *(f"{n}={label}" for n, label in each.grid.fixed)))
-        for each in every
-        if each not in those
-    ]
+    others = [each.title.replace(", ", " ") for each in every if each not in those]
     if not others:
         return ""
     return (

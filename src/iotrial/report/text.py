@@ -97,7 +97,9 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
     yield Text(head, style="bold")
     yield from map(Text, others)
     yield Text()
-    yield from _of_grids(view)
+    first = panels.leads(view.panels, view.findings)
+    if first:
+        yield from _of_grids(view)
     for part in view.parts:
         if part.findings:
             yield _heading(part)
@@ -113,6 +115,8 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
                 names = dict.fromkeys(row.finding.metric for row in part.others)
                 yield Text(f"beside it: {words.some(list(names), _NAMED)}", style="dim")
             yield Text()
+    if not first:
+        yield from _of_grids(view)
     yield from _of_stages(view)
     yield from _of_ceiling(view)
     yield from _of_hosts(view)

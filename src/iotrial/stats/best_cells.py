@@ -7,12 +7,12 @@ many is best by luck too.  So no sentence here says *better*.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from iotrial.model.grid import Grid, Place
 from iotrial.model.measurement import higher_is_better, metric, split
-from iotrial.model.trial import treatment_text
-from iotrial.stats.grid import NEAR
+from iotrial.model.trial import UNKNOWN, treatment_text
+from iotrial.stats.grid import NEAR, not_additive
 from iotrial.units import format_value
 
 _LINE = 140
@@ -38,7 +38,8 @@ def sentences(grids: Sequence[Grid]) -> Iterator[str]:
     for (down, across), count in axes.items():
         of = sum((grid.down, grid.across) == (down, across) for grid in grids)
         where = f"in {count:,} of {of:,} grids" if of > 1 else "there"
-        yield f"The effect of {down} depends on {across} {where}: their averages are left out here."
+        rest = ": their averages are left out here" if down in not_additive(grids) else ""
+        yield f"The effect of {down} depends on {across} {where}{rest}."
 
 
 def best(grid: Grid) -> str:
@@ -86,6 +87,12 @@ def value(name: str, number: float) -> str:
     return format_value(number, unit)
 
 
+def fixed(levels: Iterable[tuple[str, str]]) -> str:
+    """``bs=4k scheduler=none``: the levels of the other factors that are known."""
+    told = tuple(part for part in levels if part[1] != UNKNOWN)
+    return treatment_text(told) if told else ""
+
+
 def _depends(grid: Grid) -> str:
     return f"the effect of {grid.down} depends on {grid.across}"
 
@@ -116,7 +123,7 @@ def _several(tops: Sequence[Grid]) -> str:
     if len(axes) == 1:
         ((down, across),) = axes
         common = [part for part in tops[0].fixed if all(part in grid.fixed for grid in tops)]
-        at = f" at {treatment_text(tuple(common))}" if common else ""
+        at = f" at {said}" if (said := fixed(common)) else ""
         for with_values in (True, False):
             told = ", ".join(_short(grid, tops, common, with_values=with_values) for grid in tops)
             said = f"Best {down} × {across}{at}: {told}."
@@ -135,7 +142,7 @@ def _short(
     place = grid.best or ("", "")
     alike = sum(each.workload == grid.workload for each in tops) > 1
     name = f"{grid.workload} {grid.metric}" if alike else grid.workload
-    own = tuple(part for part in grid.fixed if part not in common)
-    more = [treatment_text(own)] if own else []
+    own = fixed([part for part in grid.fixed if part not in common])
+    more = [own] if own else []
     more += [value(grid.metric, grid.cells[place].value)] if with_values else []
     return f"{name} {place[0]} × {place[1]}" + (f" ({', '.join(more)})" if more else "")

@@ -40,7 +40,7 @@ from iotrial.stats.blocks import ARITHMETIC, Floats
 from iotrial.stats.pairs import Cell, Table, primary_tables
 from iotrial.units import amount
 
-LEVEL = 0.05
+LEVEL = 0.01
 """The share of studies whose factors all act independently that are told otherwise."""
 NEAR = 0.05
 """A cell within so much of the best is about as good."""
@@ -48,6 +48,8 @@ PARALLEL = ("threads", "numjobs", "processes", "procs", "iodepth", "jobs", "conc
 """Words of factors that say how much is asked for at once."""
 LINES = 8
 """Levels across that are still told apart as the lines of a chart."""
+_CURVE = 3
+"""Levels from which a factor shows more than two ends."""
 _FILLED = 0.5
 """The share of places that must have been run: of fewer, nobody would speak of a grid."""
 _REPEATED = 3
@@ -65,9 +67,12 @@ def grids(results: Results) -> tuple[Grid, ...]:
 
 
 def not_additive(found: Iterable[Grid]) -> frozenset[str]:
-    """The factors whose effect depends on another, in some grid."""
+    """The factors whose effect depends on another, in half of their grids or more."""
+    told: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for grid in found:
+        told[grid.down, grid.across].append(grid.additivity.depends)
     return frozenset(
-        name for grid in found if grid.additivity.depends for name in (grid.down, grid.across)
+        name for axes, depends in told.items() if 2 * sum(depends) >= len(depends) for name in axes
     )
 
 
@@ -143,22 +148,24 @@ def _judged(grid: Grid, level: float, off: float) -> Grid:
 # -- which factors, which cells --------------------------------------------------------------
 
 
-def _of_table(study: Study, table: Table) -> Iterator[Grid]:
+def _of_table(study: Study, table: Table) -> list[Grid]:
+    """The grids of the first two factors that have any."""
     treatments = {key: dict(key[1]) for key in table.cells}
-    axes = _axes(study, list(treatments.values()))
-    if axes is None:
-        return
-    down, across = axes
-    parts: dict[Treatment, dict[Place, Cell]] = defaultdict(dict)
-    for key, cell in table.cells.items():
-        place = treatments[key].get(down, UNKNOWN), treatments[key].get(across, UNKNOWN)
-        if UNKNOWN not in place:
-            fixed = tuple(part for part in key[1] if part[0] not in axes)
-            parts[fixed][place] = cell
     rank = _rank(study)
-    for fixed in sorted(parts, key=lambda fixed: [rank(part) for part in fixed]):
-        if _is_grid(parts[fixed]):
-            yield _grid(table, fixed, axes, parts[fixed])
+    for axes in _axes(study, list(treatments.values())):
+        down, across = axes
+        parts: dict[Treatment, dict[Place, Cell]] = defaultdict(dict)
+        for key, cell in table.cells.items():
+            place = treatments[key].get(down, UNKNOWN), treatments[key].get(across, UNKNOWN)
+            if UNKNOWN not in place:
+                fixed = tuple(part for part in key[1] if part[0] not in axes)
+                parts[fixed][place] = cell
+        order = sorted(parts, key=lambda fixed: [rank(part) for part in fixed])
+        if found := [
+            _grid(table, fixed, axes, parts[fixed]) for fixed in order if _is_grid(parts[fixed])
+        ]:
+            return found
+    return []
 
 
 def _is_grid(cells: Cells) -> bool:
@@ -167,9 +174,9 @@ def _is_grid(cells: Cells) -> bool:
     return min(len(rows), len(columns)) > 1 and len(cells) >= max(4, _FILLED * places)
 
 
-def _axes(study: Study, treatments: Sequence[Mapping[str, str]]) -> tuple[str, str] | None:
-    """The factors down and across: of those whose levels are amounts first what says how much is
-    asked for at once, then the others in the study's order; those with few levels across."""
+def _axes(study: Study, treatments: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
+    """The factors down and across, of those whose levels are amounts: first what has more than two,
+    and says how much is asked for at once; then the others in the study's order."""
     labels: dict[str, set[str]] = {}
     for factor in study.factors:
         told = {each[factor.name] for each in treatments if factor.name in each} - {UNKNOWN}
@@ -177,12 +184,11 @@ def _axes(study: Study, treatments: Sequence[Mapping[str, str]]) -> tuple[str, s
             labels[factor.name] = told
     subjects = {factor.name: factor.subject for factor in study.factors}
     ordered = sorted(labels, key=lambda name: not _is_parallel(f"{name} {subjects[name]}"))
-    for one, other in itertools.combinations(ordered, 2):
-        met = {(each.get(one), each.get(other)) for each in treatments}
-        if len(met) > max(len(labels[one]), len(labels[other])):
-            turned = len(labels[one]) <= LINES < len(labels[other])
-            return (other, one) if turned else (one, other)
-    return None
+    pairs = list(itertools.combinations(ordered, 2))
+    pairs.sort(key=lambda pair: min(len(labels[name]) for name in pair) < _CURVE)
+    for one, other in pairs:
+        turned = len(labels[one]) <= LINES < len(labels[other])
+        yield (other, one) if turned else (one, other)
 
 
 def _is_parallel(text: str) -> bool:
