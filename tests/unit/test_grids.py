@@ -149,7 +149,7 @@ def test_effects_that_multiply_keep_their_averages(
     assert not grid["depends"]
     assert answer["recommendation"].startswith("Best: iodepth 32 × numjobs 32, ")
     assert "depends" not in answer["recommendation"]
-    assert "iodepth against 1: 2 better" in answer["recommendation"]
+    assert "iodepth against 1: 2 +43.5 %" in answer["recommendation"]
 
 
 def test_every_shape_has_the_grid_and_the_page_its_curves(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_names_are_answered_before_amounts_and_their_comparisons_stand_first(
         {"scheduler": "none"},
         {"scheduler": "bfq"},
     ]
-    assert answer["recommendation"].startswith("scheduler against none: bfq worse. Best iodepth")
+    assert answer["recommendation"].startswith("scheduler against none: bfq −30.0 %. Best iodepth")
     page = html(seen(folder))
     assert page.index('<section id="verdicts"') < page.index('<section id="grids"')
 
