@@ -58,7 +58,7 @@ def cells(originals: Sequence[Original], legend: Legend, merge: str = "") -> Cel
     Raises UsageError for labels that are not one a run, and where nothing can be merged.
     """
     runs = _runs(originals, legend)
-    doubts: list[Doubt] = []
+    doubts = [doubt for each in originals for doubt in each.doubts]
     if merge:
         runs = merged_over(merge, runs, doubts)
     names = _independent(varied(runs), runs, doubts)

@@ -114,7 +114,8 @@ def read(name: str, path: Path, legend: Legend, wanted: str = "") -> Original:
         if isinstance(chosen, Tabular):
             found = chosen.read(data, name, legend.columns)
             told = chosen.columns(data, name, legend.columns)
-            return Original(name, chosen.name, found, columns=told)
+            gaps = chosen.gaps(data, name, legend.columns)
+            return Original(name, chosen.name, found, columns=told, doubts=gaps)
         return Original(name, chosen.name, chosen.read(data, name))
 
 
