@@ -60,6 +60,11 @@ def by_file(runs: Sequence[Run]) -> dict[int, str]:
     return {index: "-".join(each[index] for each in found) for index in range(len(runs)) if found}
 
 
+def words_of(file: str) -> tuple[str, ...]:
+    """All words of a file's name and of its folders' names."""
+    return tuple(word for name in _stem(file).split("/") for word in _words(name))
+
+
 def _told(runs: Sequence[Run]) -> Iterator[tuple[list[Place], list[str]]]:
     """The places of each factor, and what they say of each run."""
     if len({run.file for run in runs}) < 2:  # noqa: PLR2004 (one file)

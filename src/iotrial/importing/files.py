@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import lzma
 import mmap
 import os
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from iotrial.formats import formats
 from iotrial.formats.fio import jobfile as fio_jobfile
 from iotrial.formats.fio.log_name import log_name
 from iotrial.formats.table.columns import Tabular
+from iotrial.importing.copies import Print
 from iotrial.importing.legend import Legend
 from iotrial.importing.run import Original
 from iotrial.model.recording import Buffer, Format
@@ -93,6 +96,21 @@ def _refuse_pretended(paths: Iterable[Path]) -> None:
                     f"{folder} holds pretended results: what lies in it was never measured",
                     advice="Import what tools wrote on a real machine.",
                 )
+
+
+def prints(found: Sequence[Given]) -> dict[str, Print]:
+    """What tells copies: by name, of each file.  Only files of one size are read for it."""
+    stats = {each.name: each.path.stat() for each in found}
+    sizes = Counter(each.st_size for each in stats.values())
+    made: dict[str, Print] = {}
+    for each in found:
+        size, modified = stats[each.name].st_size, stats[each.name].st_mtime
+        digest = ""
+        if size and sizes[size] > 1:
+            with each.path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        made[each.name] = Print(digest, modified)
+    return made
 
 
 def _hidden(path: Path, top: Path) -> bool:

@@ -1,4 +1,4 @@
-"""NFS over UDP."""
+"""NFS over UDP, which kernels refuse."""
 
 from __future__ import annotations
 
