@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,6 +70,24 @@ def test_values_out_of_range_are_refused_or_ignored(queue: Path, name: str, valu
     before = (queue / name).read_text("ascii")
     refusal(queue / name, value)  # or it is taken, and nothing happens
     assert (queue / name).read_text("ascii") == before
+
+
+@pytest.mark.parametrize(("mode", "taken"), [("ordered", 1), ("writeback", 0), ("journal", 0)])
+def test_ext4_changes_its_data_mode_on_no_remount(
+    loop_device: str, tmp_path: Path, mode: str, taken: int
+) -> None:
+    if shutil.which("mkfs.ext4") is None:
+        pytest.skip("mkfs.ext4 is not installed")
+    node, point = f"/dev/{loop_device}", tmp_path / "root"
+    point.mkdir()
+    subprocess.run(["mkfs.ext4", "-q", node], check=True, timeout=200)
+    subprocess.run(["mount", "-o", "ro", node, str(point)], check=True, timeout=200)
+    try:
+        remount = ["mount", "-o", f"remount,rw,data={mode}", str(point)]
+        done = subprocess.run(remount, check=False, timeout=200, capture_output=True)
+    finally:
+        subprocess.run(["umount", str(point)], check=True, timeout=200)
+    assert (done.returncode == 0) == bool(taken)
 
 
 @pytest.fixture(scope="module")

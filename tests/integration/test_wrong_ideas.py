@@ -138,6 +138,34 @@ def test_a_cell_the_kernel_refuses_is_named_before_any_trial(
     assert not list((tmp_path / "results" / "trials").glob("*"))
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "requests"),
+    [(name, number) for name in ("none", "mq-deadline") for number in (128, 129, 2048, 2049)],
+)
+def test_a_plan_refuses_a_depth_that_this_kernel_refuses_and_no_other(
+    run: Run, loop_device: str, scheduler: str, requests: int
+) -> None:
+    folder = Path("/sys/block", loop_device, "queue")
+    offered = (folder / "scheduler").read_text()
+    if scheduler not in offered:
+        pytest.skip(f"this kernel has no {scheduler}")
+    text = study_text(f'device = "/dev/{loop_device}"', levels=f'["{scheduler}"]') + (
+        f'[factors.requests]\ntunable = "queue.nr_requests"\nlevels = [64, {requests}]\n'
+    )
+    done = run(text, "plan")
+    (folder / "scheduler").write_text(scheduler)
+    try:
+        (folder / "nr_requests").write_text(str(requests))
+    except OSError:
+        assert done.returncode == 2, done.stderr
+        assert f"cell scheduler={scheduler} requests={requests}: queue.nr_requests" in done.stderr
+        assert f"{requests} on {loop_device} is above" in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
+    finally:
+        (folder / "scheduler").write_text(offered.partition("[")[2].partition("]")[0])
+
+
 def test_a_mounted_device_is_refused(run: Run, loop_device: str, tmp_path: Path) -> None:
     node, mount = f"/dev/{loop_device}", tmp_path / "mnt"
     mount.mkdir()

@@ -412,6 +412,23 @@ CASES = (
         f"multipaths {{\n{MAP}  alias x\n }}\n{MAP}  alias y\n }}\n}}\n",
     ),
     Case(
+        "multipath-blacklists-all",
+        "multipath",
+        'blacklist {\n wwid "*"\n devnode ".*"\n}\nblacklist_exceptions {\n device {\n'
+        "  vendor x\n }\n}\n",
+        (2, 3),
+        'blacklist {\n wwid "*"\n devnode "^sd"\n device {\n  product ".*"\n }\n}\n'
+        "blacklist_exceptions {\n wwid 3600\n}\n",
+        "find_multipaths strict",
+    ),
+    Case(
+        "multipath-only-listed",
+        "multipath",
+        'blacklist {\n devnode "*"\n wwid "*"\n}\nblacklist_exceptions {\n wwid 3600\n}\n',
+        (3,),
+        'blacklist {\n wwid "*"\n}\nblacklist_exceptions {\n devnode "^sd"\n}\n',
+    ),
+    Case(
         "module-removed",
         "modprobe",
         "options lpfc lpfc_fcp_wq_count=8\noptions nvme io_timeout=60\n",
@@ -484,6 +501,22 @@ CASES = (
         "UUID=2 /b ext4 noatime,relatime 0 2\n",
         (1,),
         "UUID=2 /b ext4 noatime,nodiratime,sync 0 2\n",
+    ),
+    Case(
+        "mount-root-data",
+        "fstab",
+        "UUID=1 / ext4 defaults,data=writeback 0 1\nUUID=2 / ext3 data=journal\n",
+        (1, 2),
+        "UUID=1 / ext4 data=ordered 0 1\nUUID=2 /b ext4 data=writeback 0 2\nUUID=3 / xfs data=x\n",
+        "rootflags=data=writeback",
+    ),
+    Case(
+        "nfs-over-udp",
+        "fstab",
+        "s:/a /a nfs proto=udp\ns:/b /b nfs udp,vers=3\ns:/c /c nfs4 proto=udp6\n",
+        (1, 2, 3),
+        "s:/a /a nfs proto=tcp,mountproto=udp\ns:/b /b nfs4 rdma\ns:/c /c cifs udp\n",
+        "proto=tcp",
     ),
     Case(
         "fstab-twice",

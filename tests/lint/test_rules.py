@@ -52,6 +52,42 @@ def test_read_ahead_is_moot_beside_jobs_that_are_all_direct() -> None:
     assert judged([rule], Scene(sheets=(rule,))) == ()
 
 
+def test_a_data_mode_that_the_command_line_gives_the_root_too_is_fine() -> None:
+    table = parsed("fstab", b"UUID=1 / ext4 data=writeback 0 1\n", "fstab")
+    same = parsed("cmdline", b"root=UUID=1 ro rootflags=noatime,data=writeback\n", "cmdline")
+    other = parsed("cmdline", b"root=UUID=1 ro rootflags=data=journal\n", "cmdline")
+    assert judged([table], Scene(sheets=(table, same))) == ()
+    (remark,) = judged([table], Scene(sheets=(table, other)))
+    assert (remark.rule.name, remark.line) == ("mount-root-data", 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "kernel", "words"),
+    [
+        (b"s:/a /a nfs vers=4.2,proto=udp\n", (4, 4), "NFSv4 has no UDP"),
+        (b"s:/a /a nfs4 udp\n", (6, 1), "NFSv4 has no UDP"),
+        (b"s:/a /a nfs udp,nfsvers=3\n", (5, 6), "from 5.6 on"),
+        (b"s:/a /a nfs udp,nfsvers=3\n", (5, 4), "data go wrong"),
+    ],
+)
+def test_what_becomes_of_nfs_over_udp_depends_on_version_and_kernel(
+    line: bytes, kernel: tuple[int, ...], words: str
+) -> None:
+    (remark,) = judged([parsed("fstab", line, "fstab")], Scene(kernel=kernel))
+    assert words in remark.what
+
+
+def test_exceptions_in_another_file_lift_a_blacklist_and_those_of_another_kind_do_not() -> None:
+    main = parsed("multipath", b'blacklist {\n wwid "*"\n}\n', "multipath.conf")
+    wwid = parsed("multipath", b"blacklist_exceptions {\n wwid 3600\n}\n", "conf.d/a.conf")
+    node = parsed("multipath", b"blacklist_exceptions {\n devnode sda\n}\n", "conf.d/b.conf")
+    (told,) = judged([main], Scene(sheets=(main, wwid)))
+    assert (told.rule.name, told.severity) == ("multipath-only-listed", "note")
+    (told,) = judged([main], Scene(sheets=(main, node)))
+    assert told.rule.name == "multipath-blacklists-all"
+    assert "exceptions by devnode lift no blacklist by wwid" in told.what
+
+
 @pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.name)
 def test_a_rule_says_why_and_on_whose_word(rule: Rule) -> None:
     for words in (rule.title, rule.reason, rule.source, rule.fix):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -134,3 +135,42 @@ def test_more_repeats_or_another_device_take_no_factor_away(
     assert set(few) <= set(other)
     assert [len(more[name]) for name in few] == [len(each) for each in few.values()]
     assert all(len(other[name]) >= len(each) for name, each in few.items())
+
+
+LABELS = (
+    *("seq", "rand", "read", "write", "cfq", "noop", "mq-deadline", "ext4", "xfs", "qd8", "qd32"),
+    *("64k", "raid-10-far", "4", "16"),
+)
+AXES = st.lists(
+    st.lists(st.sampled_from(LABELS), min_size=2, max_size=3, unique=True), min_size=1, max_size=3
+).filter(lambda axes: len({label for axis in axes for label in axis}) == sum(map(len, axes)))
+
+
+@settings(max_examples=400)
+@given(
+    axes=AXES,
+    between=st.sampled_from(["-", "_", ".", "/"]),
+    repeats=st.integers(1, 3),
+    counter=st.sampled_from(["-run{}", "_{}", ".r{}", " ({})", "-rep-0{}"]),
+    around=st.sampled_from(["{}", "old-{}", "{}-10G.json", "a/{}.txt"]),
+)
+def test_a_full_crossing_of_words_is_those_factors_and_nothing_is_confounded(
+    axes: list[list[str]], between: str, repeats: int, counter: str, around: str
+) -> None:
+    files = [
+        around.format(between.join(cell) + (counter.format(n) if repeats > 1 else ""))
+        for cell in product(*axes)
+        for n in range(1, repeats + 1)
+    ]
+    found = gathered(files)
+    assert found.doubts == ()
+    assert sorted(sorted(labels) for _, labels in found.factors) == sorted(map(sorted, axes))
+    assert len({(run.treatment, run.block) for run in found.runs}) == len(files)
+
+
+def test_a_word_for_the_operation_that_no_run_says_is_a_factor() -> None:
+    """Sequential and random ones are no repeats of each other."""
+    files = [f"{access}-read-{scheduler}.json" for access in ("seq", "rand") for scheduler in "ab"]
+    assert factors(files) == {"file": ("seq", "rand"), "file2": ("a", "b")}
+    said = {"rw": ["read", "read", "randread", "randread"]}
+    assert factors(files, **said) == {"rw": ("read", "randread"), "file": ("a", "b")}

@@ -748,7 +748,7 @@ def test_one_workload_can_be_asked_for_and_its_values_are_those_compared(
     answer = said(capsys, "compare", str(redhawk), "--factor", "queue_depth", *where)
     found = one(answer, factor="queue_depth")
     assert found["value"] / found["baseline_value"] == pytest.approx(found["ratio"], rel=0.02)
-    assert answer["recommendation"].startswith("Best queue_depth × threads at storage=")
+    assert answer["recommendation"].startswith("queue_depth against 30: 256 +0.2 %.")
 
 
 def test_few_rows_with_iops_do_not_hide_the_bandwidth_of_many(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.parser import text_string_to_metric_families as plain_families
 
 import factories
 from iotrial.live import events
 from iotrial.live.findings import findings
-from iotrial.live.metrics import CONTENT_TYPE, openmetrics
+from iotrial.live.metrics import CONTENT_TYPE, PLAIN, content_type, openmetrics
 from iotrial.live.picture import Picture
 from iotrial.model.sample import Sample
 from iotrial.stats.judge import judge
@@ -109,3 +113,94 @@ def test_paths_are_families_of_their_own_that_nobody_adds_to_the_devices() -> No
         "sda", "dm-3",
     }  # fmt: skip
     assert all("path" not in each.labels for each in families["iotrial_device_read_operations"])
+
+
+# -- the text format 0.0.4, for whoever does not ask for OpenMetrics ------------------------------
+
+
+def plain_text(picture: Picture) -> str:
+    return openmetrics(picture.document(1.1), picture.counters, plain=True)
+
+
+def full() -> Picture:
+    """A picture with something in every family that there is."""
+    picture = at_work()
+    for t in (2, 3):
+        disk = dict.fromkeys(
+            ("reads", "sectors_read", "read_ms", "writes", "sectors_written", "write_ms"), 100 * t
+        )
+        values = {"t": float(t), "disk": disk, "paths": {"sdb": disk}}
+        picture.add(events.Sampled(float(t), Sample("local", "disk", "dm-3", values)))
+    return picture
+
+
+@pytest.mark.parametrize("picture", [full(), Picture(RESULTS.study)], ids=["full", "empty"])
+def test_the_plain_text_keeps_the_rules_of_promtool(picture: Picture) -> None:
+    """A name is told once, with help; ``_total`` is of counters, of all of them and of nothing
+    else; units are base units at the end; no series is there twice."""
+    text = plain_text(picture)
+    told = re.findall(r"^# (HELP|TYPE) (\S+) (.+)$", text, re.MULTILINE)
+    kinds = {name: words for what, name, words in told if what == "TYPE"}
+    helps = {name: words for what, name, words in told if what == "HELP"}
+    assert len(told) == len(kinds) + len(helps)
+    assert kinds.keys() == helps.keys()
+    assert set(kinds.values()) == {"counter", "gauge"}
+    for name, kind in kinds.items():
+        assert name.endswith("_total") == (kind == "counter"), name
+        assert re.fullmatch("[a-z_]+", name)
+        assert not re.search("_(ms|us|kib|mib|minutes|milliseconds|percent|counter|gauge)", name)
+    series = re.findall(r"^([a-z][^#\n]*) \S+$", text, re.MULTILINE)
+    assert len(series) == len(set(series))
+    assert {each.partition("{")[0] for each in series} <= kinds.keys()
+    assert "# EOF" not in text
+    assert "# UNIT" not in text
+
+
+def test_the_plain_text_has_the_same_series_as_openmetrics() -> None:
+    picture = full()
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in plain_families(plain_text(picture))
+        for sample in family.samples
+    }
+    wanted = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for each in read(picture).values()
+        for sample in each
+    }
+    assert samples == wanted
+    assert len(samples) > 50
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20))
+def test_any_name_is_escaped_in_the_plain_text_too(name: str) -> None:
+    found = {each.name: each for each in plain_families(plain_text(at_work(name)))}
+    assert found["iotrial_device_read_operations"].samples[0].labels["host"] == name
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("", PLAIN),
+        ("*/*", PLAIN),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", PLAIN),
+        ("text/plain;version=0.0.4;q=0.5,*/*;q=0.1", PLAIN),
+        (
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5",
+            CONTENT_TYPE,
+        ),
+    ],
+)
+def test_who_asks_for_openmetrics_gets_it(accept: str, kind: str) -> None:
+    assert content_type(accept) == kind
+
+
+def test_promtool_has_nothing_to_say() -> None:
+    if shutil.which("promtool") is None:
+        pytest.skip("promtool is not installed (Debian: prometheus)")
+    text = plain_text(full())
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False,
+        timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")

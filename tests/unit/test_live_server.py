@@ -133,6 +133,17 @@ def test_the_token_may_come_as_prometheus_sends_it(live: Live) -> None:
 
 
 @pytest.mark.parametrize(
+    ("accept", "kind"),
+    [("*/*", "text/plain; version=0.0.4"), ("application/openmetrics-text", "application/open")],
+)
+def test_metrics_come_in_the_form_that_is_asked_for(live: Live, accept: str, kind: str) -> None:
+    status, headers, body = ask(live, f"/metrics?token={token(live)}", {"Accept": accept})
+    assert status == 200
+    assert headers["Content-Type"].startswith(kind)
+    assert body.endswith(b"# EOF\n") == kind.startswith("application")
+
+
+@pytest.mark.parametrize(
     "head",
     [
         b"GET /\r\n\r\n",

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotrial.errors import FileRefused
 from iotrial.execute.offer import offer, settled, wants
 from iotrial.execute.preflight import refusals
 from iotrial.hosts.fake import FakeHost
@@ -119,3 +124,90 @@ def test_everything_is_asked_in_one_batch() -> None:
     )
     offer(host, written, DISK)
     assert host.batches == 1
+
+
+# -- how deep a queue may be, with which scheduler -------------------------------------------------
+
+DEPTHS = (
+    '[factors.scheduler]\ntunable = "queue.scheduler"\nlevels = ["none", "mq-deadline"]\n'
+    '[factors.requests]\ntunable = "queue.nr_requests"\nlevels = [64, 256, 4096]\n'
+    '[factors.merges]\ntunable = "queue.nomerges"\nlevels = [0, 1]\n'
+)
+
+
+def cells_refused(written: Study, host: FakeHost, below: dict[str, Topology]) -> list[str]:
+    filled = with_available(written, offer(host, written, below))
+    return list(refusals(host, filled, below))
+
+
+def test_a_depth_that_no_cell_can_have_is_named_with_limit_place_and_remedy() -> None:
+    none256, none4096, deadline4096 = cells_refused(study(DEPTHS), FakeHost(), DISK)
+    assert none256.startswith("cell scheduler=none requests=256: queue.nr_requests: 256 on ")
+    assert "its 128 tags (" in none256
+    assert "Write 128 or less, or take a scheduler with it" in none256
+    assert none4096.startswith("cell scheduler=none requests=4096: ")
+    assert deadline4096.startswith("cell scheduler=mq-deadline requests=4096: ")
+    assert deadline4096.endswith("Write 2048 or less.")
+
+
+def test_cells_that_are_left_out_are_not_refused() -> None:
+    out = '[[exclude]]\nscheduler = "none"\nrequests = [256, 4096]\n[[exclude]]\nrequests = 4096\n'
+    assert cells_refused(study(DEPTHS + out), FakeHost(), DISK) == []
+
+
+def test_where_a_cell_sets_no_scheduler_the_one_in_force_counts() -> None:
+    depth = '[factors.requests]\ntunable = "queue.nr_requests"\nlevels = [64, 256]\n'
+    disk = study_of_device(depth)
+    (said,) = cells_refused(disk, FakeHost(), DISK)
+    assert "256 on fake0 is above its 128 tags (/sys/block/fake0/mq/0/nr_tags)" in said
+    host = FakeHost()
+    host.write("/sys/block/fake0/queue/scheduler", b"kyber")
+    assert cells_refused(disk, host, DISK) == []
+    assert cells_refused(study(depth), host, DISK)  # another disk stands in for a loop device
+
+
+def study_of_device(factors: str) -> Study:
+    text = (
+        '[targets.disk]\ndevice = "/dev/fake0"\n[workloads.read]\ntool = "fio"\n'
+        f'options = {{ rw = "randread", runtime = "1s" }}\n{factors}'
+    )
+    return parse_study(text, "study.toml", lambda _name: "")
+
+
+@given(
+    kernel=st.sampled_from(["6.1", "6.12", "6.18"]),
+    scheduler=st.sampled_from(["none", "noop", "mq-deadline", "kyber", "bfq"]),
+    requests=st.sampled_from([4, 127, 128, 129, 2047, 2048, 2049]) | st.integers(4, 10240),
+)
+def test_a_plan_refuses_a_depth_exactly_where_the_kernel_does(
+    kernel: str, scheduler: str, requests: int
+) -> None:
+    written = study_of_device(
+        "[factors.queue.levels]\nstock = {}\n"
+        f'deep = {{ "queue.scheduler" = "{scheduler}", "queue.nr_requests" = {requests} }}\n'
+    )
+    host = FakeHost(kernel=kernel)
+    said = cells_refused(written, host, DISK)
+    host.write("/sys/block/fake0/queue/scheduler", scheduler.replace("noop", "none").encode())
+    try:
+        host.write("/sys/block/fake0/queue/nr_requests", str(requests).encode())
+    except FileRefused:
+        assert len(said) == 1
+    else:
+        assert said == []
+
+
+@pytest.mark.parametrize("requests", [128, 129])
+def test_every_stage_is_looked_at(requests: int) -> None:
+    written = study_of_device(
+        f'[factors.requests]\ntunable = "queue.nr_requests"\nlevels = [64, {requests}]\n'
+        "baseline = 64\n"
+        '[factors.scheduler]\ntunable = "queue.scheduler"\nlevels = ["none", "kyber"]\n'
+        'baseline = "none"\n'
+        '[[stage]]\nvary = ["scheduler"]\nthen = "narrow"\n'
+        '[[stage]]\nvary = ["requests", "scheduler"]\n'
+    )
+    said = cells_refused(written, FakeHost(), DISK)
+    assert [each.split(":")[0] for each in said] == (
+        ["cell requests=129 scheduler=none"] if requests > 128 else []
+    )

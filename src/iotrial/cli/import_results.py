@@ -93,8 +93,8 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     """
     from rich.text import Text
 
+    from iotrial.importing import copies, fio_logs, plausible, summary
     from iotrial.importing import files as reading
-    from iotrial.importing import fio_logs, plausible, summary
     from iotrial.importing import folder as keeping
     from iotrial.importing.cells import cells
     from iotrial.importing.legend import said_twice, with_decimal
@@ -113,7 +113,11 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
         if not output.json:
             output.text(text)
         return 0
-    of_runs = fio_logs.together([original for _, original in originals.values()])
+    every = [original for _, original in originals.values()]
+    if not merge:
+        every, copied = copies.sole(every, reading.prints(found), leave=legend.of_each)
+        doubts += copied
+    of_runs = fio_logs.together(every)
     placed = cells(of_runs, legend, merge)
     if not placed.runs:
         more = f": {unread[0].what}" if unread else ""

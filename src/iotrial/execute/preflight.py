@@ -19,6 +19,7 @@ from iotrial.errors import (
 )
 from iotrial.execute import keepable
 from iotrial.execute.bench import Bench
+from iotrial.execute.depths import too_deep
 from iotrial.execute.machine import runs
 from iotrial.execute.making import MKFS, MKFS_PACKAGES
 from iotrial.execute.offer import Domains, Wanted, wants
@@ -98,7 +99,8 @@ def check_tools(host: Host, study: Study) -> None:
 
 
 def refusals(host: Host, study: Study, topologies: Mapping[str, Topology]) -> Iterator[str]:
-    """Every level that this kernel is known to refuse, in words.  Only reads."""
+    """Every level, and every two together, that this kernel is known to refuse, in words.  Only
+    reads."""
     domains = Domains(host)
     wanted = list(wants(study, topologies))
     domains.ask([(each.name, device) for each in wanted for device in each.devices])
@@ -115,6 +117,7 @@ def refusals(host: Host, study: Study, topologies: Mapping[str, Topology]) -> It
             problem = obstacle(find(each.name), device, known) or _refusal(domains, each, device)
             if problem:
                 yield f"{_level(each)}: {each.name}: {problem}"
+    yield from too_deep(host, study, topologies)
 
 
 def _level(each: Wanted) -> str:

@@ -60,7 +60,7 @@ def cells(originals: Sequence[Original], legend: Legend, merge: str = "") -> Cel
     """
     runs = _runs(originals, legend)
     _check_session(legend, runs)
-    doubts: list[Doubt] = []
+    doubts = [doubt for each in originals for doubt in each.doubts]
     if merge:
         runs = merged_over(merge, runs, doubts)
     names = _independent(varied(runs), runs, doubts)

@@ -1,8 +1,9 @@
 """What tells files apart that differ in nothing else: the words of their names and folders.  Pure.
 
 A word stands in a *place*: the folder it is of, counted from the file, and its number in that
-name.  Where the names of files have unlike numbers of words, what is left of them after what all
-begin and all end with is one word.
+name.  Where the names of files have unlike numbers of words, those of a level are put together
+(``mq-deadline``) if that makes the names a full crossing; if nothing does, what is left of them
+after what all begin and all end with is one word, and the operation another.
 
 A place tells nothing new where its word follows from the workload and the factors of its run: of a
 file ``randread-32.json`` that says itself that it was a ``randread`` at a depth of 32.  A place
@@ -13,7 +14,7 @@ other place is a factor, but for one that follows from another place: both are o
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from iotrial.formats.fio.log_name import log_name
@@ -58,6 +59,11 @@ def by_file(runs: Sequence[Run]) -> dict[int, str]:
     """All of that as one label for each run; empty where files tell nothing more."""
     found = list(factors(runs).values())
     return {index: "-".join(each[index] for each in found) for index in range(len(runs)) if found}
+
+
+def words_of(file: str) -> tuple[str, ...]:
+    """All words of a file's name and of its folders' names."""
+    return tuple(word for name in _stem(file).split("/") for word in _words(name))
 
 
 def _told(runs: Sequence[Run]) -> Iterator[tuple[list[Place], list[str]]]:
@@ -126,30 +132,72 @@ def _placed(files: Sequence[str]) -> Sequence[Words]:
 
 
 def _aligned(names: Sequence[str]) -> list[list[str]]:
-    """As many words for each name; of names with unlike numbers of them, the middle as one."""
+    """As many words for each name.  Of names with unlike numbers of them, levels of several words
+    (``mq-deadline``) are one word where the names are then a full crossing; else the operation is
+    one word, and the middle of the rest."""
     lists = [_words(name) for name in names]
-    if len({len(each) for each in lists}) == 1:
+    if _even(lists):
         return lists
     numbered = all(len(each) > 1 and _COUNT.fullmatch(each[-1]) for each in lists)
     repeats = [
         each[-1] if numbered or (each and _REPEAT.fullmatch(each[-1])) else "" for each in lists
     ]
     lists = [each[:-1] if last else each for each, last in zip(lists, repeats, strict=True)]
+    crossed = _crossed({tuple(each) for each in lists})
+    if crossed and _even(crossed.values()) and len(next(iter(crossed.values()))) > 1:
+        middle = [list(crossed[tuple(each)]) for each in lists]
+    else:
+        spoken = ["-".join(filter(_is_operation, each)) for each in lists]
+        rest = [[word for word in each if not _is_operation(word)] for each in lists]
+        apart = zip(spoken, _between(rest), strict=True)
+        middle = [[op, *each] for op, each in apart] if all(rest) else _between(lists)
+    return [[*each, last] for each, last in zip(middle, repeats, strict=True)]
+
+
+def _even(lists: Iterable[Sequence[str]]) -> bool:
+    return len({len(each) for each in lists}) == 1
+
+
+def _between(lists: Sequence[list[str]]) -> list[list[str]]:
+    """What is left of names after what all begin and all end with, as one word."""
+    if _even(lists):
+        return list(lists)
     fewest = min(map(len, lists))
     head = next((i for i in range(fewest) if len({each[i] for each in lists}) > 1), fewest)
     rest = fewest - head
     tail = next((i for i in range(rest) if len({each[-1 - i] for each in lists}) > 1), rest)
-    return [
-        ["-".join(each[head : len(each) - tail]), last]
-        for each, last in zip(lists, repeats, strict=True)
-    ]
+    return [["-".join(each[head : len(each) - tail])] for each in lists]
+
+
+Name = tuple[str, ...]
+
+
+def _crossed(names: set[Name]) -> dict[Name, Name]:
+    """The words of each name, as few of them put together as make all names a full crossing of
+    what stands in each place; one word where nothing does."""
+    first = min(names, key=lambda name: (len(name), name))
+    for cut in range(1, len(first)):
+        tails = {name[cut:] for name in names if name[:cut] == first[:cut]}
+        cuts = {name: _tail(name, tails) for name in names}
+        heads = {name[:at] for name, at in cuts.items()}
+        if () not in heads and len(heads) * len(tails) == len(names):
+            left, right = _crossed(heads), _crossed(tails)
+            return {name: left[name[:at]] + right[name[at:]] for name, at in cuts.items()}
+    return {name: ("-".join(name),) for name in names}
+
+
+def _tail(name: Name, tails: set[Name]) -> int:
+    """Where the longest of these endings begins; 0 where the name has none."""
+    return next((at for at in range(1, len(name)) if name[at:] in tails), 0)
 
 
 def _words(name: str) -> list[str]:
-    """The words of a name, without those that say the operation: the workload says it."""
     spaced = re.sub(r"\(\d+\)", lambda found: f"-{found[0]}-", name)
-    words = [word for word in re.split(r"[-_./ ]+", spaced) if word]
-    return [word for word in words if word.lower() not in _OPERATIONS] or words
+    return [word for word in re.split(r"[-_./ ]+", spaced) if word]
+
+
+def _is_operation(word: str) -> bool:
+    return word.lower() in _OPERATIONS
 
 
 def _stem(file: str) -> str:

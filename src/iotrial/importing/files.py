@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import lzma
 import mmap
 import os
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -20,6 +22,7 @@ from iotrial.formats.fio import jobfile as fio_jobfile
 from iotrial.formats.fio.log_name import log_name
 from iotrial.formats.lines import plain
 from iotrial.formats.table.columns import Tabular
+from iotrial.importing.copies import Print
 from iotrial.importing.foreign import refusal
 from iotrial.importing.legend import Legend
 from iotrial.importing.run import Original
@@ -105,6 +108,21 @@ def _refuse_pretended(paths: Iterable[Path]) -> None:
                 )
 
 
+def prints(found: Sequence[Given]) -> dict[str, Print]:
+    """What tells copies: by name, of each file.  Only files of one size are read for it."""
+    stats = {each.name: each.path.stat() for each in found}
+    sizes = Counter(each.st_size for each in stats.values())
+    made: dict[str, Print] = {}
+    for each in found:
+        size, modified = stats[each.name].st_size, stats[each.name].st_mtime
+        digest = ""
+        if size and sizes[size] > 1:
+            with each.path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        made[each.name] = Print(digest, modified)
+    return made
+
+
 def _hidden(path: Path, top: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(top).parts)
 
@@ -135,7 +153,8 @@ def _read(chosen: Format, data: Buffer, name: str, legend: Legend) -> Original:
     if isinstance(chosen, Tabular):
         found = chosen.read(data, name, legend.columns)
         told = chosen.columns(data, name, legend.columns)
-        return Original(name, chosen.name, found, columns=told)
+        gaps = chosen.gaps(data, name, legend.columns)
+        return Original(name, chosen.name, found, columns=told, doubts=gaps)
     return Original(name, chosen.name, chosen.read(data, name))
 
 

@@ -84,6 +84,11 @@ class Legend:
     session: tuple[str, ...] = (SESSION,)
     file: str = ""
 
+    @property
+    def of_each(self) -> bool:
+        """Whether a person says of each file, or run by run, what it is."""
+        return bool(self.files) or any(len(labels) > 1 for _, labels in self.labels)
+
     def named(self, file: str) -> tuple[tuple[str, str], ...]:
         """What a file's name says, by the pattern.  Raises UsageError where it does not match."""
         for each in self.files:

@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from iotrial.formats.table.columns import Columns
 from iotrial.importing.legend import SESSION
+from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Recording
 from iotrial.model.trial import UNKNOWN, Treatment
 
@@ -22,7 +23,8 @@ _SHOWN = 6
 class Original:
     """A file as it was given: its name (relative, ``/`` between folders), its format's name, and
     its runs.  Of a run in many files ``file`` is the first and ``files`` are all; ``parts`` says
-    how many hosts it was put together from.  ``columns`` are those of each table in it."""
+    how many hosts it was put together from.  ``columns`` are those of each table in it, ``doubts``
+    are about the file, not about one run."""
 
     file: str
     format: str
@@ -30,6 +32,7 @@ class Original:
     files: tuple[str, ...] = ()
     parts: int = 1
     columns: tuple[Columns, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

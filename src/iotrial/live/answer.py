@@ -32,13 +32,15 @@ NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-act
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``last`` is the id of the last event that the reader has seen ('' at first)."""
+    """``last`` is the id of the last event that the reader has seen ('' at first), ``accept`` the
+    types that it says it takes."""
 
     method: str
     path: str
     token: str
     last: str
     host: str
+    accept: str
 
 
 class Refused(Exception):
@@ -94,7 +96,7 @@ def parse(head: bytes) -> Request:
         raise Refused(HTTPStatus.BAD_REQUEST, "not an address") from None
     return Request(
         words[0], place.path, _token(asked, headers), headers.get("last-event-id", ""),
-        headers["host"],
+        headers["host"], headers.get("accept", ""),
     )  # fmt: skip
 
 

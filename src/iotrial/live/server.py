@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from iotrial.live import answer
 from iotrial.live.answer import CHARSET, Gate, Refused, Request
-from iotrial.live.metrics import CONTENT_TYPE, openmetrics
+from iotrial.live.metrics import PLAIN, content_type, openmetrics
 from iotrial.live.page import page
 from iotrial.live.picture import POINT, Picture
 
@@ -120,10 +120,13 @@ class Server:
                 found = page()
                 return answer.whole(request, "text/html" + CHARSET, found.body, found.policy)
             case "/metrics":
+                kind = content_type(request.accept)
                 text = openmetrics(
-                    self.picture.document(self.clock()), self.picture.counters
+                    self.picture.document(self.clock()),
+                    self.picture.counters,
+                    plain=kind == PLAIN,
                 ).encode("utf-8", "replace")
-                return answer.whole(request, CONTENT_TYPE, text)
+                return answer.whole(request, kind, text)
             case "/state.json":
                 document = self.picture.document(self.clock())
                 body = json.dumps(document).encode("ascii")

@@ -19,7 +19,8 @@ Mark = Literal[".", ",", ""]
 
 _MISSING = frozenset(
     ("", "n/a", "na", "nan", "null", "none", "nil", "-", "--", "---", "–", "—", "?", "#n/a", "x",
-     "n.a.", "n.a", "not run", "missing", "tbd", "*")
+     "n.a.", "n.a", "not run", "missing", "tbd", "*", "inf", "+inf", "-inf", "infinity",
+     "+infinity", "-infinity", "+nan", "-nan", "#div/0!", "#num!", "#value!")
 )  # fmt: skip
 _TOO_FAST = re.compile(r"\+{3,}")
 _BEYOND = re.compile(r"(>=|<=|>|<|≥|≤|⩾|⩽)\s*(.*)")
@@ -44,6 +45,11 @@ def is_missing(cell: str) -> bool:
     """Whether a cell says that there is no number; ``+++++`` says so too."""
     plain = cell.strip().strip("*`").strip().lower()
     return plain in _MISSING or bool(_TOO_FAST.fullmatch(plain))
+
+
+def is_nothing(cell: str) -> bool:
+    """The same, but for ``+++++``, which says that there was too much."""
+    return is_missing(cell) and not _TOO_FAST.fullmatch(_bare(cell))
 
 
 def number_in(cell: str) -> re.Match[str] | None:

@@ -28,6 +28,7 @@ from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 from iotrial.errors import UsageError
 from iotrial.formats.table.pivot import Pivot, pivot_from
+from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Buffer, Format, Recording
 from iotrial.units import parse_unit
@@ -97,6 +98,10 @@ class Tabular(Format, Protocol):
     def read(
         self, data: Buffer, raw: str, columns: Columns | None = None
     ) -> tuple[Recording, ...]: ...
+
+    def gaps(self, data: Buffer, raw: str, columns: Columns | None = None) -> tuple[Doubt, ...]:
+        """What rows and cells of its tables have no number."""
+        ...
 
 
 def columns_from(table: Mapping[str, Any]) -> Columns:

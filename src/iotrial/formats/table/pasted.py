@@ -11,6 +11,7 @@ from dataclasses import replace
 from iotrial.errors import FormatError, IotrialError
 from iotrial.formats.lines import text_of
 from iotrial.formats.table.columns import Columns
+from iotrial.formats.table.gaps import gaps
 from iotrial.formats.table.rows import laid, recordings
 from iotrial.formats.table.text import Table, tables_in
 from iotrial.model.doubt import Doubt
@@ -51,6 +52,11 @@ class _Text:
             cut = Doubt("cut", _LAST_WORDS, "Look whether the last line is whole.")
             read[-1] = replace(read[-1], doubts=(*read[-1].doubts, cut))
         return tuple(read)
+
+    def gaps(self, data: Buffer, raw: str, columns: Columns | None = None) -> tuple[Doubt, ...]:
+        """What rows and cells of its tables have no number."""
+        found = tables(data, raw)
+        return tuple(each for table in found for each in gaps(*laid(table, columns), raw))
 
 
 FORMAT = _Text()

@@ -1,8 +1,9 @@
 """The rows of a table, by what its columns are → recordings.
 
 Each row is a recording; in long form, the rows of one treatment and workload are one.  A cell that
-is empty or says n/a gives no measurement; ``+++++``, or a row that the table calls suppressed,
-gives none either, and a doubt names it; ``>16712`` is a value with the truth above it.
+is empty or says n/a gives no measurement (:mod:`iotrial.formats.table.gaps` tells it).  ``+++++``,
+or a row that the table calls suppressed, gives none either, and a doubt names it; ``>16712`` is a
+value with the truth above it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from iotrial.model.recording import Recording
 from iotrial.model.trial import Treatment
 from iotrial.units import parse_unit
 
-_YES = frozenset(("true", "yes", "1", "y", "t"))
+YES = frozenset(("true", "yes", "1", "y", "t"))
 _NO = frozenset(("false", "no", "0", "n", "f"))
 _TOOL = "table"
 # fio 2.1.10 and before: the last of 19 groups of 64 bins begins there (stat.h, FIO_IO_U_PLAT_NR),
@@ -280,7 +281,7 @@ def _unit_cell(reading: _Reading, row: Row) -> str:
 def _suppressed(reading: _Reading, row: Row) -> bool:
     for each in reading.columns.having("censored"):
         said = reading.cell(row, each.name).lower()
-        if said in _YES:
+        if said in YES:
             return True
         if said not in _NO and not is_missing(said):
             what = f"{reading.place(row, each.name)}: {said[:40]!r} is neither true nor false"

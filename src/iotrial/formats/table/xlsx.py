@@ -21,8 +21,10 @@ from iotrial.errors import FormatError
 from iotrial.extras import extra
 from iotrial.formats.lines import LARGEST
 from iotrial.formats.table.columns import Columns
+from iotrial.formats.table.gaps import gaps
 from iotrial.formats.table.rows import laid, recordings
 from iotrial.formats.table.text import Row, Table, blocks
+from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Buffer, Recording
 
 _ZIP = b"PK\x03\x04"
@@ -57,6 +59,11 @@ class _Xlsx:
         if not read:
             raise FormatError(f"{raw}: a table without a number")
         return tuple(read)
+
+    def gaps(self, data: Buffer, raw: str, columns: Columns | None = None) -> tuple[Doubt, ...]:
+        """What rows and cells of its tables have no number."""
+        found = tables(data, raw)
+        return tuple(each for table in found for each in gaps(*laid(table, columns), raw))
 
 
 FORMAT = _Xlsx()

@@ -79,7 +79,7 @@ class Block:
     disk: Disk | None = None
     backing: tuple[str, int] | None = None
     moved: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])
-    _known: tuple[tuple[int, str | None], Own] | None = field(default=None, compare=False)
+    _known: tuple[tuple[int, str | None, int], Own] | None = field(default=None, compare=False)
 
     @property
     def folder(self) -> str:
@@ -130,7 +130,8 @@ class Block:
     @property
     def _own(self) -> Own:
         # The key is all that may change of a block; what is known is right as long as it is equal.
-        key = (self.size, self.backing and self.backing[0])
+        tags = 0 if self.queue.schedulers == ("none",) else self.queue.tags
+        key = (self.size, self.backing and self.backing[0], tags)
         if self._known is None or self._known[0] != key:
             self._known = (key, _own(self.devno, *key, self.disk))
         return self._known[1]
@@ -144,7 +145,9 @@ COUNTED = ""
 
 
 @lru_cache(maxsize=256)
-def _own(devno: tuple[int, int], size: int, backing: str | None, disk: Disk | None) -> Own:
+def _own(
+    devno: tuple[int, int], size: int, backing: str | None, tags: int, disk: Disk | None
+) -> Own:
     folders = ["holders/", "slaves/", "queue/"]  # which may be empty
     found = {
         "dev": f"{devno[0]}:{devno[1]}",
@@ -155,6 +158,8 @@ def _own(devno: tuple[int, int], size: int, backing: str | None, disk: Disk | No
         "stat": COUNTED,
         "inflight": "0 0",
     }
+    if tags:  # else it has no hardware queue of its own
+        found |= {"mq/0/nr_tags": str(tags), "mq/0/nr_reserved_tags": "0"}
     if backing:
         found |= {
             "loop/backing_file": backing,

@@ -1,7 +1,7 @@
 """Module parameters of the fake machine, as kernel/params.c keeps them.
 
 ``fake_hba`` has one of each kind: a number, a switch, a text, a list of choices, one that is empty
-and one that is read-only.
+and one that is read-only.  ``loop`` has what says how deep its devices are.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from iotrial.hosts.fake.parts.mm import brackets
 from iotrial.hosts.fake.queue import refuse, unsigned
 
 FOLDER = "/sys/module/fake_hba/parameters"
+_LOOPS = "/sys/module/loop/parameters/hw_queue_depth"
 _TRUE = ("y", "Y", "1", "on", "On", "ON")
 _FALSE = ("n", "N", "0", "off", "Off", "OFF")
 _POLICIES = ("default", "performance", "powersave")
@@ -66,7 +67,7 @@ class Modules:
         self.values = {name: value for name, (value, _) in _PARAMETERS.items()}
 
     def controls(self) -> dict[str, Control]:
-        return {
+        return {_LOOPS: Control("128", None)} | {
             f"{FOLDER}/{name}": Control(self.values[name], self._writer(name, taken))
             for name, (_, taken) in _PARAMETERS.items()
         }
