@@ -263,6 +263,22 @@ def test_names_are_answered_before_amounts_and_their_comparisons_stand_first(
     assert page.index('<section id="verdicts"') < page.index('<section id="grids"')
 
 
+def test_grids_of_several_metrics_are_told_apart_by_their_titles(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        f"db,{size},{threads},{size * threads * 10},{900 - size * threads * 5}"
+        for size in (1, 2, 4, 8)
+        for threads in (1, 2, 4)
+    ]
+    folder = table(tmp_path, "op,depth,threads,read.iops,write.iops", *rows)
+    answer = compared(capsys, str(folder))
+    assert [grid["metric"] for grid in answer["grids"]] == ["read.iops", "write.iops"]
+    page = html(seen(folder))
+    assert "<h2>db, read IOPS</h2>" in page
+    assert "<h2>db, write IOPS</h2>" in page
+
+
 def test_two_factors_that_move_together_are_no_grid(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

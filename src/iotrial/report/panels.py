@@ -27,17 +27,21 @@ _SIGNS = {"": "", "high": "≥ ", "low": "≤ "}
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A grid to look at: ``unit`` is that of all its cells, which are divided by ``divisor``."""
+    """A grid to look at: ``unit`` is that of all its cells, which are divided by ``divisor``.
+    ``several``: its workload has grids of other metrics too."""
 
     grid: Grid
     metric: Metric
     divisor: float
     unit: str
+    several: bool
 
     @property
     def title(self) -> str:
-        """``randread, bs=4k``."""
-        return ", ".join(filter(None, (self.grid.workload, best_cells.fixed(self.grid.fixed))))
+        """``randread, bs=4k``; of several metrics ``iozone, read bandwidth, storage=nas``."""
+        name = self.metric.title if self.several else ""
+        fixed = best_cells.fixed(self.grid.fixed)
+        return ", ".join(filter(None, (self.grid.workload, name, fixed)))
 
     @property
     def about(self) -> str:
@@ -48,10 +52,13 @@ class Panel:
 
 def panels(grids: Sequence[Grid]) -> tuple[Panel, ...]:
     """All of them, their names fit to look at."""
-    return tuple(map(_panel, grids))
+    names: dict[str, set[str]] = {}
+    for grid in grids:
+        names.setdefault(grid.workload, set()).add(grid.metric)
+    return tuple(_panel(grid, several=len(names[grid.workload]) > 1) for grid in grids)
 
 
-def _panel(grid: Grid) -> Panel:
+def _panel(grid: Grid, *, several: bool) -> Panel:
     try:
         known = metric(grid.metric)
     except KeyError:
@@ -65,7 +72,7 @@ def _panel(grid: Grid) -> Panel:
         across=visible(grid.across),
         fixed=tuple((visible(name), visible(label)) for name, label in grid.fixed),
     )
-    return Panel(shown, known, divisor, unit)
+    return Panel(shown, known, divisor, unit, several)
 
 
 def shown(every: Sequence[Panel], most: int = MOST) -> tuple[Panel, ...]:
