@@ -316,6 +316,11 @@ def test_a_long_answer_is_a_heading_and_sentences() -> None:
     assert words.headline("Use bfq. It is 3.5 % faster. Cannot tell for b.") == (
         "Use bfq.", ("It is 3.5 % faster.", "Cannot tell for b."),
     )  # fmt: skip
+    levels = [f"level{n} +{n} %" for n in range(30)]
+    head, rest = words.headline(f"scheduler against cfq: {', '.join(levels)}. Yes.")
+    assert head.startswith("scheduler against cfq: level0 +0 %, level1 +1 %")
+    assert len(head) < 150
+    assert rest[0].endswith("level29 +29 %.")
     head, rest = words.headline("Keep none: for randread " + "kyber is slower, " * 20 + "so. Yes.")
     assert head == "Keep none"
     assert rest[0].startswith("For randread kyber")

@@ -121,11 +121,14 @@ def share(fraction: float) -> str:
 def headline(answer: str) -> tuple[str, tuple[str, ...]]:
     """The answer's beginning for a heading, and its other sentences.
 
-    A long first sentence is parted at its colon: ``Keep none: for randread …`` has the
-    heading ``Keep none``.
+    A long first sentence is parted at its colon: ``Keep none: for randread …`` has the heading
+    ``Keep none``.  One that says of a factor's levels what they are, ``scheduler against cfq: noop
+    +2 %, …``, is parted between two levels.
     """
     first, *others = _SENTENCE.split(answer)
     head, colon, rest = first.partition(": ")
+    if " against " in head and len(first) > _HEADING and (at := first.rfind(", ", 0, _HEADING)) > 0:
+        return f"{first[:at]} …", (first[at + 2 :], *others)
     if len(first) > _HEADING and colon and len(head) <= _HEADING:
         return head, (rest[:1].upper() + rest[1:], *others)
     return first, tuple(others)
