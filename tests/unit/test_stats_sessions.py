@@ -227,3 +227,40 @@ def test_a_session_column_is_no_factor_and_a_map_names_what_parts_sessions(
     told = capsys.readouterr().err
     assert "m.toml: session: no run says 'disc'" in told
     assert "disk" in told.partition("'disc'")[2]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["{day}/{level}.csv", "{level}-{day}.csv", "{day}/x/{level}.csv", "out_{day}_{level}.csv"],
+)
+@pytest.mark.parametrize(
+    "days", [("2026-11-20", "2026-11-21", "2026-12-01"), ("Mon", "tue", "Wed")]
+)
+def test_dates_in_names_are_sessions_and_no_levels(
+    name: str, days: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    luck = random.Random(3)
+    for day, level in product(days, ("cfq", "noop")):
+        path = Path("in", name.format(day=day, level=level))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rate = (100 if level == "cfq" else 150) + luck.random()
+        path.write_text(f"workload,iops\nread,{rate}\n")
+    assert status(["import", "in", "--out", "r", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["factors"] == {"file": ["cfq", "noop"]}
+    assert status(["compare", "r", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["findings"]
+    in_sessions = days[0] != "Mon" or "/" in name  # days of the week in file names are repeats
+    assert (found["n"], found["low"] is not None) == (3, in_sessions)
+
+
+def test_files_of_which_only_the_dates_differ_are_levels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for day, rate in (("2026-11-20", 100), ("2026-11-21", 90)):
+        Path("in").mkdir(exist_ok=True)
+        Path(f"in/results-{day}.csv").write_text(f"workload,iops\nread,{rate}\n")
+    assert status(["import", "in", "--out", "r", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["factors"] == {"file": ["20261120", "20261121"]}

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from iotrial.errors import UsageError
-from iotrial.importing.file_words import factors
+from iotrial.importing.file_words import date_of, factors
 from iotrial.importing.legend import SESSION, Legend
 from iotrial.importing.run import Original, Run, some, varied
 from iotrial.importing.side_by_side import merged_over
@@ -60,6 +60,7 @@ def cells(originals: Sequence[Original], legend: Legend, merge: str = "") -> Cel
     """
     runs = _runs(originals, legend)
     _check_session(legend, runs)
+    runs = _dated(runs)
     doubts = [doubt for each in originals for doubt in each.doubts]
     if merge:
         runs = merged_over(merge, runs, doubts)
@@ -85,6 +86,14 @@ def _check_session(legend: Legend, runs: Sequence[Run]) -> None:
                 f"{legend.file}: session: no run says {name!r}",
                 advice=choices(name, known, "there are"),
             )
+
+
+def _dated(runs: list[Run]) -> list[Run]:
+    """With the dates in the files' names as sessions, where nobody says which they are."""
+    dates = [date_of(run.file) for run in runs]
+    if len(set(dates)) == 1 or any(SESSION in run.properties for run in runs):
+        return runs
+    return [run.with_label(SESSION, date) for run, date in zip(runs, dates, strict=True)]
 
 
 def _labelled(legend: Legend) -> bool:

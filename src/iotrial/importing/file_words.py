@@ -7,8 +7,9 @@ after what all begin and all end with is one word, and the operation another.
 
 A place tells nothing new where its word follows from the workload and the factors of its run: of a
 file ``randread-32.json`` that says itself that it was a ``randread`` at a depth of 32.  A place
-that counts (``run1``, ``RUN2``, ``rep-3``, ``(2)``, or just 1, 2, 3 …) numbers repeats.  Every
-other place is a factor, but for one that follows from another place: both are one.
+that counts (``run1``, ``RUN2``, ``rep-3``, ``(2)``, or just 1, 2, 3 …) numbers repeats; so does one
+of dates or days of the week, unless nothing else differs.  Every other place is a factor, but for
+one that follows from another place: both are one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _COUNTER = (
 )
 _REPEAT = re.compile(rf"(?:{_COUNTER})[#-]?\d{{1,5}}|\(\d{{1,5}}\)", re.IGNORECASE)
 _NUMBERED = re.compile(rf"(?:{_COUNTER})", re.IGNORECASE)
+_DATE = re.compile(r"(?<!\d)(20\d\d)([-_.]?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(?!\d)")
+_DAY = re.compile(r"20\d{6}|(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?", re.IGNORECASE)
 _COUNT = re.compile(r"#?0*(\d{1,5})")
 _OPERATIONS = frozenset(
     (
@@ -61,6 +64,11 @@ def by_file(runs: Sequence[Run]) -> dict[int, str]:
     return {index: "-".join(each[index] for each in found) for index in range(len(runs)) if found}
 
 
+def date_of(file: str) -> str:
+    """The dates in a file's name and in its folders' names, ``20261120``; empty where none is."""
+    return " ".join("".join(found[n] for n in (1, 3, 4)) for found in _DATE.finditer(file))
+
+
 def words_of(file: str) -> tuple[str, ...]:
     """All words of a file's name and of its folders' names."""
     return tuple(word for name in _stem(file).split("/") for word in _words(name))
@@ -75,8 +83,12 @@ def _told(runs: Sequence[Run]) -> Iterator[tuple[list[Place], list[str]]]:
     own = list(dict.fromkeys(place for each in words for place in each))
     own.sort(key=lambda place: (-place[0], place[1]))
     told: list[tuple[list[Place], list[str]]] = []
+    days: list[tuple[list[Place], list[str]]] = []
     for place in own:
         said = [each.get(place, "") for each in words]
+        if all(_DAY.fullmatch(word) for word in said):
+            days += [([place], said)] * (len(set(said)) > 1)
+            continue
         if len(set(said)) < 2 or _follows(said, known) or _counts(said, place, words):  # noqa: PLR2004
             continue
         same = next((each for each in told if _alike(said, each[1])), None)
@@ -85,7 +97,8 @@ def _told(runs: Sequence[Run]) -> Iterator[tuple[list[Place], list[str]]]:
         elif _longer(said, same[1]):
             same[0].append(place)
             same[1][:] = ["-".join(filter(None, pair)) for pair in zip(same[1], said, strict=True)]
-    yield from told
+    alike = len(set(known)) == len({run.workload for run in runs})
+    yield from told or days[: int(alike)]
 
 
 def _follows(said: Sequence[str], known: Sequence[Hashable]) -> bool:
@@ -192,7 +205,7 @@ def _tail(name: Name, tails: set[Name]) -> int:
 
 
 def _words(name: str) -> list[str]:
-    spaced = re.sub(r"\(\d+\)", lambda found: f"-{found[0]}-", name)
+    spaced = re.sub(r"\(\d+\)", lambda found: f"-{found[0]}-", _DATE.sub(r"\1\3\4", name))
     return [word for word in re.split(r"[-_./ ]+", spaced) if word]
 
 
