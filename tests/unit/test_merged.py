@@ -550,6 +550,19 @@ def test_a_log_that_can_only_be_in_one_unit_decides_for_the_run() -> None:
     assert "fio-log-unit" not in checks(run.doubts)
 
 
+def test_averages_longer_than_their_windows_decide_for_a_slat_of_any_size() -> None:
+    """9.4 ms in windows of half a second can only be nanoseconds; 10 µs could be either."""
+    waits = {"slat": 10_460, "clat": 9_364_836, "lat": 9_375_801}
+    files = {
+        f"x_{kind}.8.log": b"".join(b"%d, %d, 1, 0\n" % (500 * n, each) for n in range(1, 40))
+        for kind, each in waits.items()
+    }
+    run = logs(files)
+    assert of(run)["write.slat.mean"] == pytest.approx(10.46e-6)
+    assert of(run)["write.lat.mean"] == pytest.approx(9.375801e-3)
+    assert not {"fio-log-unit", "impossible"} & set(checks(run.doubts))
+
+
 def told(name: str, mean: float, **options: str) -> Original:
     """An output of a run whose reads took ``mean`` seconds."""
     measured = (

@@ -194,8 +194,8 @@ def test_an_average_never_stands_where_a_workload_says_otherwise(
     assert status(["compare", "r", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     first = answer["recommendation"].partition(".")[0]
-    assert first.startswith("scheduler against cfq: noop by workload (read worse")
-    assert "write better" in answer["recommendation"]
+    assert first.startswith("scheduler against cfq: noop by workload (write better")
+    assert "read worse" in answer["recommendation"]
     assert answer["doubts"][0]["check"] == "opposites", "beside it, not last"
 
 

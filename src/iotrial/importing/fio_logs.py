@@ -144,8 +144,12 @@ def _tick(jobs: Jobs, told: Recording | None) -> tuple[float, Doubt | None]:
     if told is not None and (ratios := _ratios(judged.values(), _whole(told))):
         return min(ratios, key=ratios.__getitem__), None
     sure = {
-        each.tick for log in logs.values() if not log.other for each in log.bins.values()
-    }  # fmt: skip
+        tick
+        for log in logs.values()
+        if not log.other
+        for tick in (log.tick, *(each.tick for each in log.bins.values()))
+        if tick
+    }
     if len(sure) == 1:
         return sure.pop(), None
     flights = [flight for each in jobs.values() if (flight := _flight(each))]

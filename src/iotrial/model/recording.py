@@ -40,8 +40,8 @@ class Recording:
     (UTC), 0 unknown; ``seconds`` how long it took, 0 unknown.
 
     ``logs`` are the names of logs that the file says were written (``x`` of ``x_clat.1.log``).
-    ``tick`` is the unit, in seconds, that latencies were taken for where a log does not say it
-    (0: it does, or has none), and ``other`` the same recording in the other unit.
+    ``tick`` is the unit, in seconds, of a log's latencies (0: it has none); ``other`` is the same
+    recording in the other unit, where the log does not say which it is.
 
     ``bins`` and ``weights`` are what it takes to put recordings of one run together, and are of
     no other use: the histogram of each latency by its name (``read.clat``), and what each mean is

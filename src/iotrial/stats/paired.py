@@ -21,8 +21,8 @@ References:
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ MANY = 40
 RESAMPLES = 20_000
 _SEED = 1
 _TOLD = 8
+_APART = 4
 
 Floats = NDArray[np.float64]
 
@@ -184,10 +185,10 @@ def _factors(
     asked: Sequence[Finding], hidden: set[tuple[str, str]]
 ) -> Iterator[tuple[str, str, bool]]:
     """Each factor, what is said of its levels, and whether all of them are amounts."""
-    for factor, group in groupby(_widest(asked), key=lambda finding: finding.factor):
-        levels: dict[str, Finding] = {}
-        for each in group:
-            levels.setdefault(each.level, each)
+    by_factor: dict[str, dict[str, Finding]] = defaultdict(dict)
+    for each in _widest(asked):
+        by_factor[each.factor].setdefault(each.level, each)
+    for factor, levels in by_factor.items():
         said = []
         for level, each in levels.items():
             own = [f for f in asked if (f.factor, f.level) == (factor, level)]
@@ -205,7 +206,7 @@ def _level(widest: Finding, apart: Sequence[Finding], hidden: bool) -> str:  # n
     told = [f for f in apart if f.verdict != "cannot-tell"]
     verdicts = {f.verdict for f in (widest, *told)} - {"cannot-tell"}
     if hidden or len(verdicts) > 1:
-        return f"by workload ({', '.join(_of(f) for f in apart[:_TOLD])})"
+        return f"by workload ({_listed(apart)})"
     if widest.verdict != "cannot-tell":
         return widest.verdict
     if told:
@@ -215,9 +216,17 @@ def _level(widest: Finding, apart: Sequence[Finding], hidden: bool) -> str:  # n
     return ""
 
 
-def _of(finding: Finding) -> str:
-    verdict = finding.verdict.replace("-", " ") if finding.low is not None else ""
-    return " ".join(filter(None, (finding.workload, verdict, format_change(finding.ratio))))
+def _listed(apart: Sequence[Finding]) -> str:
+    """The furthest apart, the largest gain first; by metric where a workload has several."""
+    several = len({f.workload for f in apart}) < len(apart)
+    far = sorted(apart, key=lambda f: -abs(math.log(f.ratio)) if f.ratio > 0 else 0.0)[:_APART]
+    told = []
+    for each in sorted(far, key=lambda f: -f.ratio):
+        verdict = each.verdict.replace("-", " ") if each.low is not None else ""
+        name = f"{each.workload} {each.metric}" if several else each.workload
+        told.append(" ".join(filter(None, (name, verdict, format_change(each.ratio)))))
+    more = [f"{len(apart) - len(far)} more"] if len(apart) > len(far) else []
+    return ", ".join((*told, *more))
 
 
 def _widest(asked: Sequence[Finding]) -> list[Finding]:

@@ -71,7 +71,8 @@ class FioLog:
         tick, judged = _unit(log, layout, kind)
         found = _Read(layout, kind, raw, how == "older", tuple(_torn(raw, torn=torn)))
         if not judged:
-            return (_recording(log, found, tick),)
+            known = 0.0 if kind in ("bw", "iops") else tick
+            return (replace(_recording(log, found, tick), tick=known),)
         other = _recording(log, found, MICRO if tick == NANO else NANO)
         mine = _recording(log, found, tick)
         return (replace(mine, doubts=(*mine.doubts, *judged), tick=tick, other=other),)
