@@ -105,7 +105,7 @@ def test_the_stages_share_the_confidence_and_the_method_says_so() -> None:
 
 
 def test_two_executions_are_compared_stage_by_stage() -> None:
-    told = regress(results(), replace(results(), folder=Path("results/other")))
+    told = regress([results()], [replace(results(), folder=Path("results/other"))], between=0.02)
     assert len({finding.level.split()[0] for finding in told.findings}) == 4
     assert {finding.ratio for finding in told.findings} == {1.0}
     assert not {finding.verdict for finding in told.findings} & {"better", "worse"}
