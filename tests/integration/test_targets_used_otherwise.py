@@ -183,7 +183,7 @@ ALONE = {swapped_and_gone: pytest.mark.alone}
 )
 @pytest.mark.parametrize("reach", [READS, WRITES], ids=["reads", "writes"])
 def test_a_device_that_is_used_otherwise_is_refused(
-    bed: Bed, loop_device: str, way: Callable[[Bed, str], str], reach: Reach
+    loop_device: str, bed: Bed, way: Callable[[Bed, str], str], reach: Reach
 ) -> None:
     backing = Path(f"/sys/block/{loop_device}/loop/backing_file").read_text().strip()
     target = Target("disk", "device", f"/dev/{loop_device}", destroy=backing)
@@ -197,7 +197,7 @@ def test_a_device_that_is_used_otherwise_is_refused(
         assert any(expected in line for line in busy(HOST, who))
 
 
-def test_a_loop_device_on_a_device_in_use_is_refused(bed: Bed, loop_device: str) -> None:
+def test_a_loop_device_on_a_device_in_use_is_refused(loop_device: str, bed: Bed) -> None:
     upper = bed.attach(f"/dev/{loop_device}")
     target = Target("disk", "device", f"/dev/{upper}", destroy=f"/dev/{loop_device}")
     ready(HOST, target, WRITES)
