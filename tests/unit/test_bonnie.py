@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats import formats
+from iotrial.formats.bonnie import table as of_table
 from iotrial.formats.bonnie.output import FILES, FORMAT, IO, Run, parse, runs
 from iotrial.model.measurement import metric
 from iotrial.model.tool import Aimed, Parsed
@@ -505,6 +506,22 @@ def test_a_row_that_is_moved_to_the_right_keeps_its_columns(row: str) -> None:
         pytest.approx([*(float(words[n]) * 1024 for n in (2, 4, 6)), float(words[8])])
     )
     assert not {"putc.bw", "getc.bw"} & set(found)
+
+
+COLUMN = st.tuples(
+    st.just("+++++") | st.integers(0, 20_000_000).map(str),
+    st.just("+++") | st.integers(0, 800).map(str),
+)
+
+
+@given(st.lists(st.just(("", "")) | COLUMN, min_size=6, max_size=6).filter(any))
+def test_whatever_bonnie_prints_as_a_row_is_read_back(columns: list[tuple[str, str]]) -> None:
+    row = "box".ljust(16) + "24G" + "".join(f" {value:>5} {cpu:>3}" for value, cpu in columns)
+    lines = table(io="").split("\n")
+    at = next(n for n, line in enumerate(lines) if line.startswith("box"))
+    lines[at] = row.rstrip()
+    (found,) = of_table.table(lines, range(len(lines)), "f")
+    assert found.cells[:6] == tuple(columns)
 
 
 def test_numbers_that_run_together_are_refused_in_words() -> None:

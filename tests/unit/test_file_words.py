@@ -55,6 +55,12 @@ def factors(files: Sequence[str], **known: Sequence[str]) -> dict[str, tuple[str
         (["qd1-bs4k", "qd8-bs4k", "qd1-bs8k", "qd8-bs8k"], {"file": ("qd1", "qd8"),
                                                            "file2": ("bs4k", "bs8k")}),
         (["cfq", "mq-deadline", "none"], {"file": ("cfq", "mq-deadline", "none")}),
+        (["ext4_1.iozone", "ext4_2.iozone", "xfs1.iozone", "xfs2.iozone"],
+         {"file": ("ext4", "xfs")}),
+        (["read_ext4_1", "read_ext4_2", "read_xfs1", "read_xfs2", "write_ext4_1", "write_ext4_2",
+          "write_xfs1", "write_xfs2"], {"file": ("read", "write"), "file2": ("ext4", "xfs")}),
+        (["ext4_0", "ext4_1", "ext4_2", "xfs0", "xfs1"], {"file": ("ext4", "xfs")}),
+        (["raid0", "raid1", "ext4_1"], {"file": ("raid0", "raid1", "ext4-1")}),
         (["old-cfq-10G", "old-mq-deadline-10G"], {"file": ("cfq", "mq-deadline")}),
     ],
 )  # fmt: skip

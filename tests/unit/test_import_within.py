@@ -135,6 +135,11 @@ FOREIGN = {
     "vmstat": "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n"
     " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n"
     " 1  0      0 812340  10240 512000    0    0    12    40  101  202  1  2 96  1  0\n",
+    "pfind": "runtime: 3.250000 rate: 9231.000000\n"
+    "rank, errors, unknown, found, total, checked, job steal msgs received, work items send, job "
+    "steal msgs send, work items stolen, time spend in job stealing in s, number of completion "
+    "tokens send\n0, 0, 0, 64, 15000, 15011, 2, 5, 9, 4, 0.070s, 3\n"
+    "1, 0, 0, 61, 15000, 15009, 1, 6, 8, 4, 0.110s, 2\n",
     "job file of fio": "[global]\nioengine=libaio\ndirect=1\n\n[reads]\nrw=randread\nbs=4k\n",
 }
 

@@ -2,8 +2,9 @@
 
 A word stands in a *place*: the folder it is of, counted from the file, and its number in that
 name.  Where the names of files have unlike numbers of words, those of a level are put together
-(``mq-deadline``) if that makes the names a full crossing; if nothing does, what is left of them
-after what all begin and all end with is one word, and the operation another.
+(``mq-deadline``) if that makes the names a full crossing, and the number of a repeat is a word of
+its own also where only some names set it apart (``ext4_1``, ``xfs1``); if nothing does, what is
+left of them after what all begin and all end with is one word, and the operation another.
 
 A place tells nothing new where its word follows from the workload and the factors of its run: of a
 file ``randread-32.json`` that says itself that it was a ``randread`` at a depth of 32.  A place
@@ -30,6 +31,7 @@ _NUMBERED = re.compile(rf"(?:{_COUNTER})", re.IGNORECASE)
 _DATE = re.compile(r"(?<!\d)(20\d\d)([-_.]?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(?!\d)")
 _DAY = re.compile(r"20\d{6}|(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?", re.IGNORECASE)
 _COUNT = re.compile(r"#?0*(\d{1,5})")
+_NUMBER_AT_END = re.compile(r"(.*?)#?(\d{1,5})", re.DOTALL)
 _OPERATIONS = frozenset(
     (
         "read", "write", "rdwr", "rw", "readwrite", "randread", "randwrite", "randrw", "seqread",
@@ -151,6 +153,9 @@ def _aligned(names: Sequence[str]) -> list[list[str]]:
     lists = [_words(name) for name in names]
     if _even(lists):
         return lists
+    lists = _apart(lists)
+    if _even(lists):
+        return lists
     numbered = all(len(each) > 1 and _COUNT.fullmatch(each[-1]) for each in lists)
     repeats = [
         each[-1] if numbered or (each and _REPEAT.fullmatch(each[-1])) else "" for each in lists
@@ -165,6 +170,28 @@ def _aligned(names: Sequence[str]) -> list[list[str]]:
         apart = zip(spoken, _between(rest), strict=True)
         middle = [[op, *each] for op, each in apart] if all(rest) else _between(lists)
     return [[*each, last] for each, last in zip(middle, repeats, strict=True)]
+
+
+def _apart(lists: list[list[str]]) -> list[list[str]]:
+    """Without the words that all names end with.  A number that some names have as a last word, and
+    others at the end of one (``ext4_1`` beside ``xfs1``), is a word of its own where it numbers
+    repeats: they go on from 0 or 1, and each name has the first and another."""
+    fewest = min(map(len, lists))
+    end = next((i for i in range(fewest) if len({each[-1 - i] for each in lists}) > 1), fewest)
+    lists = [each[: len(each) - end] for each in lists]
+    ends = [_NUMBER_AT_END.fullmatch(each[-1]) if each else None for each in lists]
+    numbers: dict[Name, set[int]] = {}
+    split = []
+    for each, found in zip(lists, ends, strict=True):
+        if found is None:
+            return lists
+        before = [*each[:-1], *filter(None, [found[1]])]
+        numbers.setdefault(tuple(before), set()).add(int(found[2]))
+        split.append([*before, found[2]])
+    every = set().union(*numbers.values())
+    repeats = min(every) <= 1 and len(every) == max(every) - min(every) + 1
+    same = all(len(each) > 1 and min(every) in each for each in numbers.values())
+    return split if repeats and same and () not in numbers else lists
 
 
 def _even(lists: Iterable[Sequence[str]]) -> bool:

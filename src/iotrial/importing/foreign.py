@@ -18,6 +18,7 @@ _TOOLS: tuple[tuple[str, str], ...] = (
     ("CrystalDiskMark", r"^CrystalDiskMark \d"),
     ("smartctl", r"^smartctl \d+\.\d+ "),
     ("blktrace", r"^=+ All Devices =+\s*$|^Total \([^)\n]+\):\s*$\s{1,9}Reads Queued:"),
+    ("pfind", r"^rank, errors, unknown, found, total, checked, job steal "),
     ("perf", r"^ ?Performance counter stats for "),
 )
 _KNOWN = tuple((tool, re.compile(each.encode(), re.MULTILINE)) for tool, each in _TOOLS)
@@ -28,6 +29,7 @@ _OPTION = re.compile(
 )
 _INSTEAD = {
     "iperf 2": "Measure with iperf3: its JSON and text are read.",
+    "pfind": "This lists its processes; IO500's result list has the rate of its phase find.",
     "vmstat": "iostat -x and sar -d tell of each device what vmstat tells of all: they are read.",
     "mpstat": "sar -u tells of the CPUs: it is read.",
     "pidstat": "sar -u tells of the CPUs: it is read.",
