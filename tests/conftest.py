@@ -257,6 +257,12 @@ def browser() -> str:
     return next(path for path in map(shutil.which, BROWSERS) if path)
 
 
+def new_loop() -> int:
+    """The number of a loop device that does not exist yet."""
+    taken = {path.name for path in Path("/sys/block").glob("loop*")}
+    return next(n for n in iter(lambda: random.randint(1000, 99999), 0) if f"loop{n}" not in taken)
+
+
 def remove_loop(number: int) -> None:
     """Detach a loop device and give its number back to the kernel.
 
@@ -286,10 +292,7 @@ def loop_device(tmp_path: Path) -> Iterator[str]:
     The number is new, because attaching to an existing one changes queue limits that detaching
     does not give back.  The device and its number are removed afterwards.
     """
-    taken = {path.name for path in Path("/sys/block").glob("loop*")}
-    number = next(
-        n for n in iter(lambda: random.randint(1000, 99999), 0) if f"loop{n}" not in taken
-    )
+    number = new_loop()
     backing = tmp_path / "loop.img"
     backing.write_bytes(b"")
     os.truncate(backing, LOOP_SIZE)

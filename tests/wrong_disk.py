@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 
-from conftest import remove_loop
+from conftest import new_loop, remove_loop
 
 MIB = 2**20
 LOOPS = ("spare", "armed", "mounted", "parted")
@@ -137,9 +137,10 @@ def _loop(world: World, name: str, stack: ExitStack) -> None:
     backing = world.root / f"{name}.img"
     size = 8 if name == "mounted" else 2
     backing.write_bytes(os.urandom(size * MIB))
-    device = do("losetup", "--find", "--show", str(backing))
-    world.loops[name] = device
-    stack.callback(remove_loop, int(device.removeprefix("/dev/loop")))
+    number = new_loop()
+    world.loops[name] = f"/dev/loop{number}"
+    do("losetup", world.loops[name], str(backing))
+    stack.callback(remove_loop, number)
 
 
 def _in_use(world: World, stack: ExitStack) -> None:

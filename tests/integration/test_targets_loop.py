@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from conftest import new_loop
 from iotrial.errors import OwedError, TargetRefused, TrialError
 from iotrial.execute.facts import gather, numbers
 from iotrial.execute.identity import identify
@@ -35,11 +35,7 @@ MIB = 2**20
 
 def planned(target: Target, token: str) -> LoopPlan:
     """With a number that no other program here will choose: a run takes another, these do not."""
-    taken = {path.name for path in Path("/sys/block").glob("loop*")}
-    number = next(
-        n for n in iter(lambda: random.randint(1000, 2**15), 0) if f"loop{n}" not in taken
-    )
-    return dataclasses.replace(plan_loop(HOST, target, token), number=number)
+    return dataclasses.replace(plan_loop(HOST, target, token), number=new_loop())
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import remove_loop
+from conftest import new_loop, remove_loop
 from iotrial.errors import TargetRefused
 from iotrial.execute.identity import identify
 from iotrial.execute.targets import ready, same
@@ -45,7 +45,7 @@ class Bed:
 
     def attach(self, path: Path | str) -> str:
         """A new loop device on a file or node: its kernel name."""
-        number = max(int(each.name[4:]) for each in Path("/sys/block").glob("loop*")) + 1
+        number = new_loop()
         name = f"loop{number}"
         self.stack.callback(remove_loop, number)
         do("losetup", f"/dev/{name}", str(path))
