@@ -566,7 +566,8 @@ def test_averages_longer_than_their_windows_decide_for_a_slat_of_any_size() -> N
 def told(name: str, mean: float, **options: str) -> Original:
     """An output of a run whose reads took ``mean`` seconds."""
     measured = (
-        Measurement("read.lat.mean", mean, "s", raw=name),
+        Measurement("read.lat.mean", mean * 1.01, "s", raw=name),
+        Measurement("read.slat.mean", mean / 8, "s", raw=name),
         Measurement("read.iops", 2.0, "1/s", raw=name),
     )
     recording = Recording("fio", "read", measured, logs=tuple(options.values()))

@@ -167,7 +167,7 @@ def _ratios(logs: Iterable[Recording], told: Mapping[str, float]) -> dict[float,
     found: dict[float, float] = defaultdict(float)
     for log in logs:
         for each in (log, log.other):
-            tick = log.tick if each is log else MICRO + NANO - log.tick
+            tick = log.tick if each is log else (NANO if log.tick == MICRO else MICRO)
             for metric, value in _whole(each or log).items():
                 if metric.endswith(".mean") and value > 0 and told.get(metric, 0.0) > 0:
                     found[tick] += abs(math.log(value / told[metric]))
