@@ -10,9 +10,10 @@ import mmap
 import os
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
@@ -168,7 +169,7 @@ def _beside(read: Original, data: Buffer) -> Original:
     for each in formats().values():
         if each.name == read.format or isinstance(each, Tabular):
             continue
-        if each.recognises(head, read.file):
+        if _sure(head, read.file)[each.name]:
             with suppress(FormatError):
                 found = {recording.tool for recording in each.read(data, read.file)}
                 others += [each.name] * bool(found - tools)
@@ -212,17 +213,23 @@ def _telling(data: Buffer, name: str) -> bytes:
     return head
 
 
+@lru_cache(maxsize=8)  # a head is looked at to find it, to read it, and for what is beside it
+def _sure(head: bytes, name: str) -> Mapping[str, int]:
+    """How sure each format is of a file that begins so."""
+    return {called: each.recognises(head, name) for called, each in formats().items()}
+
+
 def _points(head: bytes, name: str) -> int:
-    return max(each.recognises(head, name) for each in formats().values())
+    return max(_sure(head, name).values())
 
 
 def recognised(head: bytes, name: str) -> Format:
     """The format that is surest of a file.  Raises FormatError: naming the formats there are, or
     whose output it is where iotrial reads none of it."""
     head = bytes(plain(head, name)[:])
-    sure = {each: each.recognises(head, name) for each in formats().values()}
+    sure = _sure(head, name)
     best = max(sure.values())
-    surest = [each for each, points in sure.items() if points == best]
+    surest = [formats()[each] for each, points in sure.items() if points == best]
     if best < _WORDS and (refused := refusal(head, name)):
         raise refused
     if not best:

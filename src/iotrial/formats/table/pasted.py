@@ -6,6 +6,7 @@ Several tables in one text are read one after another.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from iotrial.errors import FormatError, IotrialError
@@ -17,6 +18,7 @@ from iotrial.formats.table.text import Table, tables_in
 from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Buffer, Recording
 
+_NAMED = re.compile(rb"[^\d\s.,;|+-]")  # what a line of names has, and a list of numbers has not
 _LAST_WORDS = "the file has no line end: its last number may be cut"
 
 
@@ -29,6 +31,8 @@ class _Text:
         """1 for a table of which a column is a measurement with a unit; never more: what a tool
         wrote is for the tool's own format."""
         whole = head[: head.rfind(b"\n") + 1] or head
+        if not _NAMED.search(whole):  # thousands of logs are soon told apart from tables
+            return 0
         try:
             found = tables(whole, name)
             return int(any(laid(each, None)[1].having("value") for each in found))
