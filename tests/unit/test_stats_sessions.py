@@ -19,7 +19,8 @@ from iotrial.model.study import Decide, Design, Factor, Level, Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.stats.paired import judge_recorded
-from iotrial.stats.sessions import NIGHT, sessions
+from iotrial.stats.pairs import Cell, Pair
+from iotrial.stats.sessions import NIGHT, by_session, sessions
 
 LEVELS = ("cfq", "deadline", "noop", "anticipatory")
 
@@ -83,6 +84,34 @@ def test_folders_that_repeat_a_cell_are_sessions_and_folders_of_unlike_cells_are
         run(4, "noop", 1, source="originals/wed/b.json"),
     )
     assert mon == other == more != tue
+
+
+def test_a_lost_run_moves_no_other_run_into_another_session() -> None:
+    every = [
+        run(n, level, 1, source=f"originals/{source}/{level}.json")
+        for n, (level, source) in enumerate(product(LEVELS[:2], ("a", "b", "c", "d")), 1)
+    ]
+    whole = dict(zip(every, taken(*every), strict=True))
+    assert len(set(whole.values())) == 4
+    for lost in (every[:1], every[-1:], [every[0], every[-1]]):
+        left = [each for each in every if each not in lost]
+        assert taken(*left) == [whole[each] for each in left]
+
+
+def test_a_lost_run_moves_no_other_where_folders_of_levels_have_those_of_repeats() -> None:
+    every = [
+        run(n, level, 1, source=f"originals/{level}/run{source}/fio.json")
+        for n, (level, source) in enumerate(product(LEVELS[:2], range(4)), 1)
+    ]
+    found = dict(zip(every, taken(*every), strict=True))
+    assert [found[each] for each in every[:4]] == [found[each] for each in every[4:]]
+    assert taken(*every[1:]) == [found[each] for each in every[1:]]
+
+
+def test_runs_without_a_time_are_no_session_of_their_own() -> None:
+    one, two, three = taken(run(1, "cfq", 1), run(2, "cfq", 1, started=5e5), run(3, "noop", 1))
+    assert one == two == three
+    assert len(set(taken(run(1, "cfq", 1, started=1.0), run(2, "cfq", 1, started=5e5)))) == 2
 
 
 def test_hosts_have_sessions_of_their_own() -> None:
@@ -162,6 +191,44 @@ def test_a_level_that_is_equal_is_seldom_called_better_or_worse() -> None:
         for seed in range(300)
     )
     assert wrong <= 300 * 0.05 + 2 * math.sqrt(300 * 0.05 * 0.95)
+
+
+def test_a_workload_that_one_session_lacks_is_in_the_average_all_the_same() -> None:
+    luck = random.Random(4)
+    runs = []
+    effects = {"xx": math.log(0.8), "rr": 0.0, "ss": 0.0}
+    for day, level in product(("mon", "tue", "wed", "thu"), LEVELS[:2]):
+        for workload, effect in effects.items():
+            if (day, workload) != ("wed", "xx"):
+                value = 100 * math.exp(effect * (level == "deadline") + luck.gauss(0, 0.001))
+                runs.append(
+                    run(len(runs) + 1, level, value, workload=workload, session=day)
+                )  # fmt: skip
+    found = judge_recorded(recorded(runs, ("xx", "rr", "ss"))).findings
+    (together,) = (f for f in found if f.workload == "all")
+    assert together.ratio == pytest.approx(math.exp(math.log(0.8) / 3), rel=2e-3)
+    assert (together.n, together.verdict) == (4, "worse")
+
+
+def test_sessions_with_holes_cover_the_truth_as_often_as_they_say() -> None:
+    """A fifth of the runs is lost: 1000 studies of five sessions and six pairs, no effect."""
+    luck = random.Random(7)
+    wrong = 0
+    for _ in range(1000):
+        days = [luck.gauss(0, 0.02) for _ in range(5)]
+        pairs = []
+        for size in range(6):
+            kept = [day for day in range(5) if luck.random() > 0.2]
+            logs = [days[day] + luck.gauss(0, 0.02) for day in kept]
+            names = [str(day) for day in kept]
+            sides = (Cell(logs, names), Cell([0.0] * len(names), names))
+            pairs += [Pair(("read", (("size", str(size)),)), *((side,) for side in sides))] * bool(
+                kept
+            )
+        units = by_session(pairs)
+        half = float(student.ppf(0.975, len(units) - 1) * units.std(ddof=1)) / math.sqrt(len(units))
+        wrong += abs(float(units.mean())) > half
+    assert wrong <= 1000 * 0.05 + 2 * math.sqrt(1000 * 0.05 * 0.95)
 
 
 def test_levels_that_never_met_in_a_session_are_held_against_each_other_by_rank() -> None:

@@ -7,22 +7,27 @@ session, not the cell, is what was repeated independently.
 A run's session is what somebody said (the property ``session``); else it follows from when the run
 began, from its host, and from the folder that it lay in:
 
-- A rest of :data:`NIGHT` and more between two runs parts sessions.
-- Folders that repeat a cell are sessions: the first folder of each cell, the second, ….  Folders
-  that hold unlike cells are not, since nothing in one says how the other came out.
+- A rest of :data:`NIGHT` and more between two runs parts sessions.  A run of which nobody knows
+  when it was is of no session of its own.
+- Folders that repeat a cell are sessions, by the part of their names that tells the repeats of all
+  cells apart (``cfq/run1``, ``noop/run1``); where none does, the first folder of each cell, the
+  second, ….  Folders that hold unlike cells are not, since nothing in one says how the other came
+  out.
 - Each level of a factor ``host`` has sessions of its own.
 
 References:
     S. H. Hurlbert, Ecological Monographs 54 (1984) 187-211 (runs of one occasion are no
     replicates: pseudoreplication).
+    F. Yates, Empire Journal of Experimental Agriculture 1 (1933) 129-142 (missing plots).
     T. Kalibera and R. Jones, ISMM 2013, 63-74 (repetition where the variation arises).
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, zip_longest
 from typing import Final
 
 import numpy as np
@@ -40,31 +45,67 @@ Floats = NDArray[np.float64]
 
 def sessions(records: Sequence[TrialRecord]) -> dict[str, str]:
     """The session of each run, by the run's folder in the results."""
-    spells = _spells(records)
-    ranks: dict[tuple[str, Treatment], dict[str, int]] = defaultdict(dict)
+    spells, repeats = _spells(records), _repeats(records)
     found = {}
     for record in records:
-        trial = record.trial
-        place = record.source.rpartition("/")[0]
-        cell = ranks[trial.workload, trial.treatment]
-        rank = cell.setdefault(place, len(cell) + 1)
-        host = next((label for name, label in trial.treatment if name in _HOSTS), "")
-        found[trial.folder] = record.session or f"{host}/{spells[trial.folder]}/{rank}"
+        folder = record.trial.folder
+        host = next((label for name, label in record.trial.treatment if name in _HOSTS), "")
+        found[folder] = record.session or f"{host}/{spells[folder]}/{repeats[_place(record)]}"
     return found
 
 
-def _spells(records: Iterable[TrialRecord]) -> dict[str, int]:
-    """A number for each run: the same for those between which nothing rested for a night (0: it is
-    not known when it was)."""
-    found, spell, end = {}, 0, -math.inf
-    for record in sorted(records, key=lambda each: each.started):
-        if not record.started:
-            found[record.trial.folder] = 0
-            continue
+def _spells(records: Sequence[TrialRecord]) -> dict[str, int]:
+    """A number for each run: the same for those between which nothing rested for a night."""
+    timed = sorted((each for each in records if each.started), key=lambda each: each.started)
+    found = {record.trial.folder: 1 for record in records}
+    spell, end = 0, -math.inf
+    for record in timed:
         spell += record.started - end >= NIGHT
         end = max(end, record.started + record.seconds)
         found[record.trial.folder] = spell
     return found
+
+
+def _repeats(records: Sequence[TrialRecord]) -> dict[str, str]:
+    """What tells the folders that runs lay in apart, where they repeat a cell; by folder."""
+    holds: dict[tuple[str, Treatment], list[str]] = defaultdict(list)
+    for record in records:
+        cell, place = holds[record.trial.workload, record.trial.treatment], _place(record)
+        if place not in cell:
+            cell.append(place)
+    places = list(dict.fromkeys(place for cell in holds.values() for place in cell))
+    most = max(map(len, holds.values()), default=1)
+    for parts in zip_longest(*(place.split("/")[::-1] for place in places), fillvalue=""):
+        named = dict(zip(places, parts, strict=True))
+        if most > 1 and _tells_repeats(
+            [[named[place] for place in cell] for cell in holds.values()]
+        ):
+            return named
+    beside: dict[str, set[str]] = defaultdict(set)
+    for cell in holds.values():
+        for place in cell:
+            beside[place].update(cell)
+    found: dict[str, str] = {}
+    for place in places:
+        taken = {found[other] for other in beside[place] if other in found}
+        found[place] = next(n for n in map(str, count(1)) if n not in taken)
+    return found
+
+
+def _tells_repeats(cells: Sequence[Sequence[str]]) -> bool:
+    """Whether these names of folders, by cell, are those of repeats: one cell has none twice, and
+    most of the cells have them in common."""
+    times = Counter(name for cell in cells for name in cell)
+    if any(len(set(cell)) < len(cell) for cell in cells):
+        return False
+    most = max(map(len, cells))
+    return len(times) == most or (
+        len(times) < 2 * most and 2 * sum(each > 1 for each in times.values()) >= len(times)
+    )
+
+
+def _place(record: TrialRecord) -> str:
+    return record.source.rpartition("/")[0]
 
 
 def by_session(pairs: Sequence[Pair]) -> Floats:
@@ -72,21 +113,34 @@ def by_session(pairs: Sequence[Pair]) -> Floats:
     fewer than two sessions have both, the first session of one side is held against the first of
     the other, and so on.  Empty where a side has but one session.
 
-    Over the pairs that every session has, where there are any: sessions that were cut short would
-    else be means over other workloads.
+    A pair that a session lacks is taken to be what the pair and the session make elsewhere, on the
+    log scale: a session that was cut short would else be a mean over other workloads.  Where pairs
+    and sessions cannot be told apart so (each disk a session), a session is the mean of its own.
     """
     for ranked in (False, True):
         every = [_ratios(pair, ranked=ranked) for pair in pairs]
-        names = dict.fromkeys(name for each in every for name in each)
-        whole = [each for each in every if len(each) == len(names)] or every
-        means = [
-            math.fsum(found) / len(found)
-            for name in names
-            if (found := [each[name] for each in whole if name in each])
-        ]
-        if len(means) > 1:
-            return np.array(means)
+        names = list(dict.fromkeys(name for each in every for name in each))
+        if len(names) > 1:
+            return _filled(every, names)
     return np.array([])
+
+
+def _filled(every: Sequence[Mapping[str | int, float]], names: Sequence[str | int]) -> Floats:
+    """The mean of each session over all pairs; what is missing is fitted (pair + session)."""
+    table = np.array([[each.get(name, math.nan) for name in names] for each in every])
+    table = table[~np.isnan(table).all(axis=1)]
+    missing = np.isnan(table)
+    if not missing.any():
+        return np.asarray(table.mean(axis=0))
+    pairs, sessions_ = np.nonzero(~missing)
+    design = np.zeros((len(pairs), sum(table.shape)))
+    design[np.arange(len(pairs)), pairs] = 1
+    design[np.arange(len(pairs)), table.shape[0] + sessions_] = 1
+    if np.linalg.matrix_rank(design) < sum(table.shape) - 1:
+        return np.nanmean(table, axis=0)
+    fitted, *_ = np.linalg.lstsq(design, table[~missing])
+    both = fitted[: table.shape[0], None] + fitted[None, table.shape[0] :]
+    return np.asarray(np.where(missing, both, table).mean(axis=0))
 
 
 def _ratios(pair: Pair, *, ranked: bool) -> dict[str | int, float]:
