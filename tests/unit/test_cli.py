@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,71 @@ def test_both_are_run_again_in_turn_and_go_on_where_they_stopped(
     plans = {path: path.read_bytes() for path in Path("turns").glob("*/plan.jsonl")}
     assert run(capsys, *paired) == (code, answer)
     assert plans == {path: path.read_bytes() for path in plans}, "nothing is measured twice"
+
+
+def test_in_turn_nothing_runs_that_could_not_be_compared(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "run", "study.toml", "--pretend", "--out", "before")
+    shutil.copytree("before", "copy")
+    (here / "slow.toml").write_text(STUDY.replace("iodepth = 32", "iodepth = 1"))
+    run(capsys, "run", "slow.toml", "--pretend", "--out", "slow")
+    for name in ("noise", "more"):
+        run(capsys, "run", "study.toml", "--pretend", "--aa", "--out", name)
+
+    def refused(*words: str) -> str:
+        code, answer = run(capsys, "compare", *words)
+        assert code == 2
+        return str(answer["error"]["message"])
+
+    assert "not the same load" in refused("before", "slow", "--paired", "2", "--out", "turns")
+    assert "A/A study" in refused("noise", "more", "--paired", "2", "--out", "turns")
+    for more in (["--before", "slow"], ["--after", "slow"], ["--between", "2%"]):
+        assert "takes neither" in refused("before", "copy", "--paired", "2", *more)
+    shutil.copytree("slow", "turns/after-2")
+    assert "after-2 holds another study" in refused(
+        "before", "copy", "--paired", "2", "--out", "turns"
+    )
+    assert [path.name for path in Path("turns").iterdir()] == ["after-2"]
+
+
+def test_in_turn_goes_on_where_it_stopped_also_on_the_next_day(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(capsys, "run", "study.toml", "--pretend", "--out", "before")
+    shutil.copytree("before", "copy")
+    paired = "compare", "before", "copy", "--paired", "2"
+    monkeypatch.setattr(time, "strftime", lambda *_: "2026-11-20")
+    assert run(capsys, *paired)[0] == 0
+    shutil.rmtree("results/2026-11-20-paired/after-2")
+    monkeypatch.setattr(time, "strftime", lambda *_: "2026-11-21")
+    assert run(capsys, *paired)[0] == 0
+    assert [path.name for path in Path("results").iterdir()] == ["2026-11-20-paired"]
+    assert run(capsys, *paired)[0] == 0, "all of that is done"
+    assert len(list(Path("results").iterdir())) == 2
+
+
+def test_what_means_nothing_of_two_folders_is_refused(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(capsys, "run", "study.toml", "--pretend", "--out", "before")
+    shutil.copytree("before", "copy")
+    slower(monkeypatch, 0.9)
+    run(capsys, "run", "study.toml", "--pretend", "--out", "after")
+    code, answer = run(capsys, "compare", "before", "copy")
+    assert (code, answer["error"]["message"]) == (
+        2,
+        "copy holds runs of before and no others: a copy is no session",
+    )
+    for words in (
+        ["--between", "0%"],
+        ["--between=-1%"],
+        ["--between", "2"],
+        ["--factor", "scheduler"],
+    ):
+        assert run(capsys, "compare", "before", "after", *words)[0] == 2
+    shutil.copytree("after", "again")
+    assert run(capsys, "compare", "before", "after", "--after", "again")[0] == 2
 
 
 def test_another_load_by_the_same_name_is_not_compared(

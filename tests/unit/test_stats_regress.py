@@ -79,6 +79,29 @@ def test_the_same_in_turn_is_held_pair_by_pair() -> None:
     assert paired.findings[0].n == len(days)
 
 
+def test_a_turn_that_lacks_a_treatment_on_one_side_moves_no_other_turn() -> None:
+    """Each day is 10 % faster, and nothing else differs: a lost run is no reason to see more."""
+    days = [scaled(results(), 1.1**day, seed=day) for day in range(5)]
+    again = [scaled_by(day, 1 + seed / 1000) for seed, day in enumerate(days)]
+    key = days[0].records[0].trial.workload, days[0].records[0].trial.treatment
+    short = replace(
+        days[0],
+        records=tuple(
+            r for r in days[0].records if (r.trial.workload, r.trial.treatment) != key
+        ),
+    )  # fmt: skip
+    found = regress([short, *days[1:]], again, paired=True).findings
+    assert {f.verdict for f in found} <= {"same", "cannot-tell"}
+    assert {round(f.ratio, 2) for f in found} == {1.0}
+    assert sorted({f.n for f in found}) == [4, 5]
+
+
+def test_one_run_of_each_says_nothing_of_how_far_runs_are_apart() -> None:
+    one = replace(results(), records=results().records[:1])
+    (found,) = regress([one], [scaled_by(one, 1.03)], between=0.01).findings
+    assert (found.low, found.verdict) == (None, "cannot-tell")
+
+
 def test_the_same_execution_is_not_worse_than_itself() -> None:
     comparison = regress([results()], [replace(results(), folder=Path("after"))], between=0.02)
     assert all(finding.ratio == pytest.approx(1) for finding in comparison.findings)

@@ -26,10 +26,17 @@ REGRESSION = 1
 _WORKLOAD = "workload"
 
 
+def _deviation(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not 0 < value < 1:
+        said = f"{value:.0%} is no deviation of sessions; such as 2%"
+        raise click.BadParameter(said, param=option)
+    return value
+
+
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("other", required=False, type=click.Path(path_type=Path))
-@click.option("--factor", metavar="NAME", help="Only the findings of this factor.")
+@click.option("--factor", metavar="NAME", help="Of one folder: only the findings of this factor.")
 @click.option("--where", multiple=True, metavar="FACTOR=LEVEL", help="Only these trials.")
 @click.option(
     "--junit",
@@ -54,7 +61,7 @@ _WORKLOAD = "workload"
 @click.option(
     "--between",
     type=SHARE,
-    default=0.0,
+    callback=_deviation,
     metavar="SHARE",
     help="With OTHER: how far sessions of this machine are apart (standard deviation, such as 2%).",
 )
@@ -80,7 +87,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     junit: Path | None,
     before: tuple[Path, ...],
     after: tuple[Path, ...],
-    between: float,
+    between: float | None,
     paired: int | None,
     out: Path | None,
 ) -> int:
@@ -113,6 +120,15 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
 
         if out and not paired:
             raise click.UsageError("--out is where --paired puts its results")
+        if paired and (before or after or between):
+            raise click.UsageError(
+                "--paired measures both again, and takes neither --before, --after nor --between"
+            )
+        if factor:
+            raise click.UsageError(
+                "--factor chooses among the findings of one folder; of two, each treatment is"
+                " held against itself: --where FACTOR=LEVEL chooses among those"
+            )
         _different((folder, *before, other, *after))
         first = [_where(open_results(each), where) for each in before]
         last = [_where(open_results(each), where) for each in after]
@@ -121,11 +137,12 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         if paired:
             from iotrial.cli.in_turn import measured_in_turn
 
+            compared(replace(sides, paired=True), 0.0)  # what would else be said after hours
             made = measured_in_turn(output, folder, other, paired, out)
             again, anew = (tuple(_where(each, where) for each in side) for side in made)
             sides = Sides(again, anew, paired=True)
             latest = sides.latter[0]
-        results, comparison = compared(sides, between)
+        results, comparison = compared(sides, between or 0.0)
     comparison = _only(comparison, factor, results)
     seen = view(results, comparison)
     floor = say_noise(output, results) if other is None else {}

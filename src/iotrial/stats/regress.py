@@ -48,7 +48,6 @@ Key = tuple[str, Treatment]
 Floats = NDArray[np.float64]
 RESULTS = "results"
 """The factor of what is found between two sides."""
-_FOLDERS = 2
 
 
 @dataclass
@@ -87,6 +86,8 @@ def regress(
     if first.study.design.kind == "recorded":
         primary = answering(first)
     ours, theirs = (_cells(each, primary, whole=paired) for each in (former, latter))
+    if paired:
+        ours, theirs = _side_by_side(ours, theirs)
     left_out = without or {}
     shared = [key for key in ours if key in theirs and key[0] not in left_out]
     confidence = first.study.decide.confidence
@@ -99,7 +100,8 @@ def regress(
         for key in shared
     )  # fmt: skip
     names = first.folder.name, latter[0].folder.name
-    told = _sentence(findings, *names, several=len(former) + len(latter) > _FOLDERS or paired)
+    several = any(len(c.sessions) > 1 for side in (ours, theirs) for c in side.values())
+    told = _sentence(findings, *names, several=several)
     return Comparison(
         question=f"Is {names[1]} worse than {names[0]}?",
         findings=findings,
@@ -131,8 +133,21 @@ def _cells(side: Sequence[Results], primary: Mapping[str, str], *, whole: bool) 
             if value is not None:
                 stage = (("stage", str(record.trial.stage)),) if record.trial.stage else ()
                 cell = found[record.trial.workload, (*stage, *record.trial.treatment)]
-                cell.sessions[f"{number}/{taken.get(record.trial.folder)}"].append(math.log(value))
+                session = f"{number}/{taken.get(record.trial.folder)}"
+                cell.sessions[session].append(math.log(value))
                 cell.trials.append(record.trial.folder)
+    return found
+
+
+def _side_by_side(ours: dict[Key, _Cell], theirs: dict[Key, _Cell]) -> list[dict[Key, _Cell]]:
+    """Of each treatment the turns in which both sides have it, in one order."""
+    found: list[dict[Key, _Cell]] = [{}, {}]
+    for key in (each for each in ours if each in theirs):
+        both = [turn for turn in ours[key].sessions if turn in theirs[key].sessions]
+        if both:
+            for kept, side in zip(found, (ours, theirs), strict=True):
+                cell = side[key]
+                kept[key] = _Cell({turn: cell.sessions[turn] for turn in both}, cell.trials)
     return found
 
 
@@ -183,23 +198,19 @@ def _verdict(low: float | None, high: float | None, name: str, margin: float) ->
 def _interval(
     ours: _Cell, theirs: _Cell, confidence: float, between: float, *, paired: bool
 ) -> float | None:
-    """Half of its width; None where nothing says how far sessions are apart."""
+    """Half of its width; None where nothing says how far sessions, or trials of one, are apart."""
     a, b = ours.means, theirs.means
-    if paired:
-        apart = b[: len(a)] - a[: len(b)]
-        if len(apart) < _FOLDERS or float(apart.std()) <= ARITHMETIC:
-            return None
-        return _student(float(apart.var(ddof=1)), 1 / len(apart), len(apart) - 1, confidence)
     shares = 1 / len(a) + 1 / len(b)
-    if between:
-        within = _welch(ours.logs, theirs.logs, confidence) or 0.0
+    if between and not paired:
+        within = _welch(ours.logs, theirs.logs, confidence)
         normal = float(norm.ppf((1 + confidence) / 2)) * between * math.sqrt(shares)
-        return math.hypot(within, normal)
-    df = len(a) + len(b) - 2
-    if not df:
-        return None
+        return None if within is None else math.hypot(within, normal)
     squares = float(((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum())
-    if squares <= ARITHMETIC:
+    df = len(a) + len(b) - 2
+    if paired:
+        apart = b - a
+        squares, df, shares = float(((apart - apart.mean()) ** 2).sum()), len(a) - 1, 1 / len(a)
+    if not df or squares <= ARITHMETIC:
         return None
     return _student(squares / df, shares, df, confidence)
 

@@ -27,12 +27,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count, zip_longest
+from itertools import count, pairwise, zip_longest
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord
 from iotrial.stats.pairs import Cell, Pair
 
@@ -52,6 +53,16 @@ def sessions(records: Sequence[TrialRecord]) -> dict[str, str]:
         host = next((label for name, label in record.trial.treatment if name in _HOSTS), "")
         found[folder] = record.session or f"{host}/{spells[folder]}/{repeats[_place(record)]}"
     return found
+
+
+def within_a_night(side: Sequence[Results]) -> list[tuple[str, str]]:
+    """The names of folders after each other between which nothing rested for a night."""
+    times = sorted(
+        (min(r.started for r in timed), max(r.started + r.seconds for r in timed), str(each.folder))
+        for each in side
+        if (timed := [r for r in each.valid if r.started and not r.session])
+    )
+    return [(a[2], b[2]) for a, b in pairwise(times) if b[0] - a[1] < NIGHT]
 
 
 def _spells(records: Sequence[TrialRecord]) -> dict[str, int]:
@@ -137,7 +148,7 @@ def _filled(every: Sequence[Mapping[str | int, float]], names: Sequence[str | in
     design[np.arange(len(pairs)), pairs] = 1
     design[np.arange(len(pairs)), table.shape[0] + sessions_] = 1
     if np.linalg.matrix_rank(design) < sum(table.shape) - 1:
-        return np.nanmean(table, axis=0)
+        return np.asarray(np.nanmean(table, axis=0))
     fitted, *_ = np.linalg.lstsq(design, table[~missing])
     both = fitted[: table.shape[0], None] + fitted[None, table.shape[0] :]
     return np.asarray(np.where(missing, both, table).mean(axis=0))
