@@ -191,8 +191,14 @@ ABSURD = 100
 """Nobody wants to know how many more times: an interval of two trials ends anywhere."""
 
 
+_MANIFOLD = 100  # a change of so many times is no percentage any more
+_WORDLESS = 1e6
+
+
 def format_change(ratio: float) -> str:
-    """A ratio as a signed change: 0.82 → ``"−18.0 %"`` (a true minus sign)."""
+    """A ratio as a signed change: 0.82 → ``"−18.0 %"`` (a true minus sign); 250 → ``"×250"``."""
+    if ratio >= _MANIFOLD:
+        return f"×{ratio:,.0f}" if ratio < _WORDLESS else f"×{ratio:.0e}"
     change = (ratio - 1) * 100
     sign = "−" if change < 0 else "+"
     return f"{sign}{abs(change):.1f} %"

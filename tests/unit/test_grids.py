@@ -7,6 +7,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -182,12 +183,10 @@ def test_nothing_on_a_terminal_is_wider_than_it(width: int, tmp_path: Path) -> N
         assert any("iodepth 32 × numjobs" in line for line in lines)
 
 
-def test_repeats_are_shown_as_a_spread_and_are_what_is_tested_against(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_repeats_are_shown_as_a_spread(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = files(tmp_path, saturating, repeats=3)
     (grid,) = compared(capsys, str(folder))["grids"]
-    assert grid["test"] == "interaction"
+    assert grid["test"] == "Tukey", "one session says nothing of how far cells are apart"
     assert grid["depends"]
     assert {cell["n"] for cell in grid["cells"]} == {3}
     assert all(cell["low"] < cell["value"] < cell["high"] for cell in grid["cells"])
@@ -291,9 +290,10 @@ def test_two_factors_that_move_together_are_no_grid(
 
 
 def cells(logs: np.ndarray) -> dict[tuple[str, str], Cell]:
-    """Of an array (rows, columns, repeats)."""
+    """Of an array (rows, columns, sessions)."""
+    names = [f"day {n}" for n in range(logs.shape[2])]
     return {
-        (f"{row}", f"{column}"): Cell(logs=list(logs[row, column]))
+        (f"{row}", f"{column}"): Cell(logs=list(logs[row, column]), sessions=names)
         for row in range(logs.shape[0])
         for column in range(logs.shape[1])
     }
@@ -347,6 +347,19 @@ def test_it_is_wrong_as_often_as_it_says() -> None:
     told = [additivity(cells((slopes + dice.normal(0, 0.05, (6, 4)))[:, :, None])).p
             for _ in range(1000)]  # fmt: skip
     assert 0.03 < np.mean([p is not None and p < 0.05 for p in told]) < 0.07
+
+
+def test_cells_that_wander_do_not_depend_however_steady_their_repeats() -> None:
+    """Nothing but sums, each cell off by 3 % and run three times in a row, 0.2 % apart."""
+    dice = np.random.default_rng(5)
+    slopes = np.add.outer(np.linspace(0, 2, 5), np.linspace(0, 1, 4))
+    told = []
+    for _ in range(500):
+        off = slopes + dice.normal(0, 0.03, slopes.shape)
+        runs = off[:, :, None] + dice.normal(0, 0.002, (*slopes.shape, 3))
+        in_one = {place: replace(cell, sessions=["one"] * 3) for place, cell in cells(runs).items()}
+        told.append(additivity(in_one).p)
+    assert np.mean([p is not None and p < 0.05 for p in told]) < 0.07
 
 
 def test_two_by_two_cells_are_too_few_to_tell() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_differences_within_the_margin_are_no_opposites(
     assert doubts(tmp_path, {"read": up, "write": down}, capsys) == []
 
 
-@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_where_no_test_is_possible_the_doubt_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int
 ) -> None:
@@ -78,6 +79,35 @@ def test_where_no_test_is_possible_the_doubt_says_so(
     about_all = [each for each in said if each.startswith("all, bw")]
     assert about_all
     assert "too few pairs for a test" in about_all[0]
+
+
+def test_two_pairs_that_differ_a_little_hide_no_opposites(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (said,) = doubts(tmp_path, {"read": (0.66, 0.68), "write": (1.49, 1.51)}, capsys)
+    assert "−33.0 % for read" in said
+    assert "too few pairs for a test" in said
+
+
+def test_repeats_in_a_row_prove_no_opposites(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No effect; each cell is 4 % off by itself, and steady while it is run three times."""
+    luck = np.random.default_rng(2)
+    rows = ["op,scheduler,bw_mb_s"]
+    for op, scheduler in product(("read", "write", "mix"), ("noop", "cfq")):
+        off = math.exp(luck.normal(0, 0.04))
+        rows += [
+            f"{op},{scheduler},{100 * off * math.exp(luck.normal(0, 0.001)):.6f}" for _ in range(3)
+        ]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    assert status(["import", str(tmp_path / "t.csv"), "--out", str(tmp_path / "r"), "-q"]) == 0
+    capsys.readouterr()
+    status(["compare", str(tmp_path / "r"), "--json"])
+    answer = json.loads(capsys.readouterr().out)
+    for each in answer["doubts"]:
+        assert "beyond the scatter" not in each["what"]
+    assert "Nothing is claimed" in answer["recommendation"]
 
 
 def test_levels_of_another_factor_can_be_opposite_too(

@@ -71,7 +71,7 @@ def cells(originals: Sequence[Original], legend: Legend, merge: str = "") -> Cel
             runs = [run.with_label(name, each) for run, each in zip(runs, labels, strict=True)]
             names = [*names, name]
         runs = [run.placed(names) for run in runs]
-    kept = _repeats(runs, doubts)
+    kept = _repeats(runs, legend, doubts)
     levels = [(name, _in_order({dict(run.treatment)[name] for run in kept}, kept, name))
                for name in names]  # fmt: skip
     return Cells(tuple(kept), tuple(levels), tuple(doubts))
@@ -89,9 +89,11 @@ def _check_session(legend: Legend, runs: Sequence[Run]) -> None:
 
 
 def _dated(runs: list[Run]) -> list[Run]:
-    """With the dates in the files' names as sessions, where nobody says which they are."""
+    """With the dates in the files' names as sessions, where nobody says which they are, and not all
+    runs say when they were."""
     dates = [date_of(run.file) for run in runs]
-    if len(set(dates)) == 1 or any(SESSION in run.properties for run in runs):
+    timed = all(run.recording.started for run in runs)
+    if timed or len(set(dates)) == 1 or any(SESSION in run.properties for run in runs):
         return runs
     return [run.with_label(SESSION, date) for run, date in zip(runs, dates, strict=True)]
 
@@ -211,19 +213,21 @@ def _decides(one: str, other: str, runs: Sequence[Run]) -> bool:
     return sole and (len(count) < len(runs) or len({*map(min, said.values())}) == len(count))
 
 
-def _repeats(runs: Sequence[Run], doubts: list[Doubt]) -> list[Run]:
-    """The runs with their blocks; copies are left out."""
+def _repeats(runs: Sequence[Run], legend: Legend, doubts: list[Doubt]) -> list[Run]:
+    """The runs with their blocks; copies are left out.  Rounded numbers may be the same on another
+    day, or at another moment."""
     seen: dict[tuple[str, Treatment], dict[object, Run]] = defaultdict(dict)
     kept: list[Run] = []
     copies: list[str] = []
     for run in runs:
         cell = seen[run.workload, run.treatment]
-        numbers = run.numbers
-        if numbers in cell:
-            copies.append(f"{run.place} is {cell[numbers].place}")
+        said = tuple(run.properties.get(name, "") for name in legend.session)
+        itself = (run.numbers, run.recording.started, said)
+        if itself in cell:
+            copies.append(f"{run.place} is {cell[itself].place}")
             continue
-        cell[numbers] = replace(run, block=len(cell) + 1)
-        kept.append(cell[numbers])
+        cell[itself] = replace(run, block=len(cell) + 1)
+        kept.append(cell[itself])
     doubts += _perhaps_copied(kept)
     if copies:
         count = "1 run repeats" if len(copies) == 1 else f"{len(copies)} runs repeat"

@@ -1,7 +1,9 @@
 """Copies: a file that is another one under another name says nothing new.  Pure.
 
 Two files are one where their bytes are the same, or where the runs in them began at the same moment
-and have the same name and the same numbers throughout (the same output, indented otherwise).  Logs
+and have the same name and the same numbers throughout (the same output, indented otherwise).  Of a
+file that does not say when its runs were, another date in its name says so: few rounded numbers are
+soon the same on two days.  Logs
 of fio are so only where they are of the same kind and job: with blocks of 1 KiB a log of bandwidth
 is that of the IOPS.
 
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from iotrial.formats.fio.log_name import log_name
-from iotrial.importing.file_words import words_of
+from iotrial.importing.file_words import date_of, words_of
 from iotrial.importing.run import Original, some
 from iotrial.model.doubt import Doubt
 
@@ -78,7 +80,7 @@ def _identity(original: Original, prints: Mapping[str, Print]) -> Hashable:
             for each in runs
         )
     if runs and found and found.digest:
-        return (found.digest, log and (log.kind, log.job, log.host))
+        return (found.digest, date_of(original.file), log and (log.kind, log.job, log.host))
     return original.file
 
 

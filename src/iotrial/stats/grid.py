@@ -8,9 +8,10 @@ say is the grid itself and its best cell, which describes these runs and claims 
 Whether the effects depend on each other is tested on the logarithms, on which factors that
 multiply add up.  Without repeats there is no pure error to test an interaction against; Tukey's one
 degree of freedom is for that: what is left of the sum of both effects is regressed on their
-product, which also fits a grid with holes (Milliken and Graybill).  With repeats it is the two-way
-interaction against the spread within cells.  All tests of a study share the level
-:data:`LEVEL` (Bonferroni), and a cell must be off by more than the margin: a difference that
+product, which also fits a grid with holes (Milliken and Graybill).  With repeats in several
+sessions it is the two-way interaction against the spread within cells; repeats of one session say
+how steady a moment was, and nothing of how far cells are apart.  All tests of a study share the
+level :data:`LEVEL` (Bonferroni), and a cell must be off by more than the margin: a difference that
 nobody minds is none.
 
 References:
@@ -38,6 +39,7 @@ from iotrial.model.study import Study
 from iotrial.model.trial import UNKNOWN, Treatment
 from iotrial.stats.blocks import ARITHMETIC, Floats
 from iotrial.stats.pairs import Cell, Table, primary_tables
+from iotrial.stats.sessions import sessions
 from iotrial.units import amount
 
 LEVEL = 0.01
@@ -60,7 +62,11 @@ Cells = Mapping[Place, Cell]
 
 def grids(results: Results) -> tuple[Grid, ...]:
     """Every grid of each workload's metrics that answer, in the study's order."""
-    found = [each for table in primary_tables(results) for each in _of_table(results.study, table)]
+    found = [
+        each
+        for table in primary_tables(results, sessions(results.valid))
+        for each in _of_table(results.study, table)
+    ]
     tested = sum(grid.additivity.p is not None for grid in found)
     off = math.log1p(results.study.decide.margin)
     return tuple(_judged(grid, LEVEL / max(tested, 1), off) for grid in found)
@@ -78,9 +84,10 @@ def not_additive(found: Iterable[Grid]) -> frozenset[str]:
 
 def additivity(cells: Cells) -> Additivity:
     """Of the cells of one grid, two rows and two columns or more; nothing is judged yet."""
-    logs = np.array([cell.middle for cell in cells.values()])
-    counts = np.array([len(cell.logs) for cell in cells.values()], dtype=np.float64)
-    within = math.fsum(float(np.var(cell.logs)) * len(cell.logs) for cell in cells.values())
+    every = [cell.by_session for cell in cells.values()]
+    logs = np.array([float(each.mean()) for each in every])
+    counts = np.array([len(each) for each in every], dtype=np.float64)
+    within = math.fsum(float(each.var()) * len(each) for each in every)
     df_within = float(counts.sum()) - len(cells)
     repeated = df_within >= _REPEATED and within > ARITHMETIC
     design, names = _design(list(cells))

@@ -6,9 +6,11 @@ things: the groups' effects differ beyond chance, and one of them is better whil
 by its own interval and the study's margin.
 
 Beyond chance is Welch's test of equal means under unequal variances: Cochran's Q with the
-correction for variances that are estimated from few pairs.  All such tests of a study share the
-level 0.01 (Bonferroni).  Groups of one pair, or of the very same ratios, have no spread: where
-fewer than two workloads have one, no test is possible, and the doubt says so.
+correction for variances that are estimated from few values.  The values are the sessions of a
+group, or where there is but one session its pairs: what is then said is of that session.  All such
+tests of a study share the level 0.01 (Bonferroni).  Of fewer than four values, or of the very same
+ones, the spread is not known: where fewer than two workloads have one, no test is possible, what
+they came to is held against the margin alone, and the doubt says so.
 
 References:
     W. G. Cochran, Biometrics 10 (1954) 101-129 (Q).
@@ -33,8 +35,8 @@ from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import UNKNOWN
 from iotrial.stats.blocks import ARITHMETIC
-from iotrial.stats.pairs import ALL, Contrast, Pair, Table, contrasts, tables
-from iotrial.stats.sessions import sessions
+from iotrial.stats.pairs import ALL, Contrast, Pair, Table, contrasts, ratio_of, tables
+from iotrial.stats.sessions import by_session, sessions
 from iotrial.stats.verdict import verdict
 from iotrial.units import format_change
 
@@ -42,26 +44,27 @@ LEVEL = 0.01
 """The share of studies whose groups are all alike that are doubted all the same."""
 _WORKLOAD = "workload"
 _NAMED = 3
-_FEW = 10
-"""Pairs below which the spread is taken from repeats, where every cell has some."""
+_FEWEST = 4
+"""Sessions, or pairs of one session, from which a group's spread is an error to test against."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
     """Of one group: its mean log ratio, that one's ``variance`` and degrees of freedom (0: not
-    known)."""
+    known), and the ``sessions`` that it is of, where they are several."""
 
     group: str
     log: float
     variance: float
     df: float
+    sessions: int = 0
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Of the ratio, by Student's t; the point where the variance is not known."""
         if not self.df:
-            return math.exp(self.log), math.exp(self.log)
+            return ratio_of(self.log), ratio_of(self.log)
         half = math.sqrt(self.variance) * float(student.ppf((1 + confidence) / 2, self.df))
-        return math.exp(self.log - half), math.exp(self.log + half)
+        return ratio_of(self.log - half), ratio_of(self.log + half)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,36 +136,15 @@ def _grouped(pairs: Sequence[Pair], name: str) -> Mapping[str, list[Pair]]:
 
 
 def _effect(group: str, pairs: Sequence[Pair]) -> Effect:
-    middle = math.fsum(pair.log for pair in pairs) / len(pairs)
-    variance, df = spread(pairs) or (0.0, 0.0)
-    return Effect(group, middle, variance, df)
-
-
-def spread(pairs: Sequence[Pair]) -> tuple[float, float] | None:
-    """Variance of the mean of the pairs' log ratios, and its degrees of freedom: from repeats
-    where there are few pairs, else over the pairs; None where neither shows any."""
-    repeated = _within(pairs) if len(pairs) < _FEW else None
-    logs = np.array([pair.log for pair in pairs])
-    if repeated is not None or len(logs) < 2 or float(logs.std()) <= ARITHMETIC:  # noqa: PLR2004
-        return repeated
-    return float(logs.var(ddof=1)) / len(logs), len(logs) - 1.0
-
-
-def _within(pairs: Sequence[Pair]) -> tuple[float, float] | None:
-    """The same from the spread within the cells; None where some cell was run once."""
-    cells = [cell for pair in pairs for side in (pair.level, pair.base) for cell in side]
-    if any(len(cell.logs) < 2 for cell in cells):  # noqa: PLR2004 (one run has no spread)
-        return None
-    parts, freedom = [], 0.0
-    for pair in pairs:
-        for side in (pair.level, pair.base):
-            for cell in side:
-                values = np.array(cell.logs)
-                share = 1.0 / (len(pairs) * len(side))
-                part = share**2 * float(values.var(ddof=1)) / len(values)
-                parts.append(part)
-                freedom += part**2 / (len(values) - 1)
-    return (sum(parts), sum(parts) ** 2 / freedom) if freedom else None
+    """By its sessions where there are several, else by its pairs.  Repeats within a cell say how
+    steady a moment was, and nothing of how far cells are apart."""
+    units = by_session(pairs)
+    logs = units if len(units) > 1 else np.array([pair.log for pair in pairs])
+    middle = float(logs.mean())
+    if len(logs) < _FEWEST or float(logs.std()) <= ARITHMETIC:
+        return Effect(group, middle, 0.0, 0.0, sessions=len(units))
+    variance = float(logs.var(ddof=1)) / len(logs)
+    return Effect(group, middle, variance, len(logs) - 1.0, sessions=len(units))
 
 
 def _known(parted: _Split) -> list[Effect]:
@@ -177,15 +159,17 @@ def _doubted(parted: _Split, level: float, study: Study) -> Doubt | None:
     up, down = _sides(known if tested else parted.effects, study)
     if not up or not down:
         return None
-    how = "each by too few pairs for a test of whether they differ beyond chance"
+    units = "sessions" if any(each.sessions > 1 for each in parted.effects) else "pairs"
+    how = f"each by too few {units} for a test of whether they differ beyond chance"
     if tested:
         p = heterogeneity(known)
         if p >= level:
             return None
         said = f"p = {p:.1g}" if p >= 1e-15 else "p < 1e-15"  # noqa: PLR2004 (a float tells no less)
-        how = f"they differ beyond chance: Welch's test of equal effects, {said}"
+        test = f"Welch's test of equal effects, {said}"
+        how = f"they differ beyond the scatter of their {units}: {test}"
     told = [pair.log for pair in parted.contrast.pairs if pair.side == ""]
-    average = format_change(math.exp(math.fsum(told) / len(told)))
+    average = format_change(ratio_of(math.fsum(told) / len(told)))
     contrast, table = parted.contrast, parted.table
     where = "" if parted.name == _WORKLOAD else f"{parted.name}="
     return Doubt(
@@ -213,6 +197,6 @@ def _sides(effects: Sequence[Effect], study: Study) -> tuple[list[Effect], list[
 
 
 def _listed(effects: Sequence[Effect], where: str) -> str:
-    told = [f"{format_change(math.exp(e.log))} for {where}{e.group}" for e in effects[:_NAMED]]
+    told = [f"{format_change(ratio_of(e.log))} for {where}{e.group}" for e in effects[:_NAMED]]
     more = f" and {len(effects) - _NAMED} more" if len(effects) > _NAMED else ""
     return ", ".join(told) + more

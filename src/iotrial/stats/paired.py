@@ -37,7 +37,7 @@ from iotrial.stats.best_cells import sentences
 from iotrial.stats.blocks import ARITHMETIC
 from iotrial.stats.grid import grids, not_additive
 from iotrial.stats.opposites import Hidden
-from iotrial.stats.pairs import ALL, Contrast, Pair, Side, Table, contrasts, tables
+from iotrial.stats.pairs import ALL, Contrast, Pair, Side, Table, contrasts, ratio_of, tables
 from iotrial.stats.sessions import by_session, sessions
 from iotrial.stats.verdict import verdict
 from iotrial.units import amount, format_change
@@ -81,16 +81,16 @@ def _finding(
     low = high = None
     if told:
         logs = units if len(units) else np.array([pair.log for pair in told])
-        ratio = math.exp(float(logs.mean()))
+        ratio = ratio_of(float(logs.mean()))
         if _spread(units):
             error = (1 - decide.confidence) / (family if table.primary else 1)
-            low, high = (math.exp(end) for end in _interval(units, 1 - error))
+            low, high = (ratio_of(end) for end in _interval(units, 1 - error))
             claim = verdict(low, high, decide.margin, higher_is_better=higher_is_better(name))
     else:
         sides = {pair.side for pair in pairs}
         bound = pairs[0].side or "" if len(sides) == 1 else ""
         logs = np.array([pair.log for pair in pairs])
-        ratio = math.exp(float(logs.mean())) if bound else math.nan
+        ratio = ratio_of(float(logs.mean())) if bound else math.nan
     folders = {f for pair in told or pairs for c in (*pair.level, *pair.base) for f in c.folders}
     return Finding(
         table.workload,
@@ -172,8 +172,14 @@ def answer(
     cells = {(record.trial.workload, record.trial.treatment) for record in results.valid}
     of = len(set(sessions(results.valid).values()))
     in_all = f"{of:,} sessions" if of > 1 else "one session"
+    claimed = any(finding.low for finding in asked)
     told.append(f"They are {runs:,} imported runs of {len(cells):,} cells in {in_all}.")
-    if asked and not any(finding.low for finding in asked):
+    if asked and not claimed and of > 1:
+        told.append(
+            "Nothing is claimed: no level has sessions that differ beside its baseline's."
+            " Measure all of it again on other days, and import them together."
+        )
+    elif asked and not claimed:
         told.append(
             "Nothing is claimed: what was measured in one session only says how that one came out."
             " Measure all of it again on other days, and import them together."
@@ -192,7 +198,7 @@ def _factors(
         said = []
         for level, each in levels.items():
             own = [f for f in asked if (f.factor, f.level) == (factor, level)]
-            told = _level(each, [f for f in own if f.workload != ALL], (factor, level) in hidden)
+            told = _level(each, own, (factor, level) in hidden)
             said += [f"{level} {told}"] if told else []
         more = f" and {len(said) - _TOLD} more levels" if len(said) > _TOLD else ""
         if said:
@@ -201,29 +207,45 @@ def _factors(
             yield factor, line, all(amount(level) is not None for level in levels)
 
 
-def _level(widest: Finding, apart: Sequence[Finding], hidden: bool) -> str:  # noqa: FBT001
-    """What is said of one level, from the finding over the most and those of each workload."""
+def _level(widest: Finding, own: Sequence[Finding], hidden: bool) -> str:  # noqa: FBT001
+    """What is said of one level, from the finding over the most and all of its findings."""
+    apart = [f for f in own if f.workload != ALL]
     told = [f for f in apart if f.verdict != "cannot-tell"]
     verdicts = {f.verdict for f in (widest, *told)} - {"cannot-tell"}
-    if hidden or len(verdicts) > 1:
+    if hidden or len(verdicts) > 1 or any(_beyond(f, widest) for f in told):
         return f"by workload ({_listed(apart)})"
-    if widest.verdict != "cannot-tell":
+    if widest.workload == ALL and widest.verdict != "cannot-tell":
         return widest.verdict
+    if told and len(told) == len(apart):
+        return told[0].verdict
     if told:
-        return f"{told[0].verdict} for {', '.join(f.workload for f in told[:_TOLD])}"
-    if widest.low is None and not widest.bound and not math.isnan(widest.ratio):
+        return f"{told[0].verdict} for {', '.join(_named(told[:_TOLD], apart))}"
+    known = [f for f in own if f.low is None and not f.bound and not math.isnan(f.ratio)]
+    if widest in known and (widest.workload == ALL or len(apart) == 1):
         return format_change(widest.ratio)
-    return ""
+    return f"by workload ({_listed(known)})" if known else ""
+
+
+def _beyond(one: Finding, widest: Finding) -> bool:
+    """Whether what is claimed of one workload lies outside of what is claimed of all together."""
+    if widest.workload != ALL or widest.low is None or widest.high is None:
+        return False
+    return not widest.low <= one.ratio <= widest.high
+
+
+def _named(told: Sequence[Finding], apart: Sequence[Finding]) -> list[str]:
+    """By workload, and by metric where a workload has several."""
+    several = len({f.workload for f in apart}) < len(apart)
+    return [f"{f.workload} {f.metric}" if several else f.workload for f in told]
 
 
 def _listed(apart: Sequence[Finding]) -> str:
     """The furthest apart, the largest gain first; by metric where a workload has several."""
-    several = len({f.workload for f in apart}) < len(apart)
     far = sorted(apart, key=lambda f: -abs(math.log(f.ratio)) if f.ratio > 0 else 0.0)[:_APART]
     told = []
-    for each in sorted(far, key=lambda f: -f.ratio):
+    far.sort(key=lambda f: -f.ratio)
+    for each, name in zip(far, _named(far, apart), strict=True):
         verdict = each.verdict.replace("-", " ") if each.low is not None else ""
-        name = f"{each.workload} {each.metric}" if several else each.workload
         told.append(" ".join(filter(None, (name, verdict, format_change(each.ratio)))))
     more = [f"{len(apart) - len(far)} more"] if len(apart) > len(far) else []
     return ", ".join((*told, *more))

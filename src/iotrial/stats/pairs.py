@@ -13,6 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from iotrial.model.measurement import Measurement, higher_is_better, split
 from iotrial.model.results import Results
 from iotrial.model.study import Study
@@ -20,8 +23,10 @@ from iotrial.model.trial import UNKNOWN, Treatment
 
 ALL = "all"
 """The name of all workloads together."""
+_MOST = 700.0
 _RATES = ("iops", "bw", "rate")
 
+Floats = NDArray[np.float64]
 Key = tuple[str, Treatment]
 Side = Literal["", "high", "low"]
 
@@ -39,6 +44,14 @@ class Cell:
     @property
     def middle(self) -> float:
         return math.fsum(self.logs) / len(self.logs)
+
+    @property
+    def by_session(self) -> Floats:
+        """The mean of each session."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for name, log in zip(self.sessions, self.logs, strict=True):
+            found[name].append(log)
+        return np.array([math.fsum(logs) / len(logs) for logs in found.values()])
 
 
 Cells = dict[Key, Cell]
@@ -93,6 +106,11 @@ class Contrast:
         return tuple(pair for pair in self.pairs if pair.side == "")
 
 
+def ratio_of(log: float) -> float:
+    """``exp(log)``, kept within what a float can be: two sessions may give any width."""
+    return math.exp(max(-_MOST, min(_MOST, log)))
+
+
 def tables(results: Results, sessions: Mapping[str, str]) -> Iterator[Table]:
     """All workloads together, quantity by quantity; then each with each of its metrics.
     ``sessions`` are those of the runs, by folder."""
@@ -109,14 +127,14 @@ def tables(results: Results, sessions: Mapping[str, str]) -> Iterator[Table]:
             yield Table(workload, name, own, primary=name in answers)
 
 
-def primary_tables(results: Results) -> Iterator[Table]:
+def primary_tables(results: Results, sessions: Mapping[str, str]) -> Iterator[Table]:
     """Of each workload alone, with each of the metrics that answer."""
     answers = {
         workload: primary(results.study, workload, names)
         for workload, names in metrics_of(results).items()
     }
     wanted = {(workload, name) for workload, names in answers.items() for name in names}
-    cells = _cells(results, wanted=wanted)
+    cells = _cells(results, sessions, wanted)
     for workload, names in answers.items():
         for name in names:
             yield Table(workload, name, cells.get((workload, name), {}), primary=True)
@@ -194,7 +212,7 @@ def _shared(metrics: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str
 
 def _cells(
     results: Results,
-    sessions: Mapping[str, str] | None = None,
+    sessions: Mapping[str, str],
     wanted: set[tuple[str, str]] | None = None,
 ) -> dict[tuple[str, str], Cells]:
     """The cells of each workload and metric, or of those ``wanted``."""
@@ -208,7 +226,7 @@ def _cells(
                 cell = found[key[0], own.metric].setdefault(key, Cell())
                 cell.logs.append(math.log(own.value))
                 cell.folders.append(folder)
-                cell.sessions.append(sessions[folder] if sessions else "")
+                cell.sessions.append(sessions[folder])
                 cell.censored = _worse(cell, own)
     return found
 

@@ -39,7 +39,7 @@ from iotrial.model.measurement import metric
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
 from iotrial.stats.blocks import ARITHMETIC
-from iotrial.stats.pairs import answering
+from iotrial.stats.pairs import answering, ratio_of
 from iotrial.stats.sessions import sessions
 from iotrial.stats.verdict import verdict
 from iotrial.units import format_change
@@ -171,7 +171,7 @@ def _finding(  # noqa: PLR0913 (the parts of one comparison)
     shift = float(b.mean() - a.mean())
     low = high = None
     if interval is not None:
-        low, high = math.exp(shift - interval), math.exp(shift + interval)
+        low, high = ratio_of(shift - interval), ratio_of(shift + interval)
     workload, treatment = key
     single = len(a) == len(b) == 1
     return Finding(
@@ -180,7 +180,7 @@ def _finding(  # noqa: PLR0913 (the parts of one comparison)
         factor=RESULTS,
         level=treatment_text(treatment),
         baseline=former.folder.name,
-        ratio=math.exp(shift),
+        ratio=ratio_of(shift),
         low=low,
         high=high,
         verdict=_verdict(low, high, name, former.study.decide.margin),

@@ -9,10 +9,10 @@ began, from its host, and from the folder that it lay in:
 
 - A rest of :data:`NIGHT` and more between two runs parts sessions.  A run of which nobody knows
   when it was is of no session of its own.
-- Folders that repeat a cell are sessions, by the part of their names that tells the repeats of all
-  cells apart (``cfq/run1``, ``noop/run1``); where none does, the first folder of each cell, the
-  second, ….  Folders that hold unlike cells are not, since nothing in one says how the other came
-  out.
+- Where not all runs say when they were, folders that repeat a cell are sessions, by the part of
+  their names that tells the repeats of all cells apart (``cfq/run1``, ``noop/run1``); where none
+  does, the first folder of each cell, the second, ….  Folders that hold unlike cells are not, since
+  nothing in one says how the other came out.
 - Each level of a factor ``host`` has sessions of its own.
 
 References:
@@ -46,12 +46,15 @@ Floats = NDArray[np.float64]
 
 def sessions(records: Sequence[TrialRecord]) -> dict[str, str]:
     """The session of each run, by the run's folder in the results."""
-    spells, repeats = _spells(records), _repeats(records)
+    timed = all(record.started for record in records)
+    spells, repeats = _spells(records), {} if timed else _repeats(records)
     found = {}
     for record in records:
         folder = record.trial.folder
         host = next((label for name, label in record.trial.treatment if name in _HOSTS), "")
-        found[folder] = record.session or f"{host}/{spells[folder]}/{repeats[_place(record)]}"
+        found[folder] = (
+            record.session or f"{host}/{spells[folder]}/{repeats.get(_place(record), '')}"
+        )
     return found
 
 
