@@ -202,8 +202,8 @@ def test_of_many_grids_some_of_each_workload_are_shown_and_the_others_named(
     assert len(answer["grids"]) == 16
     first, second = answer["recommendation"].split(". ")[:2]
     assert re.fullmatch(
-        r"Best iodepth × numjobs at bs=4k: randread \d+ × \d+ \(\d{3},\d00 IOPS\),"
-        r" randwrite \d+ × \d+ \(\d{3},\d00 IOPS\)",
+        r"Best iodepth × numjobs: randread \d+ × \d+ \(bs=\d+k, [0-9.]+ GiB/s\),"
+        r" randwrite \d+ × \d+ \(bs=\d+k, [0-9.]+ GiB/s\)",
         first,
     )
     assert "iodepth depends on numjobs in 16 of 16 grids" in second
@@ -216,7 +216,7 @@ def test_of_many_grids_some_of_each_workload_are_shown_and_the_others_named(
     assert re.search(r"4 grids more \(.*\): all are in `.* report FOLDER --as json`", page)
     told = on_terminal(shown)
     assert "10 grids more" in told
-    assert "randwrite, bs=4k  total IOPS" in told
+    assert "randwrite, bs=4k  total bandwidth" in told
 
 
 def table(folder: Path, *rows: str) -> Path:

@@ -479,14 +479,14 @@ def test_runs_of_numbered_files_are_repeats(here: Path, capsys: pytest.CaptureFi
         table(here / f"run{number + 1}", f"{array}.csv", *rows)
     flat, folders = (sorted(map(str, here.glob(each))) for each in ("*.csv", "run*/*.csv"))
     answer = said(capsys, "import", *flat, "--out", "r")
-    assert answer["factors"] == {"file": ["new", "old"]}
+    assert answer["factors"] == {"file": ["old", "new"]}
     found = one(said(capsys, "compare", "r"), workload="read")
     assert (found["n"], found["low"], found["verdict"]) == (3, None, "cannot-tell"), "one session"
     answer = said(capsys, "import", *folders, "--out", "s")
-    assert answer["factors"] == {"file": ["new", "old"]}
+    assert answer["factors"] == {"file": ["old", "new"]}
     found = one(said(capsys, "compare", "s"), workload="read")
-    assert (found["n"], found["verdict"]) == (3, "worse"), "each folder is a session"
-    assert found["low"] < found["ratio"] < found["high"] < 1
+    assert (found["n"], found["verdict"]) == (3, "better"), "each folder is a session"
+    assert 1 < found["low"] < found["ratio"] < found["high"]
 
 
 def test_labels_are_one_for_each_run_or_it_is_said(

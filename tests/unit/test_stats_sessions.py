@@ -128,6 +128,14 @@ def test_what_somebody_said_counts() -> None:
     assert one == two != three
 
 
+def test_runs_that_say_when_they_were_are_parted_by_that_and_not_by_their_folders() -> None:
+    every = [
+        run(n, "cfq", 1, started=1e6 + 60 * n, source=f"originals/run{n}/fio.json")
+        for n in range(1, 4)
+    ]
+    assert len(set(taken(*every))) == 1
+
+
 # -- what is claimed ---------------------------------------------------------------------------
 
 
@@ -264,6 +272,37 @@ def test_an_average_never_stands_where_a_workload_says_otherwise(
     assert first.startswith("scheduler against cfq: noop by workload (write better")
     assert "read worse" in answer["recommendation"]
     assert answer["doubts"][0]["check"] == "opposites", "beside it, not last"
+
+
+def test_the_same_rounded_numbers_on_other_days_are_no_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for day in ("2026-11-20", "2026-11-21", "2026-11-22"):
+        Path(day).mkdir()
+        for level, value in (("cfq", 100), ("noop", 110)):
+            Path(day, f"{level}.csv").write_text(f"scheduler,mb_s\n{level},{value}\n")
+    days = [f"{day},{level},{value}" for day in "abc" for level, value in (("x", 1), ("y", 2))]
+    Path("t.csv").write_text("\n".join(["session,scheduler,mb_s", *days]))
+    for given in (["2026-11-20", "2026-11-21", "2026-11-22"], ["t.csv"]):
+        assert status(["import", *given, "--out", "r", "--json"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        assert len(answer["measurements"]) == 6
+        status(["compare", "r"])
+        assert "in 3 sessions" in capsys.readouterr().out.replace("\n", " ")
+        shutil.rmtree("r")
+
+
+def test_where_the_sizes_of_ios_differ_bandwidth_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("bs,iops,mb_s\n4k,1000,4\n64k,250,16\n")
+    assert status(["import", "t.csv", "--out", "r", "-q"]) == 0
+    capsys.readouterr()
+    assert status(["compare", "r", "--json"]) == 0
+    asked = [f for f in json.loads(capsys.readouterr().out)["findings"] if f["primary"]]
+    assert [(f["metric"].rpartition(".")[2], round(f["ratio"])) for f in asked] == [("bw", 4)]
 
 
 def test_a_session_column_is_no_factor_and_a_map_names_what_parts_sessions(

@@ -44,6 +44,10 @@ _SWITCHES = {
 }
 
 
+_FORMER = ("before", "baseline", "base", "old", "stock", "default", "original", "reference")
+"""Labels that others are held against."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cells:
     """``factors`` are (name, labels in order)."""
@@ -270,7 +274,8 @@ def _may_be_one(one: Treatment, other: Treatment) -> bool:
 
 
 def _in_order(labels: set[str], runs: Sequence[Run], name: str) -> tuple[str, ...]:
-    """Numbers and sizes by their size, switches off first, other labels as they appear."""
+    """Numbers and sizes by their size, switches off first, other labels as they appear; what was
+    before any change first of all."""
     first: dict[str, int] = {}
     for index, run in enumerate(runs):
         first.setdefault(dict(run.treatment)[name], index)
@@ -281,6 +286,7 @@ def _in_order(labels: set[str], runs: Sequence[Run], name: str) -> tuple[str, ..
             break
         except (ValueError, KeyError):
             continue
+    known.sort(key=lambda label: label.lower() not in _FORMER)
     return (*known, *(labels & {UNKNOWN}))
 
 

@@ -24,13 +24,20 @@ from iotrial.importing.run import FILE, FOLDER, Run
 
 _COUNTER = (
     "run|runs|rep|repeat|repetition|iter|iteration|pass|trial|take|round|try|attempt|sample|copy|"
-    "r|no|n"
+    "session|day|night|week|series|r|no|n"
 )
 _REPEAT = re.compile(rf"(?:{_COUNTER})[#-]?\d{{1,5}}|\(\d{{1,5}}\)", re.IGNORECASE)
 _NUMBERED = re.compile(rf"(?:{_COUNTER})", re.IGNORECASE)
 _DATE = re.compile(r"(?<!\d)(20\d\d)([-_.]?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(?!\d)")
 _DAY = re.compile(r"20\d{6}|(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?", re.IGNORECASE)
 _COUNT = re.compile(r"#?0*(\d{1,5})")
+_AMOUNTS = frozenset(
+    (
+        "qd", "iodepth", "depth", "numjobs", "jobs", "job", "threads", "thread", "procs",
+        "processes", "clients", "nodes", "tasks", "ppn", "bs", "size", "record", "concurrency", "streams",
+    )
+)  # fmt: skip
+"""Words before a number that is an amount, and counts no repeats."""
 _NUMBER_AT_END = re.compile(r"(.*?)#?(\d{1,5})", re.DOTALL)
 _OPERATIONS = frozenset(
     (
@@ -130,6 +137,8 @@ def _counts(said: Sequence[str], place: Place, words: Sequence[Words]) -> bool:
     before = {each.get((place[0], place[1] - 1), "") for each in words}
     if any(map(_NUMBERED.fullmatch, before)):
         return True
+    if any(word.lower() in _AMOUNTS for word in before):
+        return False
     numbers = sorted({int(each[1]) for each in counts if each})
     return numbers[0] in (0, 1) and all(b - a == 1 for a, b in pairwise(numbers))
 

@@ -8,6 +8,7 @@ not tell (``unknown``) cannot be matched, and is averaged over for that comparis
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,10 @@ ALL = "all"
 """The name of all workloads together."""
 _MOST = 700.0
 _RATES = ("iops", "bw", "rate")
+_SIZES = frozenset(
+    ("bs", "blocksize", "block", "record", "recordsize", "reclen", "xfersize", "bssplit")
+)
+"""Words of factors that say how large an I/O is."""
 
 Floats = NDArray[np.float64]
 Key = tuple[str, Treatment]
@@ -117,7 +122,7 @@ def tables(results: Results, sessions: Mapping[str, str]) -> Iterator[Table]:
     study = results.study
     metrics, cells = metrics_of(results), _cells(results, sessions)
     if len(metrics) > 1:
-        for quantity, of in _shared(metrics).items():
+        for quantity, of in _shared(metrics, sized=sized(study)).items():
             together = {key: cell for pair in of.items() for key, cell in cells[pair].items()}
             yield Table(ALL, quantity, together, primary=True)
     for workload, names in metrics.items():
@@ -158,17 +163,24 @@ def contrasts(study: Study, cells: Cells) -> Iterator[Contrast]:
                     yield Contrast(factor.name, level, base, tuple(pairs))
 
 
+def sized(study: Study) -> bool:
+    """Whether the runs differ in how large an I/O is: then IOPS count unlike things."""
+    words = (re.split(r"[^a-z]+", factor.name.lower()) for factor in study.factors)
+    return any(not _SIZES.isdisjoint(each) for each in words)
+
+
 def primary(study: Study, workload: str, names: Mapping[str, int]) -> tuple[str, ...]:
     """The metrics that answer for a workload, of these with how many runs have each: the study's,
-    else every rate that is not another one in other units (bandwidth beside IOPS) or a part of
-    one (reads beside a total)."""
+    else every rate that is not another one in other units (bandwidth beside IOPS; IOPS beside
+    bandwidth where the sizes of I/Os differ) or a part of one (reads beside a total)."""
     chosen = dict(study.decide.primary)
     if (wanted := chosen.get(workload, chosen.get("", ""))) in names:
         return (wanted,)
     total = [name for name in names if name.startswith("total.")]
     rates = [n for n in total or names if split(n)[1] in _RATES and higher_is_better(n)]
-    counted = {split(name)[0]: names[name] for name in rates if split(name)[1] == "iops"}
-    rates = [n for n in rates if split(n)[1] != "bw" or counted.get(split(n)[0], 0) < names[n]]
+    kept, other = ("bw", "iops") if sized(study) else ("iops", "bw")
+    counted = {split(name)[0]: names[name] for name in rates if split(name)[1] == kept}
+    rates = [n for n in rates if split(n)[1] != other or counted.get(split(n)[0], 0) < names[n]]
     return (
         tuple(rates) or tuple(n for n in names if higher_is_better(n) is not None) or tuple(names)
     )
@@ -190,7 +202,7 @@ def metrics_of(results: Results) -> dict[str, dict[str, int]]:
     return {workload: names for workload, names in found.items() if names}
 
 
-def _shared(metrics: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str]]:
+def _shared(metrics: Mapping[str, Mapping[str, int]], *, sized: bool) -> dict[str, dict[str, str]]:
     """Quantity → workload → metric, for the rates that each of several workloads has one of."""
     found: dict[str, dict[str, str]] = {}
     for quantity in _RATES:
@@ -205,8 +217,9 @@ def _shared(metrics: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str
         }
         if len(sole) > 1:
             found[quantity] = sole
-    if "iops" in found and found.get("bw", {}).keys() <= found["iops"].keys():
-        found.pop("bw", None)
+    kept, other = ("bw", "iops") if sized else ("iops", "bw")
+    if kept in found and found.get(other, {}).keys() <= found[kept].keys():
+        found.pop(other, None)
     return found
 
 
