@@ -236,7 +236,11 @@ def open_results(folder: Path) -> Results:
     """Everything a results folder holds.  Raises FormatError, or UsageError for no such folder."""
     if not (folder / "plan.jsonl").is_file():
         said = "is no results folder: it has no plan.jsonl" if folder.exists() else "does not exist"
-        raise UsageError(f"{folder} {said}", advice="Name the folder that `iotrial run` printed.")
+        raise UsageError(
+            f"{folder} {said}",
+            advice="Name the folder that `iotrial run` printed; what tools wrote is imported first:"
+            " iotrial import.",
+        )
     head, trials = _plan(folder)
     if head.get("recorded"):
         return _recorded(folder, head, trials)

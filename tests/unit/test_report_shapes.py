@@ -82,12 +82,9 @@ def test_long_names_stay_whole_and_no_number_is_lost(length: int) -> None:
         assert any(words.interval(finding) in line for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "drawn"),
-    [(0.0123, 45.678, True), (0.00123, 456789.0, True), (1.5e5, 2.5e7, False)],
-)
+@pytest.mark.parametrize(("low", "high"), [(0.0123, 45.678), (0.00123, 456789.0), (98.76, 2.5e7)])
 def test_wide_numbers_take_their_room_from_the_strip_and_not_from_n(
-    low: float, high: float, *, drawn: bool
+    low: float, high: float
 ) -> None:
     findings = tuple(
         dataclasses.replace(f, level="a-level", ratio=high / 2, low=low, high=high, n=123)
@@ -100,7 +97,7 @@ def test_wide_numbers_take_their_room_from_the_strip_and_not_from_n(
     assert rows
     assert max(map(cell_len, lines)) <= 80
     assert all(" 123" in line for line in rows)
-    assert all(("─" in line) == drawn for line in rows)
+    assert all("─" in line for line in rows)
 
 
 def test_verdicts_are_words_and_have_a_colour_where_there_is_one() -> None:

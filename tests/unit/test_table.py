@@ -155,6 +155,9 @@ def test_decimal_commas_and_grouped_thousands_are_told_apart() -> None:
     said = 'decimal = "{}"\n[columns]\ns = "factor"'
     assert only(unclear, said.format("."))[0] == {"total.iops": 1234}
     assert only(unclear, said.format(","))[0] == {"total.iops": 1.234}
+    assert only("s;IOPS\na;1,234\nb;2,345\n")[0] == {"total.iops": 1.234}
+    with pytest.raises(FormatError, match="line 2: '1,234' may be a thousand times"):
+        read("s;IOPS\na;1,234\nb;950\n")
     with pytest.raises(FormatError, match="is the comma or the point the decimal mark"):
         read("s\tIOPS\na\t1,5\nb\t2.5\n")
 

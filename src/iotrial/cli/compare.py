@@ -171,7 +171,8 @@ def _different(folders: tuple[Path, ...]) -> None:
             if folder.exists() and other.exists() and folder.samefile(other):
                 raise UsageError(
                     f"{other} and {folder} are the same folder",
-                    advice=f"Name two, or judge the one: iotrial compare {folder}",
+                    advice="Name each once: FOLDER, OTHER, more like FOLDER with --before and more"
+                    f" like OTHER with --after; or judge the one: iotrial compare {folder}",
                 )
 
 

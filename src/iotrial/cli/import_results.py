@@ -156,6 +156,7 @@ def _read(
         originals[each.name] = (each.path, original)
         if original.format == reading.JOBFILE:
             in_flight = max(in_flight, reading.in_flight(each.path))
+    unread.sort(key=lambda each: "no format knows" in each.what)  # damaged results come first
     return originals, in_flight, unread
 
 
@@ -179,7 +180,11 @@ def _known(name: str | None) -> None:
     from iotrial.plan.problem import choices
 
     if name and name not in formats():
-        raise UsageError(f"no format {name!r}", advice=choices(name, list(formats()), "there are"))
+        alike = [each for each in formats() if each.startswith(f"{name}-")]
+        advice = choices(name, list(formats()), "there are")
+        if alike:
+            advice = f"There are {', '.join(alike)}; without --format each file says which it is."
+        raise UsageError(f"no format {name!r}", advice=advice)
 
 
 def _legend(path: Path | None, labels: tuple[str, ...], baselines: tuple[str, ...]) -> Legend:

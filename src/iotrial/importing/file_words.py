@@ -34,7 +34,8 @@ _COUNT = re.compile(r"#?0*(\d{1,5})")
 _AMOUNTS = frozenset(
     (
         "qd", "iodepth", "depth", "numjobs", "jobs", "job", "threads", "thread", "procs",
-        "processes", "clients", "nodes", "tasks", "ppn", "bs", "size", "record", "concurrency", "streams",
+        "processes", "clients", "nodes", "tasks", "ppn", "bs", "size", "record", "concurrency",
+        "streams",
     )
 )  # fmt: skip
 """Words before a number that is an amount, and counts no repeats."""

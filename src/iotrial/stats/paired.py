@@ -33,11 +33,21 @@ from iotrial.model.grid import Grid
 from iotrial.model.measurement import higher_is_better
 from iotrial.model.results import Results
 from iotrial.model.study import Decide
-from iotrial.stats.best_cells import sentences
+from iotrial.stats.best_cells import sentences, value
 from iotrial.stats.blocks import ARITHMETIC
 from iotrial.stats.grid import grids, not_additive
 from iotrial.stats.opposites import Hidden
-from iotrial.stats.pairs import ALL, Contrast, Pair, Side, Table, contrasts, ratio_of, tables
+from iotrial.stats.pairs import (
+    ALL,
+    Contrast,
+    Pair,
+    Side,
+    Table,
+    contrasts,
+    primary_tables,
+    ratio_of,
+    tables,
+)
 from iotrial.stats.sessions import by_session, sessions
 from iotrial.stats.verdict import verdict
 from iotrial.units import amount, format_change
@@ -167,13 +177,14 @@ def answer(
             (amounts if several and counts else names).append(line)
     told = [*names, *sentences(crossed), *amounts]
     if not told:
-        told = ["Nothing can be told from these runs." if asked else "Nothing was varied."]
+        told = ["Nothing can be told from these runs."] if asked else _unvaried(results)
     runs = len(results.valid)
     cells = {(record.trial.workload, record.trial.treatment) for record in results.valid}
     of = len(set(sessions(results.valid).values()))
     in_all = f"{of:,} sessions" if of > 1 else "one session"
     claimed = any(finding.low for finding in asked)
-    told.append(f"They are {runs:,} imported runs of {len(cells):,} cells in {in_all}.")
+    of_cells = "1 cell" if len(cells) == 1 else f"{len(cells):,} cells"
+    told.append(f"They are {runs:,} imported runs of {of_cells} in {in_all}.")
     if asked and not claimed and of > 1:
         told.append(
             "Nothing is claimed: no level has sessions that differ beside its baseline's."
@@ -185,6 +196,21 @@ def answer(
             " Measure all of it again on other days, and import them together."
         )
     return " ".join(told)
+
+
+def _unvaried(results: Results) -> list[str]:
+    """The middle and the ends of what was measured, where nothing differs."""
+    said = []
+    for table in primary_tables(results, sessions(results.valid)):
+        for cell in table.cells.values():
+            low, middle, high = (
+                value(table.metric, ratio_of(log))
+                for log in (min(cell.logs), cell.middle, max(cell.logs))
+            )
+            ends = f" ({low} … {high} in {len(cell.logs)} runs)" if len(cell.logs) > 1 else ""
+            said.append(f"{table.workload} {table.metric} {middle}{ends}")
+    more = f" and {len(said) - _TOLD} more" if len(said) > _TOLD else ""
+    return ["Nothing was varied.", *([f"{', '.join(said[:_TOLD])}{more}."] if said else [])]
 
 
 def _factors(

@@ -106,11 +106,14 @@ def regress(
         question=f"Is {names[1]} worse than {names[0]}?",
         findings=findings,
         recommendation=" ".join((told, *_left_out(left_out))),
-        method=_method(first, len(shared), between, paired=paired),
+        method=_method(first, findings, between, paired=paired),
     )
 
 
-def _method(first: Results, shared: int, between: float, *, paired: bool) -> str:
+def _method(first: Results, findings: Sequence[Finding], between: float, *, paired: bool) -> str:
+    alone = ""
+    if any(each.low is None for each in findings):
+        alone = " Without others of its side, or a spread, a session gives no interval."
     how = "sessions as units, Student's t with their variance pooled"
     if paired:
         how = "measured in turn, Student's t of the differences"
@@ -118,8 +121,8 @@ def _method(first: Results, shared: int, between: float, *, paired: bool) -> str
         how = f"sessions as units, which are taken to vary by {between:.3g} (standard deviation)"
     decide = first.study.decide
     return (
-        f"{shared} treatments that both have; {how}; together at {decide.confidence:.3g} (Šidák);"
-        f" margin {decide.margin:.3g}. One session on each side gives no interval."
+        f"{len(findings)} treatments that both have; {how}; together at"
+        f" {decide.confidence:.3g} (Šidák); margin {decide.margin:.3g}.{alone}"
     )
 
 

@@ -22,11 +22,16 @@ now() {
     esac
 }
 
-mkdir -- "$folder"
+if [ -e "$folder" ] || [ -L "$folder" ]; then
+    say "$folder is there already"
+    exit 1
+fi
+# Before it is made: a signal right after would find nothing that removes it.
 trap 'cd /; rm -rf -- "$folder"' EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 trap 'exit 129' HUP
+mkdir -- "$folder"
 cd -- "$folder"
 
 # ls is what is measured, so ls it is.

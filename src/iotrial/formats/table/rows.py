@@ -128,10 +128,14 @@ def _mark(table: Table, values: Sequence[Column], raw: str) -> Mark:
         return told
     if table.likely != ",":
         return table.likely
-    for row in table.rows:  # between semicolons the comma is the mark, as a rule
-        if odd := next((row.cells[at] for at in wanted if "." in row.cells[at]), ""):
-            what = f"{raw}: line {row.line}: {odd!r} may be a thousand times more or less"
-            raise FormatError(what, advice='Say decimal = "," or "." with --map.')
+    # Between semicolons the comma is the mark, as a rule; beside whole numbers, commas with three
+    # digits after each may as well group thousands.
+    numbers = [(row.line, row.cells[at]) for row in table.rows for at in wanted]
+    whole = any(cell.strip().isdecimal() for _, cell in numbers)
+    for line, cell in numbers:
+        if "." in cell or (whole and "," in cell):
+            what = f"{raw}: line {line}: {cell!r} may be a thousand times more or less"
+            raise FormatError(what, advice="Say which is the decimal mark: --decimal , or .")
     return ","
 
 
