@@ -239,7 +239,7 @@ def _level(widest: Finding, own: Sequence[Finding], hidden: bool) -> str:  # noq
     told = [f for f in apart if f.verdict != "cannot-tell"]
     verdicts = {f.verdict for f in (widest, *told)} - {"cannot-tell"}
     if hidden or len(verdicts) > 1 or any(_beyond(f, widest) for f in told):
-        return f"by workload ({_listed(apart)})"
+        return _listed(apart)
     if widest.workload == ALL and widest.verdict != "cannot-tell":
         return widest.verdict
     if told and len(told) == len(apart):
@@ -249,7 +249,7 @@ def _level(widest: Finding, own: Sequence[Finding], hidden: bool) -> str:  # noq
     known = [f for f in own if f.low is None and not f.bound and not math.isnan(f.ratio)]
     if widest in known and (widest.workload == ALL or len(apart) == 1):
         return format_change(widest.ratio)
-    return f"by workload ({_listed(known)})" if known else ""
+    return _listed(known) if known else ""
 
 
 def _beyond(one: Finding, widest: Finding) -> bool:
@@ -261,8 +261,10 @@ def _beyond(one: Finding, widest: Finding) -> bool:
 
 def _named(told: Sequence[Finding], apart: Sequence[Finding]) -> list[str]:
     """By workload, and by metric where a workload has several."""
-    several = len({f.workload for f in apart}) < len(apart)
-    return [f"{f.workload} {f.metric}" if several else f.workload for f in told]
+    workloads = len({f.workload for f in apart})
+    if workloads == len(apart):
+        return [f.workload for f in told]
+    return [f.metric if workloads == 1 else f"{f.workload} {f.metric}" for f in told]
 
 
 def _listed(apart: Sequence[Finding]) -> str:
@@ -274,7 +276,8 @@ def _listed(apart: Sequence[Finding]) -> str:
         verdict = each.verdict.replace("-", " ") if each.low is not None else ""
         told.append(" ".join(filter(None, (name, verdict, format_change(each.ratio)))))
     more = [f"{len(apart) - len(far)} more"] if len(apart) > len(far) else []
-    return ", ".join((*told, *more))
+    by = "metric" if len({f.workload for f in apart}) == 1 < len(apart) else "workload"
+    return f"by {by} ({', '.join((*told, *more))})"
 
 
 def _widest(asked: Sequence[Finding]) -> list[Finding]:
