@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 SSHD = "/usr/sbin/sshd"
-_NETWORK = "10.213"
+_NETWORK, _NETWORKS = "10.213", 2**14
 """Its /30s are ours; somewhere a machine may have such an address, on no machine that tests."""
 
 
@@ -43,6 +43,20 @@ def _do(*argv: str, stdin: str = "") -> str:
     return done.stdout
 
 
+def _new_network() -> tuple[int, str]:
+    """A /30 that no other lab on this machine has, and the network namespace, just made, that holds
+    it: who else draws its number finds the name taken."""
+    while True:
+        number = secrets.randbelow(_NETWORKS)
+        space = f"iotrial-lab-{number}"
+        made = subprocess.run(
+            ["ip", "netns", "add", space], capture_output=True, text=True, timeout=200, check=False
+        )
+        if made.returncode == 0:
+            return number, space
+        assert "File exists" in made.stderr, made.stderr
+
+
 class Box:
     """One host.  ``name`` is its Host in the lab's client configuration, ``address`` where it
     listens.  ``into`` is mounted over files there before sshd starts: source, target.  It is
@@ -60,11 +74,10 @@ class Box:
         self.name = name
         self._lab = lab
         self._outside = ("ip",) if behind is None else ("ip", "-n", behind._space)
-        self._space = f"iotrial-{lab.mark}-{number}"
         self._veth = f"it{lab.mark}{number}"
-        third, fourth = divmod(4 * (lab.base + number), 256)
+        network, self._space = _new_network()
+        third, fourth = divmod(4 * network, 256)
         self._here, self.address = (f"{_NETWORK}.{third}.{fourth + n}" for n in (1, 2))
-        _do("ip", "netns", "add", self._space)
         self._sshd: subprocess.Popen[bytes] | None = None
         try:
             self._connect()
@@ -170,7 +183,6 @@ class Lab:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.mark = secrets.token_hex(3)
-        self.base = secrets.randbelow(4000) * 4
         self.config = folder / "config"
         self.known = folder / "known_hosts"
         self.boxes: list[Box] = []
