@@ -244,10 +244,13 @@ def by_group(groups: Sequence[str], width: int) -> tuple[alt.Color, alt.Shape]:
 
 def _columns(names: Sequence[str], width: int) -> int:
     """As many as fit, by the average character's width; all on one line where they do."""
-    widths = [min(220, 7 * len(name)) + 32 for name in names]
+    widths = [min(220, 7 * len(name)) + 14 + _APART for name in names]
     return len(names) if sum(widths) <= width else max(1, width // max(widths))
 
 
+_APART = (
+    36  # pixels between the columns of a legend: a browser's font may be wider than it was drawn
+)
 _TEXT = {
     "labelColor": palette.MUTED.light, "titleColor": palette.MUTED.light,
     "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 220,
@@ -262,7 +265,7 @@ _CONFIG = {
         "tickColor": palette.LINE.light,
     },
     "axisY": {"labelColor": palette.INK.light},
-    "legend": {**_TEXT, "labelColor": palette.INK.light, "symbolSize": 80, "columnPadding": 18},
+    "legend": {**_TEXT, "labelColor": palette.INK.light, "symbolSize": 80, "columnPadding": _APART},
 }  # fmt: skip
 
 

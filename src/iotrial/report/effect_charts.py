@@ -30,6 +30,7 @@ MOST_LEVELS = 12
 _NAMED = 8
 _SIGNS = "datum.value == 0 ? '0' : format(datum.value, '+~g')"
 _ROW = 26
+_FEW = 2  # factors that are not stretched over the whole page
 _Row = Mapping[str, object]
 
 
@@ -73,7 +74,7 @@ def _main(part: Part, rows: Sequence[VerdictRow], margin: float, ident: str) -> 
                 }
             )  # fmt: skip
     factors = list(dict.fromkeys(str(row["f"]) for row in table))
-    width = min(200.0, (WIDE - 90) / len(factors))
+    width = min(260.0, (WIDE - 90) / len(factors))
     axis = alt.Axis(title=None, labelAngle=0 if width > 120 else -35, labelLimit=110)  # noqa: PLR2004
     x = alt.X("l:N", sort=None, axis=axis)
     y = alt.Y("v:Q").axis(title="change in %", labelExpr=_SIGNS, tickCount=6)
@@ -103,7 +104,8 @@ def _main(part: Part, rows: Sequence[VerdictRow], margin: float, ident: str) -> 
     said = " ".join(
         f"{row.finding.factor}={row.finding.level}: {words.change(row.finding)}." for row in rows
     )
-    return Figure("trials", svg(spec, f"{part.workload}: {title}", said, ident), title, caption)
+    kind = "trials" if len(factors) > _FEW else "wide"
+    return Figure(kind, svg(spec, f"{part.workload}: {title}", said, ident), title, caption)
 
 
 # -- interactions -----------------------------------------------------------------------------
