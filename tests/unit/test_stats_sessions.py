@@ -293,6 +293,24 @@ def test_the_same_rounded_numbers_on_other_days_are_no_copies(
         shutil.rmtree("r")
 
 
+def test_a_column_of_days_says_which_runs_were_taken_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    luck = random.Random(1)
+    rows = [
+        f"{day},{level},{100 + 10 * (level == 'noop') + luck.random():.3f}"
+        for day, level in product(("2026-11-20", "2026-11-21", "2026-11-24"), ("cfq", "noop"))
+    ]
+    Path("t.csv").write_text("\n".join(["Date,scheduler,mb_s", *rows]))
+    assert status(["import", "t.csv", "--out", "r", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["files"][0]["columns"]["Date"] == "session"
+    assert status(["compare", "r"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "noop better" in told
+    assert "in 3 sessions" in told
+
+
 def test_where_the_sizes_of_ios_differ_bandwidth_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

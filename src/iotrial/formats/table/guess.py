@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -36,6 +37,8 @@ from iotrial.units import parse_bytes, parse_unit
 
 Cells = Mapping[str, Sequence[str]]
 """A column's name → its cells."""
+_DAYS = ("date", "day")
+"""Names of columns whose dates say which runs were taken together."""
 _MOST_LEVELS = 40
 _PROSE, _SENTENCE = 60, 5  # characters, words on average; no level's name is as long
 _ALMOST, _ROWS = 0.8, 5
@@ -137,6 +140,9 @@ def _settings(names: Sequence[str], cells: Cells, workload: str) -> dict[str, Ro
         name: "session" if "_".join(words(name)) == "session" else _setting(name, cells[name])
         for name in names
     }
+    days = [name for name in names if "_".join(words(name)) in _DAYS and _dated(cells[name])]
+    if days and "session" not in roles.values():
+        roles[days[0]] = "session"
     candidates = [name for name in names if roles[name] == "factor"]
     several = [name for name in candidates if _repeated(cells[name])]
     for name in candidates:  # what differs in every row, where other columns tell rows apart
@@ -144,6 +150,12 @@ def _settings(names: Sequence[str], cells: Cells, workload: str) -> dict[str, Ro
             texts = not _numbers(cells[name])
             roles[name] = "name" if texts and not is_setting(name) else roles[name]
     return roles
+
+
+def _dated(cells: Sequence[str]) -> bool:
+    """Whether these are several dates, each of several rows: days on which runs were taken."""
+    told = Counter(cell for cell in cells if cell)
+    return len(told) > 1 and min(told.values()) > 1 and all(map(is_date, told))
 
 
 def _setting(name: str, cells: Sequence[str]) -> Role:
