@@ -198,7 +198,8 @@ def _legend(path: Path | None, labels: tuple[str, ...], baselines: tuple[str, ..
         try:
             legend = parse(read_given(path, 1 << 20).decode("utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--map {path}: {error}") from error
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise UsageError(f"--map {path}: {why}", advice="--print-map writes one.") from error
     told = tuple((name, tuple(each.split(","))) for name, each in _pairs("--label", labels))
     against = tuple(_pairs("--baseline", baselines))
     return replace(legend, labels=(*legend.labels, *told), baselines=(*legend.baselines, *against))
