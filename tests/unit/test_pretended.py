@@ -170,7 +170,7 @@ def test_pretended_results_are_not_compared_with_real_ones(
     code, told = run(capsys, "compare", *pair)
     assert code == 2
     assert "r holds pretended results and old real ones" in told["error"]["message"]
-    shutil.copytree("r", "again")
+    run(capsys, "run", "study.toml", "--pretend", "--out", "again")
     assert run(capsys, "compare", "r", "again")[0] == 0
 
 

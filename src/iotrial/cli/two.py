@@ -32,12 +32,12 @@ def compared(sides: Sides, between: float) -> tuple[Results, Comparison]:
     from iotrial.stats.unlike import unlike_loads, unlike_machines
 
     first, every = sides.former[0], (*sides.former, *sides.latter)
-    if not sides.paired:
-        _no_copies(every)
     without: dict[str, str] = {}
     for each in every[1:]:
         _alike(first, each)
         without |= unlike_loads(first, each)
+    if not sides.paired:
+        _no_copies(every)
     comparison = regress(
         sides.former, sides.latter, without=without, between=between, paired=sides.paired
     )

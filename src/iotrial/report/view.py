@@ -71,9 +71,7 @@ class TrialRow:
     percent-encoded, as are ``folder`` and, below it, ``parts``: the folders of the loads that were
     one trial, none where it was one.  ``name`` is the folder's name to look at.  ``source`` is the
     link to the file an imported run came from, ``line`` where in it.  ``host`` is where its block
-    ran, '' where blocks are not spread over hosts.  ``seconds``
-    since the study's first trial; ``p99`` is the 99th percentile of completion latency of the
-    response's operation, or of the slowest where it is that of all."""
+    ran, '' where blocks are not spread over hosts.  ``seconds`` since the study's first trial."""
 
     number: int
     workload: str
@@ -360,14 +358,10 @@ def _trials(results: Results, responses: Mapping[str, str]) -> tuple[TrialRow, .
 
 
 def _latency(record: TrialRecord, response: str) -> str:
-    """The 99th percentile beside the response: of its operation, or of the slowest of them."""
+    """The 99th percentile of the response's operation, or of the slowest of them."""
     own = response.partition(".")[0] + ".clat.p99"
-    found = {
-        m.metric: m.value
-        for m in record.measurements
-        if m.job == "all" and m.metric.endswith(".clat.p99")
-    }
-    return own if own in found or not found else max(found, key=found.__getitem__)
+    every = [m for m in record.measurements if m.job == "all" and m.metric.endswith(".clat.p99")]
+    return max(every, key=lambda m: (m.metric == own, m.value)).metric if every else own
 
 
 def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
