@@ -199,7 +199,7 @@ def format_change(ratio: float) -> str:
     """A ratio as a signed change: 0.82 → ``"−18.0 %"`` (a true minus sign); 250 → ``"×250"``."""
     if ratio >= _MANIFOLD:
         return f"×{ratio:,.0f}" if ratio < _WORDLESS else f"×{ratio:.0e}"
-    change = (ratio - 1) * 100
+    change = round((ratio - 1) * 100, 1) + 0.0  # what rounds to nothing has no sign of its own
     sign = "−" if change < 0 else "+"
     return f"{sign}{abs(change):.1f} %"
 

@@ -56,6 +56,10 @@ def test_one_session_of_each_claims_nothing_and_tells_the_largest_change() -> No
     assert {f.low for f in comparison.findings} == {None}
     assert {f.verdict for f in comparison.findings} == {"cannot-tell"}
     assert "The largest change is" in comparison.recommendation
+    study = results().study
+    treatments = [treatment_text(each) for each in study.treatments(study.workloads[0].name)]
+    told = [f.level for f in comparison.findings if f.workload == study.workloads[0].name]
+    assert told == sorted(told, key=treatments.index), "in the study's order"
 
 
 def test_sessions_that_are_alike_but_for_the_day_are_seldom_called_worse_or_better() -> None:

@@ -88,5 +88,7 @@ def test_what_people_read() -> None:
     assert format_wait(8.4) == "8 s"
     assert format_change(0.82) == "−18.0 %"
     assert format_change(1.021) == "+2.1 %"
+    assert format_change(0.9997) == "+0.0 %"
+    assert [format_change(each) for each in (99.9, 250, 3e7)] == ["+9890.0 %", "×250", "×3e+07"]
     assert format_value(48210, "1/s") == "48.2 k/s"
     assert format_value(12, "1/s") == "12.0/s"

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,6 +37,7 @@ from scipy.stats import t as student
 from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.measurement import metric
 from iotrial.model.results import Results
+from iotrial.model.study import Study
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
 from iotrial.stats.blocks import ARITHMETIC
 from iotrial.stats.pairs import answering, ratio_of
@@ -90,6 +91,7 @@ def regress(
         ours, theirs = _side_by_side(ours, theirs)
     left_out = without or {}
     shared = [key for key in ours if key in theirs and key[0] not in left_out]
+    shared.sort(key=_place(first.study))
     confidence = first.study.decide.confidence
     each = confidence ** (1 / len(shared)) if shared else confidence
     findings = tuple(
@@ -140,6 +142,21 @@ def _cells(side: Sequence[Results], primary: Mapping[str, str], *, whole: bool) 
                 cell.sessions[session].append(math.log(value))
                 cell.trials.append(record.trial.folder)
     return found
+
+
+def _place(study: Study) -> Callable[[Key], tuple[int, ...]]:
+    """Where a treatment stands among the others: as in the study, not as its trials came."""
+    names = [workload.name for workload in study.workloads]
+    places = {
+        (factor.name, level.label): place
+        for factor in study.factors
+        for place, level in enumerate(factor.levels)
+    }
+
+    def place(key: Key) -> tuple[int, ...]:
+        return names.index(key[0]), *(places.get(part, 0) for part in key[1])
+
+    return place
 
 
 def _side_by_side(ours: dict[Key, _Cell], theirs: dict[Key, _Cell]) -> list[dict[Key, _Cell]]:
