@@ -323,6 +323,18 @@ def test_where_the_sizes_of_ios_differ_bandwidth_answers(
     assert [(f["metric"].rpartition(".")[2], round(f["ratio"])) for f in asked] == [("bw", 4)]
 
 
+def test_what_intervals_leave_open_is_not_told_workload_by_workload() -> None:
+    luck = random.Random(3)
+    runs = []
+    effects = ("read", 0.3), ("write", -0.3)
+    for day, level, (workload, effect) in product("ab", LEVELS[:2], effects):
+        value = 100 * math.exp(effect * (level == "deadline") + luck.gauss(0, 0.1))
+        runs.append(run(len(runs) + 1, level, value, workload=workload, session=day))
+    told = judge_recorded(recorded(runs, ("read", "write"))).recommendation
+    assert told.startswith("Nothing can be told from these runs.")
+    assert "cannot tell" not in told
+
+
 def test_a_session_column_is_no_factor_and_a_map_names_what_parts_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

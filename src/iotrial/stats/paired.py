@@ -239,7 +239,9 @@ def _level(widest: Finding, own: Sequence[Finding], hidden: bool) -> str:  # noq
     told = [f for f in apart if f.verdict != "cannot-tell"]
     verdicts = {f.verdict for f in (widest, *told)} - {"cannot-tell"}
     if hidden or len(verdicts) > 1 or any(_beyond(f, widest) for f in told):
-        return _listed(apart)
+        # What an interval leaves open is not told one by one.
+        shown = [f for f in apart if f.low is None or f.verdict != "cannot-tell"]
+        return _listed(shown) if shown else ""
     if widest.workload == ALL and widest.verdict != "cannot-tell":
         return widest.verdict
     if told and len(told) == len(apart):
