@@ -200,6 +200,15 @@ def test_what_means_nothing_of_two_folders_is_refused(
     assert run(capsys, "compare", "before", "after", "--after", "again")[0] == 2
 
 
+def test_few_equal_numbers_without_a_time_are_no_copy(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("one", "two"):
+        (here / f"{name}.csv").write_text("scheduler,mb_s\nnone,120\nmq,131\n")
+        assert run(capsys, "import", f"{name}.csv", "--out", name)[0] == 0
+    assert run(capsys, "compare", "one", "two")[0] == 0
+
+
 def test_another_load_by_the_same_name_is_not_compared(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -60,6 +60,8 @@ def factors(files: Sequence[str], **known: Sequence[str]) -> dict[str, tuple[str
         (["read_ext4_1", "read_ext4_2", "read_xfs1", "read_xfs2", "write_ext4_1", "write_ext4_2",
           "write_xfs1", "write_xfs2"], {"file": ("read", "write"), "file2": ("ext4", "xfs")}),
         (["ext4_0", "ext4_1", "ext4_2", "xfs0", "xfs1"], {"file": ("ext4", "xfs")}),
+        (["r0", "r1", "r5", "r10"], {"file": ("r0", "r1", "r5", "r10")}),
+        (["cfq-r1", "cfq-r2", "bfq-r1", "bfq-r2"], {"file": ("cfq", "bfq")}),
         (["numjobs-1", "numjobs-2", "numjobs-3"], {"file": ("1", "2", "3")}),
         (["b/day1/x", "b/day2/x", "a/day1/x", "a/day2/x"], {"folder": ("b", "a")}),
         (["after/x", "before/x", "after/y", "before/y"], {"folder": ("before", "after"),

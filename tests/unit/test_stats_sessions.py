@@ -6,6 +6,7 @@ import json
 import math
 import random
 import shutil
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -112,6 +113,15 @@ def test_runs_without_a_time_are_no_session_of_their_own() -> None:
     one, two, three = taken(run(1, "cfq", 1), run(2, "cfq", 1, started=5e5), run(3, "noop", 1))
     assert one == two == three
     assert len(set(taken(run(1, "cfq", 1, started=1.0), run(2, "cfq", 1, started=5e5)))) == 2
+
+
+def test_a_run_without_a_time_is_of_the_session_of_its_folder() -> None:
+    every = [
+        run(n, "cfq", 1, started=1e6 + 60 * n, source=f"originals/run{n // 2}/{n}.json")
+        for n in range(1, 7)
+    ]
+    every[2] = replace(every[2], started=0.0)
+    assert len(set(taken(*every))) == 1
 
 
 def test_hosts_have_sessions_of_their_own() -> None:
@@ -239,6 +249,22 @@ def test_sessions_with_holes_cover_the_truth_as_often_as_they_say() -> None:
     assert wrong <= 1000 * 0.05 + 2 * math.sqrt(1000 * 0.05 * 0.95)
 
 
+@pytest.mark.parametrize("count", [5, 10])
+def test_a_workload_of_one_session_is_no_part_of_an_interval_over_many(count: int) -> None:
+    """Its one value would be in all sessions, and its error in none."""
+    luck = random.Random(count)
+    runs = []
+    for day, level in product(range(count), LEVELS[:2]):
+        for workload in ("rr", "rw"):
+            if workload == "rr" or day == 0:
+                value = 100 * math.exp(luck.gauss(0, 0.03))
+                runs.append(run(len(runs) + 1, level, value, workload=workload, session=str(day)))
+    found = judge_recorded(recorded(runs, ("rr", "rw"))).findings
+    assert {(f.workload, f.low is None) for f in found} == {
+        ("all", True), ("rr", False), ("rw", True),
+    }  # fmt: skip
+
+
 def test_levels_that_never_met_in_a_session_are_held_against_each_other_by_rank() -> None:
     """Each level on days of its own: the first against the first, and so on."""
     runs = [
@@ -284,7 +310,10 @@ def test_the_same_rounded_numbers_on_other_days_are_no_copies(
             Path(day, f"{level}.csv").write_text(f"scheduler,mb_s\n{level},{value}\n")
     days = [f"{day},{level},{value}" for day in "abc" for level, value in (("x", 1), ("y", 2))]
     Path("t.csv").write_text("\n".join(["session,scheduler,mb_s", *days]))
-    for given in (["2026-11-20", "2026-11-21", "2026-11-22"], ["t.csv"]):
+    for day in ("mon", "tue", "wed"):
+        shutil.copytree("2026-11-20", day)
+    dated = ["2026-11-20", "2026-11-21", "2026-11-22"]
+    for given in (dated, ["t.csv"], ["mon", "tue", "wed"]):
         assert status(["import", *given, "--out", "r", "--json"]) == 0
         answer = json.loads(capsys.readouterr().out)
         assert len(answer["measurements"]) == 6

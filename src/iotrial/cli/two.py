@@ -12,6 +12,9 @@ from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
 
+_TOLD = 4
+"""Numbers from which a run is known again without a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sides:
@@ -85,8 +88,15 @@ def _identity(record: TrialRecord) -> Hashable:
 
 
 def _no_copies(every: tuple[Results, ...]) -> None:
-    """Raises UsageError where all runs of a folder are in another one too."""
-    runs = [{_identity(record) for record in each.valid} for each in every]
+    """Raises UsageError where all runs of a folder are in another one too.  Rounded numbers may be
+    the same in two sessions: runs that do not say when they were need some to be told by."""
+    runs = [
+        {_identity(record) for record in each.valid}
+        for each in every
+        if all(r.started or len(r.measurements) >= _TOLD for r in each.valid)
+    ]
+    if len(runs) < len(every):
+        return
     for (one, ours), (other, theirs) in combinations(zip(every, runs, strict=True), 2):
         if ours and theirs and (ours <= theirs or theirs <= ours):
             copy, whole = (one, other) if ours < theirs else (other, one)

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from iotrial.errors import UsageError
+from iotrial.importing.copies import FEW
 from iotrial.importing.file_words import date_of, factors
 from iotrial.importing.legend import SESSION, Legend
 from iotrial.importing.run import Original, Run, some, varied
@@ -226,7 +227,7 @@ def _repeats(runs: Sequence[Run], legend: Legend, doubts: list[Doubt]) -> list[R
     for run in runs:
         cell = seen[run.workload, run.treatment]
         said = tuple(run.properties.get(name, "") for name in legend.session)
-        itself = (run.numbers, run.recording.started, said)
+        itself = (run.numbers, run.recording.started, said, _apart(run))
         if itself in cell:
             copies.append(f"{run.place} is {cell[itself].place}")
             continue
@@ -251,6 +252,12 @@ def _repeats(runs: Sequence[Run], legend: Legend, doubts: list[Doubt]) -> list[R
     return kept
 
 
+def _apart(run: Run) -> str:
+    """The folder of a run with few numbers and no time: in the next one they may be the same."""
+    few = not run.recording.started and len(run.numbers) < FEW
+    return run.file.rpartition("/")[0] if few else ""
+
+
 def _perhaps_copied(runs: Sequence[Run]) -> Iterator[Doubt]:
     """Runs with the same numbers in cells that may be one: a factor is unknown in one of them."""
     first: dict[object, Run] = {}
@@ -269,8 +276,8 @@ def _perhaps_copied(runs: Sequence[Run]) -> Iterator[Doubt]:
 
 
 def _may_be_one(one: Treatment, other: Treatment) -> bool:
-    pairs = zip(one, other, strict=True)
-    return all(a == b or UNKNOWN in (a[1], b[1]) for a, b in pairs)
+    pairs = list(zip(one, other, strict=True))
+    return one != other and all(a == b or UNKNOWN in (a[1], b[1]) for a, b in pairs)
 
 
 def _in_order(labels: set[str], runs: Sequence[Run], name: str) -> tuple[str, ...]:

@@ -24,6 +24,9 @@ from iotrial.importing.file_words import date_of, words_of
 from iotrial.importing.run import Original, some
 from iotrial.model.doubt import Doubt
 
+FEW = 4
+"""Numbers below which the same ones may come out again in another folder."""
+
 
 @dataclass(frozen=True, slots=True)
 class Print:
@@ -80,7 +83,10 @@ def _identity(original: Original, prints: Mapping[str, Print]) -> Hashable:
             for each in runs
         )
     if runs and found and found.digest:
-        return (found.digest, date_of(original.file), log and (log.kind, log.job, log.host))
+        folder, _, name = original.file.rpartition("/")
+        few = sum(len(each.measurements) for each in runs) < FEW
+        beside = (folder, name) if few and folder else ""
+        return (found.digest, date_of(original.file), beside, log and (log.kind, log.job, log.host))
     return original.file
 
 

@@ -27,6 +27,7 @@ _COUNTER = (
     "session|day|night|week|series|r|no|n"
 )
 _REPEAT = re.compile(rf"(?:{_COUNTER})[#-]?\d{{1,5}}|\(\d{{1,5}}\)", re.IGNORECASE)
+_LETTER = re.compile(r"(?:r|n|no)[#-]?0*(\d{1,5})", re.IGNORECASE)  # RAID 5 is r5, too
 _NUMBERED = re.compile(rf"(?:{_COUNTER})", re.IGNORECASE)
 _DATE = re.compile(r"(?<!\d)(20\d\d)([-_.]?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(?!\d)")
 _DAY = re.compile(r"20\d{6}|(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?", re.IGNORECASE)
@@ -130,9 +131,9 @@ def _longer(said: Sequence[str], other: Sequence[str]) -> bool:
 def _counts(said: Sequence[str], place: Place, words: Sequence[Words]) -> bool:
     """Whether the words of a place number repeats."""
     told = [word for word in said if word]
-    if all(map(_REPEAT.fullmatch, told)):
+    counts = [_LETTER.fullmatch(word) or _COUNT.fullmatch(word) for word in told]
+    if not all(counts) and all(map(_REPEAT.fullmatch, told)):
         return True
-    counts = [_COUNT.fullmatch(word) for word in told]
     if not all(counts):
         return False
     before = {each.get((place[0], place[1] - 1), "") for each in words}

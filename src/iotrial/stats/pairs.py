@@ -26,10 +26,10 @@ ALL = "all"
 """The name of all workloads together."""
 _MOST = 700.0
 _RATES = ("iops", "bw", "rate")
-_SIZES = frozenset(
-    ("bs", "blocksize", "block", "record", "recordsize", "reclen", "xfersize", "bssplit")
-)
+_SIZES = frozenset(("bs", "blocksize", "record", "recordsize", "reclen", "xfersize", "bssplit"))
 """Words of factors that say how large an I/O is."""
+_OF_SIZE = frozenset(("io", "o", "request", "transfer", "xfer", "block"))
+"""Words that do so beside the word size."""
 
 Floats = NDArray[np.float64]
 Key = tuple[str, Treatment]
@@ -165,8 +165,8 @@ def contrasts(study: Study, cells: Cells) -> Iterator[Contrast]:
 
 def sized(study: Study) -> bool:
     """Whether the runs differ in how large an I/O is: then IOPS count unlike things."""
-    words = (re.split(r"[^a-z]+", factor.name.lower()) for factor in study.factors)
-    return any(not _SIZES.isdisjoint(each) for each in words)
+    names = (frozenset(re.split(r"[^a-z]+", factor.name.lower())) for factor in study.factors)
+    return any(each & _SIZES or ("size" in each and each & _OF_SIZE) for each in names)
 
 
 def primary(study: Study, workload: str, names: Mapping[str, int]) -> tuple[str, ...]:

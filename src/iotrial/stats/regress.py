@@ -103,7 +103,7 @@ def regress(
     )  # fmt: skip
     names = first.folder.name, latter[0].folder.name
     several = any(len(c.sessions) > 1 for side in (ours, theirs) for c in side.values())
-    told = _sentence(findings, *names, several=several)
+    told = _sentence(findings, *names, several=several or between > 0)
     return Comparison(
         question=f"Is {names[1]} worse than {names[0]}?",
         findings=findings,

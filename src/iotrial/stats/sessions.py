@@ -9,10 +9,10 @@ began, from its host, and from the folder that it lay in:
 
 - A rest of :data:`NIGHT` and more between two runs parts sessions.  A run of which nobody knows
   when it was is of no session of its own.
-- Where not all runs say when they were, folders that repeat a cell are sessions, by the part of
-  their names that tells the repeats of all cells apart (``cfq/run1``, ``noop/run1``); where none
-  does, the first folder of each cell, the second, ….  Folders that hold unlike cells are not, since
-  nothing in one says how the other came out.
+- Where some folder has no run that says when it was, folders that repeat a cell are sessions, by
+  the part of their names that tells the repeats of all cells apart (``cfq/run1``, ``noop/run1``);
+  where none does, the first folder of each cell, the second, ….  Folders that hold unlike cells are
+  not, since nothing in one says how the other came out.
 - Each level of a factor ``host`` has sessions of its own.
 
 References:
@@ -39,6 +39,8 @@ from iotrial.stats.pairs import Cell, Pair
 
 NIGHT: Final = 6 * 3600.0
 """Seconds without a run that part two sessions."""
+_TURNS = 200
+"""Turns of the fit of what is missing: half of a table is missing at most."""
 _HOSTS = ("host", "hostname", "machine")
 
 Floats = NDArray[np.float64]
@@ -46,8 +48,9 @@ Floats = NDArray[np.float64]
 
 def sessions(records: Sequence[TrialRecord]) -> dict[str, str]:
     """The session of each run, by the run's folder in the results."""
-    timed = all(record.started for record in records)
-    spells, repeats = _spells(records), {} if timed else _repeats(records)
+    spells = _spells(records)
+    told = {_place(record) for record in records if record.started}
+    repeats = {} if all(_place(record) in told for record in records) else _repeats(records)
     found = {}
     for record in records:
         folder = record.trial.folder
@@ -69,15 +72,21 @@ def within_a_night(side: Sequence[Results]) -> list[tuple[str, str]]:
 
 
 def _spells(records: Sequence[TrialRecord]) -> dict[str, int]:
-    """A number for each run: the same for those between which nothing rested for a night."""
+    """A number for each run: the same for those between which nothing rested for a night.  A run of
+    which nobody knows when it was is of the first that its folder, or all, are of."""
     timed = sorted((each for each in records if each.started), key=lambda each: each.started)
-    found = {record.trial.folder: 1 for record in records}
+    found: dict[str, int] = {}
+    first: dict[str, int] = {}
     spell, end = 0, -math.inf
     for record in timed:
         spell += record.started - end >= NIGHT
         end = max(end, record.started + record.seconds)
         found[record.trial.folder] = spell
-    return found
+        first.setdefault(_place(record), spell)
+    return {
+        record.trial.folder: found.get(record.trial.folder, first.get(_place(record), 1))
+        for record in records
+    }
 
 
 def _repeats(records: Sequence[TrialRecord]) -> dict[str, str]:
@@ -128,33 +137,48 @@ def by_session(pairs: Sequence[Pair]) -> Floats:
     the other, and so on.  Empty where a side has but one session.
 
     A pair that a session lacks is taken to be what the pair and the session make elsewhere, on the
-    log scale: a session that was cut short would else be a mean over other workloads.  Where pairs
-    and sessions cannot be told apart so (each disk a session), a session is the mean of its own.
+    log scale: a session that was cut short would else be a mean over other workloads.  What most
+    sessions lack would so be known better than it is, and is left out; empty where that is all of a
+    workload.
     """
     for ranked in (False, True):
-        every = [_ratios(pair, ranked=ranked) for pair in pairs]
-        names = list(dict.fromkeys(name for each in every for name in each))
-        if len(names) > 1:
-            return _filled(every, names)
+        every = [(pair.key[0], _ratios(pair, ranked=ranked)) for pair in pairs]
+        every = [(workload, ratios) for workload, ratios in every if ratios]
+        names = list(dict.fromkeys(name for _, ratios in every for name in ratios))
+        if len(names) < 2:  # noqa: PLR2004 (one session says nothing of another)
+            continue
+        if all(len(ratios) == 1 for _, ratios in every):  # each disk a session
+            return np.array([_mean(ratios[n] for _, ratios in every if n in ratios) for n in names])
+        kept = [(workload, ratios) for workload, ratios in every if 2 * len(ratios) >= len(names)]
+        if {workload for workload, _ in kept} != {workload for workload, _ in every}:
+            return np.array([])
+        names = [name for name in names if any(name in ratios for _, ratios in kept)]
+        return _filled([ratios for _, ratios in kept], names)
     return np.array([])
 
 
+def _mean(values: Iterable[float]) -> float:
+    every = list(values)
+    return math.fsum(every) / len(every)
+
+
 def _filled(every: Sequence[Mapping[str | int, float]], names: Sequence[str | int]) -> Floats:
-    """The mean of each session over all pairs; what is missing is fitted (pair + session)."""
+    """The mean of each session over all pairs; what is missing is fitted (pair + session).  Empty
+    where pairs and sessions cannot be told apart."""
     table = np.array([[each.get(name, math.nan) for name in names] for each in every])
-    table = table[~np.isnan(table).all(axis=1)]
-    missing = np.isnan(table)
-    if not missing.any():
+    known = ~np.isnan(table)
+    if known.all():
         return np.asarray(table.mean(axis=0))
-    pairs, sessions_ = np.nonzero(~missing)
-    design = np.zeros((len(pairs), sum(table.shape)))
-    design[np.arange(len(pairs)), pairs] = 1
-    design[np.arange(len(pairs)), table.shape[0] + sessions_] = 1
-    if np.linalg.matrix_rank(design) < sum(table.shape) - 1:
-        return np.asarray(np.nanmean(table, axis=0))
-    fitted, *_ = np.linalg.lstsq(design, table[~missing])
-    both = fitted[: table.shape[0], None] + fitted[None, table.shape[0] :]
-    return np.asarray(np.where(missing, both, table).mean(axis=0))
+    met = known[:1].any(axis=0)
+    for _ in names:  # sessions that have a pair in common with those met
+        met = known[(known & met).any(axis=1)].any(axis=0)
+    if not met.all():
+        return np.array([])
+    session = np.zeros(len(names))
+    for _ in range(_TURNS):
+        pair = np.nanmean(table - session, axis=1)
+        session = np.nanmean(table - pair[:, None], axis=0)
+    return np.asarray(np.where(known, table, pair[:, None] + session).mean(axis=0))
 
 
 def _ratios(pair: Pair, *, ranked: bool) -> dict[str | int, float]:
