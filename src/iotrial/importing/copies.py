@@ -47,7 +47,11 @@ def sole(
         groups[_identity(each, prints)].append(each)
     every = _Names.of([words_of(each.file) for each in originals])
     kept: dict[str, str] = {}
+    held = Counter(_folder(each) for each in originals)
     for members in groups.values():
+        if _is_layout(members, held):
+            kept.update((each.file, each.file) for each in members)
+            continue
         first = members[0] if len(members) == 1 else _likeliest(members, every, prints)
         kept.update((each.file, first.file) for each in members)
     copies = [f"{name} is {of}" for name, of in kept.items() if name != of]
@@ -83,11 +87,26 @@ def _identity(original: Original, prints: Mapping[str, Print]) -> Hashable:
             for each in runs
         )
     if runs and found and found.digest:
-        folder, _, name = original.file.rpartition("/")
-        few = sum(len(each.measurements) for each in runs) < FEW
-        beside = (folder, name) if few and folder else ""
-        return (found.digest, date_of(original.file), beside, log and (log.kind, log.job, log.host))
+        return (found.digest, date_of(original.file), log and (log.kind, log.job, log.host))
     return original.file
+
+
+def _is_layout(members: Sequence[Original], held: Mapping[str, int]) -> bool:
+    """Whether files with the same few numbers are repeats by where they lie: of one name, each in a
+    folder of its own that holds others too (``mon/cfq.csv``, ``tue/cfq.csv``)."""
+    folders = {_folder(each) for each in members}
+    names = {each.file.rpartition("/")[2] for each in members}
+    few = all(
+        not run.started and len(run.measurements) < FEW
+        for each in members
+        for run in each.recordings
+    )
+    apart = len(folders) == len(members) > len(names) == 1
+    return few and apart and all(folder and held[folder] > 1 for folder in folders)
+
+
+def _folder(original: Original) -> str:
+    return original.file.rpartition("/")[0]
 
 
 def _likeliest(members: Sequence[Original], every: _Names, prints: Mapping[str, Print]) -> Original:
