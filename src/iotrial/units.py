@@ -191,14 +191,13 @@ ABSURD = 100
 """Nobody wants to know how many more times: an interval of two trials ends anywhere."""
 
 
-_MANIFOLD = 100  # a change of so many times is no percentage any more
-_WORDLESS = 1e6
+_ROUND = 1e6  # times from which on only their power says anything
 
 
 def format_change(ratio: float) -> str:
     """A ratio as a signed change: 0.82 → ``"−18.0 %"`` (a true minus sign); 250 → ``"×250"``."""
-    if ratio >= _MANIFOLD:
-        return f"×{ratio:,.0f}" if ratio < _WORDLESS else f"×{ratio:.0e}"
+    if ratio >= ABSURD:
+        return f"×{ratio:,.0f}" if ratio < _ROUND else f"×{ratio:.0e}"
     change = round((ratio - 1) * 100, 1) + 0.0  # what rounds to nothing has no sign of its own
     sign = "−" if change < 0 else "+"
     return f"{sign}{abs(change):.1f} %"
