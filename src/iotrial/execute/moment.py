@@ -73,9 +73,8 @@ early() {
     [ -e "$go" ] || [ "$status" -gt 0 ] || status=143
     echo "$status" >exitcode
 }
-trap : TERM
 {
-    trap 'kill "$!"; exit 143' TERM
+    trap 'kill "$!" 2>/dev/null; exit 143' TERM
     if [ "$1" -gt 0 ]; then
         sleep_until "$(($1 - 300000000 - $$ % 200 * 1000000))"
         sleep_until "$1"
@@ -88,10 +87,11 @@ all=
 """
 """Argument: the moment, in nanoseconds since the epoch.  SIGTERM reaches every process of the
 group; the shells stay until their loads have ended, because they say how.  One that would begin
-only then does not (143: the shell's own sum for SIGTERM).  Nobody waits for a sleep(1) that was
-signalled too early in its life to notice, and it does not hold the pipe.  How long to sleep is
-reckoned again shortly before the moment, when nothing is being started any more, and not by all at
-once.
+only then does not (143: the shell's own sum for SIGTERM).  The outermost traps the signal only when
+the others have begun: a child that has not run yet takes it by its parent's trap, and forgets it
+when it sets its own.  Nobody waits for a sleep(1) that was signalled too early in its life to
+notice, and it does not hold the pipe.  How long to sleep is reckoned again shortly before the
+moment, when nothing is being started any more, and not by all at once.
 
 ``began`` is the time of a file, since date(1) takes long when all begin; that of ``go`` tells a
 file server's clock from ours."""
@@ -113,7 +113,13 @@ for each in */began */ready; do
 done
 rm -f go
 exit "$worst"
-}
+} &
+trap : TERM
+while :; do
+    status=0
+    wait "$!" || status=$?
+    kill -0 "$!" 2>/dev/null || exit "$status"
+done
 """
 
 
