@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import time
@@ -133,6 +134,20 @@ def test_how_each_ended_is_told_and_the_worst_of_them(loads: Loads) -> None:
     assert process.wait(200) == 7
     assert moment.ended(loads.folder / "a", -1) == 3
     assert moment.ended(loads.folder / "b", -1) == 7
+
+
+def test_a_shell_that_has_to_wait_for_its_turn_is_no_clock_of_another_machine(
+    loads: Loads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is told is when loads began, however late the shell is that asks for the time."""
+    slow = tmp_path / "bin" / "date"
+    slow.parent.mkdir()
+    real = shutil.which("date")
+    slow.write_text(f'#!/bin/sh\n[ "${{PWD##*/}}" = a ] || sleep 0.3\nexec {real} "$@"\n')
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+    assert loads.start({"a": READS_THE_TIME}, 0).wait(200) == 0
+    assert loads.told("a", moment.BEGAN) <= loads.said("a")
 
 
 def test_a_load_that_is_ended_before_its_moment_never_begins(loads: Loads) -> None:

@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
 from iotrial.errors import UsageError
+from iotrial.importing.copies import FEW
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
-
-_TOLD = 4
-"""Numbers from which a run is known again without a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ def _no_copies(every: tuple[Results, ...]) -> None:
     runs = [
         {_identity(record) for record in each.valid}
         for each in every
-        if all(r.started or len(r.measurements) >= _TOLD for r in each.valid)
+        if all(r.started or len(r.measurements) >= FEW for r in each.valid)
     ]
     if len(runs) < len(every):
         return

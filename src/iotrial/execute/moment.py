@@ -94,7 +94,8 @@ notice, and it does not hold the pipe.  How long to sleep is reckoned again shor
 moment, when nothing is being started any more, and not by all at once.
 
 ``began`` is the time of a file, since date(1) takes long when all begin; that of ``go`` tells a
-file server's clock from ours."""
+file server's clock from ours: it is another one only where that time lies neither between two of
+ours nor near, since a busy machine may let us wait between any two commands."""
 ENDING = """\
 worst=0
 for each in $all; do
@@ -103,9 +104,13 @@ done
 for each in */exitcode; do
     read -r status <"$each" && [ "$status" -le "$worst" ] || worst=${status:-1}
 done
+before=$(date +%s%N)
 : >go
-ahead=$(($(date +%s%N) - $(date -r go +%s%N)))
-[ "${ahead#-}" -gt 100000000 ] || ahead=0
+there=$(date -r go +%s%N)
+after=$(date +%s%N)
+ahead=0
+[ "$there" -ge "$((before - 100000000))" ] || ahead=$((before - there))
+[ "$there" -le "$((after + 100000000))" ] || ahead=$((after - there))
 for each in */began */ready; do
     [ -e "$each" ] || continue
     then=$(date -r "$each" +%s%N)
@@ -118,7 +123,7 @@ trap : TERM
 while :; do
     status=0
     wait "$!" || status=$?
-    kill -0 "$!" 2>/dev/null || exit "$status"
+    [ "$status" -gt 128 ] && kill -0 "$!" 2>/dev/null || exit "$status"
 done
 """
 
