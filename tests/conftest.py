@@ -59,6 +59,7 @@ def _own_mounts() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     _own_mounts()
+    os.environ["IOTRIAL_PLUGINS"] = ""  # whoever runs the tests may have plugins
     if path := config.getoption("--going-on"):
         config.pluginmanager.register(GoingOn(Path(path)), "going-on")
 

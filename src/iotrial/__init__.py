@@ -27,6 +27,8 @@ Measurement   one number (or time series) in base units, with its    a statistic
               trial and raw file
 Doubt         what makes a trial less believable, and what to do     a log line
               about it; some doubts make it INVALID
+Plugin        a module that adds a tunable, a tool, a rule … :       part of a study
+              iotrial's own, of a package, or a user's file
 Finding       effect, interval, verdict, the trials behind it        a chart
 ============  =====================================================  ========================
 

@@ -1,9 +1,10 @@
 """Suites of checks.  PLUGINS: a folder is a suite, a file in it is a case.
 
-A folder of this package with a ``TITLE`` is a suite, named as the folder with ``-`` for ``_``; it
-may name ``TOOLS`` whose versions matter.  A module in it with a ``CASE``
-(:class:`~iotrial.model.check.Case`) is a case.  Cases are done in the order of their ``order``,
-where a module has one, then by name.  Listings, the page and the tests follow from here.
+A folder of this package with a ``SUITE`` (:func:`suite_of` makes it) is a suite, named as the
+folder with ``-`` for ``_``.  A module in it with a ``CASE`` (:class:`~iotrial.model.check.Case`) is
+a case.  Cases are done in the order of their ``ORDER``, where a module has one, then by name.
+Listings, the page and the tests follow from here; suites from elsewhere come by
+:mod:`iotrial.plugins`.
 
 Nothing here calls a host: :mod:`iotrial.execute.checking` does.
 """
@@ -11,34 +12,30 @@ Nothing here calls a host: :mod:`iotrial.execute.checking` does.
 from __future__ import annotations
 
 import difflib
-import importlib
-import pkgutil
 from collections.abc import Mapping
 from functools import cache
-from types import MappingProxyType
 
 from iotrial.errors import UsageError
 from iotrial.model.check import Case, Suite
+from iotrial.plugins import modules, values
 
 
 @cache
 def suites() -> Mapping[str, Suite]:
     """Every suite by its name, in alphabetical order."""
-    found = [_suite(each.name) for each in pkgutil.iter_modules(__path__) if each.ispkg]
-    return MappingProxyType({suite.name: suite for suite in found})
+    return values("suites")
 
 
-def _suite(folder: str) -> Suite:
-    package = importlib.import_module(f"{__name__}.{folder}")
+def suite_of(package: str, title: str, tools: tuple[str, ...] = ()) -> Suite:
+    """The suite that a package holds, one case a module; ``tools`` are those whose versions
+    matter."""
     cases: list[tuple[int, str, Case]] = []
-    for module in pkgutil.iter_modules(package.__path__):
-        plugin = importlib.import_module(f"{package.__name__}.{module.name}")
-        case = getattr(plugin, "CASE", None)
+    for module in modules(package):
+        case = getattr(module, "CASE", None)
         if case is not None:
-            cases.append((getattr(plugin, "ORDER", 50), case.name, case))
+            cases.append((getattr(module, "ORDER", 50), case.name, case))
     ordered = tuple(case for _, _, case in sorted(cases, key=lambda each: each[:2]))
-    tools = tuple(getattr(package, "TOOLS", ()))
-    return Suite(folder.replace("_", "-"), str(package.TITLE), ordered, tools)
+    return Suite(package.rpartition(".")[2].replace("_", "-"), title, ordered, tools)
 
 
 def suite(name: str) -> Suite:

@@ -114,6 +114,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
             output.text(text)
         return 0
     every = [original for _, original in originals.values()]
+    doubts += reading.by_plugins(every)
     if not merge:
         every, copied = copies.sole(every, reading.prints(found), leave=legend.of_each)
         doubts += copied

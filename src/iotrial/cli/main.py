@@ -8,6 +8,7 @@ import gc
 import importlib
 import os
 import sys
+import warnings
 from typing import Any
 
 import click
@@ -15,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 from iotrial import __version__
 from iotrial.called import as_root, help_as_called
-from iotrial.cli.output import UNREAD, Output
+from iotrial.cli.output import UNREAD, Output, visible_parts
 from iotrial.errors import IotrialError
 
 GROUPS = (
@@ -63,6 +64,7 @@ GROUPS = (
         "Set up",
         (
             ("vmlab", "virtual machines with disks"),
+            ("plugins", "what was added to iotrial"),
             ("completion", "complete words in your shell"),
         ),
     ),
@@ -187,7 +189,14 @@ is much to look at."""
 def main() -> None:
     """Entry point: run a verb; say what went wrong; exit with the design's code."""
     gc.set_threshold(_LITTER, 20, 20)
+    warnings.formatwarning = _warning
     sys.exit(status(sys.argv[1:]))
+
+
+def _warning(message: Warning | str, *_place: object, **_more: object) -> str:
+    """A warning, such as of a plugin that is left out, as a sentence: the line of iotrial's code
+    that it comes from helps nobody."""
+    return f"iotrial: {visible_parts(str(message))}\n"
 
 
 def status(arguments: list[str]) -> int:

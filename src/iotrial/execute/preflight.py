@@ -186,7 +186,8 @@ def check_options(study: Study, facts: Mapping[str, float]) -> None:
 
 
 def check_resume(folder: Path, bench: Bench, facts: dict[str, Any]) -> None:
-    """A resumed study goes on only on the machine, kernel and disks it began on."""
+    """A resumed study goes on only on the machine, kernel and disks it began on, and with the
+    plugins."""
     path = folder / "hosts" / f"{bench.host.name}.json"
     if not path.exists():
         return
@@ -200,4 +201,15 @@ def check_resume(folder: Path, bench: Bench, facts: dict[str, Any]) -> None:
         raise UsageError(
             f"{folder} was begun on another machine: {'; '.join(differing)}",
             advice="Blocks from two machines do not mix. Begin a new folder with --out.",
+        )
+    then, now = former.get("plugins", {}), facts.get("plugins", {})
+    if then != now:
+        changed = (
+            f"{name} was {then.get(name, 'not there')}, is {now.get(name, 'not there')}"
+            for name in sorted(then | now)
+            if then.get(name) != now.get(name)
+        )
+        raise UsageError(
+            f"{folder} was begun with other plugins: {'; '.join(changed)}",
+            advice="Bring the former plugins back, or begin a new folder with --out.",
         )

@@ -31,6 +31,7 @@ from iotrial.model.study import Factor
 from iotrial.plan.aa import at_baseline, with_levels
 from iotrial.plan.available import Offer, combined, with_available
 from iotrial.plan.design import baselines
+from iotrial.plan.executed import added
 from iotrial.plan.placement import ways
 from iotrial.plan.prior import target_doubts
 from iotrial.tools import executed
@@ -102,6 +103,8 @@ def _facts(member: Member, folder: Path) -> dict[str, Any]:
         bench.doubts.append(Doubt("same-kernel", what, _HERE))
     programs = sorted({executed(w).program for w in bench.study.workloads})
     facts = gather(bench.host, tuple(bench.aims.values()), programs)
+    if used := added(bench.study):
+        facts["plugins"] = used
     member.numbers = numbers(facts)
     check_options(bench.study, member.numbers)
     check_paths(bench.study, bench.aims)

@@ -6,11 +6,10 @@ adding a file, and what ``import`` recognises, its listing and the tests of muta
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from functools import cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from iotrial.plugins import values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,9 +20,4 @@ if TYPE_CHECKING:
 @cache
 def formats() -> Mapping[str, Format]:
     """Every format by its name, in alphabetical order."""
-    found: dict[str, Format] = {}
-    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
-        plugin = getattr(importlib.import_module(module.name), "FORMAT", None)
-        if plugin is not None:
-            found[plugin.name] = plugin
-    return MappingProxyType(dict(sorted(found.items())))
+    return values("formats")

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from iotrial import plugins
 from iotrial.errors import FormatError, UsageError
 from iotrial.files import parse_line, read_bytes
 from iotrial.formats import formats
@@ -107,6 +108,21 @@ def _refuse_pretended(paths: Iterable[Path]) -> None:
                     f"{folder} holds pretended results: what lies in it was never measured",
                     advice="Import what tools wrote on a real machine.",
                 )
+
+
+def by_plugins(originals: Iterable[Original]) -> list[Doubt]:
+    """A doubt for each format that iotrial does not bring, and the files that it read."""
+    read_by = Counter(original.format for original in originals)
+    return [
+        Doubt(
+            "plugin",
+            f"the format {plugin.name}, which read {read_by[plugin.name]} of the files, is a"
+            f" plugin: {plugin.origin}",
+            "Compare some numbers with the files; `iotrial plugins` lists the plugins.",
+        )
+        for plugin in plugins.added("formats")
+        if read_by[plugin.name]
+    ]
 
 
 def prints(found: Sequence[Given]) -> dict[str, Print]:

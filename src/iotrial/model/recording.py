@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from mmap import mmap
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
@@ -65,6 +65,7 @@ class Recording:
     weights: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
 
 
+@runtime_checkable
 class Format(Protocol):
     """One format of files, every version of it."""
 

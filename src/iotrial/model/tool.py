@@ -98,6 +98,7 @@ class Parsed:
     disks: tuple[str, ...] = ()
 
 
+@runtime_checkable
 class Tool(Protocol):
     """One load generator.  ``options`` a person may write are checked by ``check``."""
 

@@ -1,11 +1,12 @@
-"""Every command that a study brings along: what a run of it executes beside its loads, so that a
-person can see it before."""
+"""What a run of a study executes that iotrial does not bring: the study's own commands, so that a
+person can see them before, and plugins."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from iotrial import plugins
 from iotrial.model.study import Study
 from iotrial.tunables import of_study
 
@@ -23,6 +24,20 @@ def commands(study: Study) -> tuple[Command, ...]:
     """In the order of the study's tables, each once."""
     found = (*_knobs(), *_targets(study), *_chores(study), *_manual(study))
     return tuple(dict.fromkeys(found))
+
+
+def added(study: Study) -> dict[str, str]:
+    """The plugins that a run of it uses, where each comes from and which version: ``tools pread`` →
+    ``…/pread.py sha256:0123456789ab``.  A check of validity looks at every load."""
+    loads = {workload.tool for workload in study.workloads}
+    knobs = {name for f in study.factors for level in f.levels for name, _ in level.settings}
+    used = {"tools": loads, "tunables": {name.partition(".")[0] for name in knobs}}
+    return {
+        f"{kind} {plugin.name}": str(plugin.origin)
+        for kind in ("tools", "tunables", "validity")
+        for plugin in plugins.added(kind)
+        if plugin.name in used.get(kind, (plugin.name,))
+    }
 
 
 def _knobs() -> Iterator[Command]:

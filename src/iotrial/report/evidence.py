@@ -74,7 +74,7 @@ class DoubtGroup:
 
 
 # Said elsewhere in a report, or of the file and not of the machine.
-_ELSEWHERE = frozenset({"format", "name", "baselines", "doubts"})
+_ELSEWHERE = frozenset({"format", "name", "baselines", "doubts", "plugins"})
 _QUEUES = ("queue", "iosched")
 
 
@@ -132,7 +132,8 @@ def _plain(value: object) -> str:
 
 
 def tools(results: Results) -> tuple[str, ...]:
-    """Load tools with their versions as the machines named them: ``fio-3.39``."""
+    """Load tools with their versions as the machines named them (``fio-3.39``), and the plugins
+    that were used."""
     named = itertools.chain.from_iterable(
         _mapping(facts.get("programs")).items() for facts in results.facts.values()
     )
@@ -141,6 +142,10 @@ def tools(results: Results) -> tuple[str, ...]:
         for name, version in named
         if version
     }
+    added = itertools.chain.from_iterable(
+        _mapping(facts.get("plugins")).items() for facts in results.facts.values()
+    )
+    lines |= {visible(f"plugin {name} ({origin})") for name, origin in added}
     return tuple(sorted(lines))
 
 

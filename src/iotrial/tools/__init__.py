@@ -6,13 +6,11 @@ Adding a tool is adding a file; the listings, the checks of studies and the test
 from __future__ import annotations
 
 import difflib
-import importlib
-import pkgutil
 from functools import cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from iotrial.errors import UsageError
+from iotrial.plugins import values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,12 +22,7 @@ if TYPE_CHECKING:
 @cache
 def tools() -> Mapping[str, Tool]:
     """Every tool by its name, in alphabetical order."""
-    found: dict[str, Tool] = {}
-    for module in pkgutil.iter_modules(__path__):
-        plugin = getattr(importlib.import_module(f"{__name__}.{module.name}"), "TOOL", None)
-        if plugin is not None:
-            found[plugin.name] = plugin
-    return MappingProxyType(dict(sorted(found.items())))
+    return values("tools")
 
 
 def tool(name: str) -> Tool:

@@ -156,6 +156,7 @@ class Bonnie:
 
 
 TOOL = Bonnie()
+EXAMPLE: dict[str, object] = {"size": "2*memory"}
 
 
 def _lasting(workload: Workload, pace: Pace, characters: float) -> float:

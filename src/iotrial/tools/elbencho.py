@@ -120,6 +120,7 @@ class Elbencho(Parallel):
 
 
 TOOL = Elbencho()
+EXAMPLE: dict[str, object] = {"write": True, "size": "1m"}
 
 
 def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:

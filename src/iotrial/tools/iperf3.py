@@ -107,6 +107,7 @@ class Iperf3:
 
 
 TOOL = Iperf3()
+EXAMPLE: dict[str, object] = {"server": "far"}
 
 
 def _problems(workload: Workload) -> Iterator[tuple[str, str]]:

@@ -105,6 +105,7 @@ class Mdtest(Parallel):
 
 
 TOOL = Mdtest()
+EXAMPLE: dict[str, object] = {"items": 1000}
 
 
 def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:

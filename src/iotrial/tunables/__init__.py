@@ -9,8 +9,6 @@ and tests follow from here.  A family of which no table can be complete (sysctl)
 from __future__ import annotations
 
 import difflib
-import importlib
-import pkgutil
 import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
@@ -20,12 +18,12 @@ from typing import NamedTuple, cast
 
 from iotrial.errors import UsageError
 from iotrial.model.tunable import Tunable
+from iotrial.plugins import plugins
 
 
 @cache
 def _modules() -> tuple[ModuleType, ...]:
-    names = (entry.name for entry in pkgutil.iter_modules(__path__))
-    return tuple(importlib.import_module(f"{__name__}.{name}") for name in names)
+    return tuple(plugin.module for plugin in plugins("tunables"))
 
 
 class Family(NamedTuple):

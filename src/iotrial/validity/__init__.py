@@ -8,12 +8,11 @@ in one round trip before the load and one after it.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterable
 from functools import cache, lru_cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from iotrial.plugins import values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,12 +25,7 @@ if TYPE_CHECKING:
 @cache
 def checks() -> Mapping[str, Check]:
     """Every check by its name, in alphabetical order."""
-    found: dict[str, Check] = {}
-    for module in pkgutil.iter_modules(__path__):
-        plugin = getattr(importlib.import_module(f"{__name__}.{module.name}"), "CHECK", None)
-        if plugin is not None:
-            found[plugin.name] = plugin
-    return MappingProxyType(dict(sorted(found.items())))
+    return values("validity")
 
 
 @lru_cache(maxsize=256)

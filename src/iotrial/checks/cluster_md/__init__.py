@@ -4,5 +4,10 @@ The cases are those of a published functional test of 2015 (SLES 12 SP1, three v
 with what it only asserted looked at.
 """
 
-TITLE = "cluster-md: arrays that several hosts have at once are made, broken and mended"
-TOOLS = ("mdadm",)
+from iotrial.checks import suite_of
+
+SUITE = suite_of(
+    __name__,
+    "cluster-md: arrays that several hosts have at once are made, broken and mended",
+    ("mdadm",),
+)

@@ -1,4 +1,7 @@
 """LVM: mirrors, RAID1 and snapshots, made, broken and mended."""
 
-TITLE = "LVM: mirrors, RAID1 and snapshots are made, broken and mended"
-TOOLS = ("lvm",)
+from iotrial.checks import suite_of
+
+SUITE = suite_of(
+    __name__, "LVM: mirrors, RAID1 and snapshots are made, broken and mended", ("lvm",)
+)

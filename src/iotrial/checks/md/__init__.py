@@ -1,4 +1,5 @@
 """md: software RAID made, broken, mended and taken apart, on small devices."""
 
-TITLE = "md: arrays are made, broken, mended and taken apart"
-TOOLS = ("mdadm",)
+from iotrial.checks import suite_of
+
+SUITE = suite_of(__name__, "md: arrays are made, broken, mended and taken apart", ("mdadm",))

@@ -3,5 +3,6 @@
 The map is handed over, by the UUID that device-mapper has for it: ``--devices mpath-WWID``.
 """
 
-TITLE = "multipath: paths are lost and come back under load"
-TOOLS = ("multipath",)
+from iotrial.checks import suite_of
+
+SUITE = suite_of(__name__, "multipath: paths are lost and come back under load", ("multipath",))

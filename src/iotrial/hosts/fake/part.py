@@ -6,14 +6,13 @@ those of the machine; a reboot makes it anew.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from iotrial.hosts.fake.names import index
+from iotrial.plugins import modules
 
 if TYPE_CHECKING:
     from iotrial.hosts.fake.machine import Machine
@@ -128,6 +127,5 @@ def _mounting() -> tuple[str, ...]:
 def _kinds() -> Mapping[str, type[Part]]:
     from iotrial.hosts.fake import parts  # noqa: PLC0415 (the plugins import this module)
 
-    names = sorted(entry.name for entry in pkgutil.iter_modules(parts.__path__))
-    modules = {name: importlib.import_module(f"{parts.__name__}.{name}") for name in names}
-    return {name: module.PART for name, module in modules.items()}
+    found = modules(parts.__name__)
+    return {each.__name__.rpartition(".")[2]: each.PART for each in found}

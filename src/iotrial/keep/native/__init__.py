@@ -1,6 +1,6 @@
 """Native files: settings as an administrator would have written them.  PLUGINS: one format a file.
 
-A module of this package with a ``FORMAT`` (:class:`Format`) is a plugin.  Each says which
+A module of this package with a ``NATIVE`` (:class:`Format`) is a plugin.  Each says which
 settings it can hold (``takes``) and writes the files for them.  A setting goes to the first format
 by ``order`` that takes it, unless formats are chosen; some are never chosen by themselves
 (``order`` 0): they hold again what others hold.
@@ -8,8 +8,6 @@ by ``order`` that takes it, unless formats are chosen; some are never chosen by 
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from types import MappingProxyType
 from iotrial.errors import UsageError
 from iotrial.keep.profile import Entry, Profile, plain
 from iotrial.keep.vetting import problem
+from iotrial.plugins import values
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +60,7 @@ class Format:
 @cache
 def formats() -> Mapping[str, Format]:
     """Every format by its name, in the order in which settings are offered to them."""
-    found = [
-        plugin
-        for module in pkgutil.iter_modules(__path__)
-        if (plugin := getattr(importlib.import_module(f"{__name__}.{module.name}"), "FORMAT", None))
-    ]
+    found = values("native").values()
     ordered = sorted(found, key=lambda each: (each.order == 0, each.order, each.name))
     return MappingProxyType({each.name: each for each in ordered})
 

@@ -38,7 +38,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     return (NativeFile(path, text, profile.entries, notes=(note,), people=True),)
 
 
-FORMAT = Format(
+NATIVE = Format(
     "cmdline",
     "words for the kernel's command line, as a note",
     "Documentation/admin-guide/kernel-parameters.rst",

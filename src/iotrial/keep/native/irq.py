@@ -87,7 +87,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     )
 
 
-FORMAT = Format(
+NATIVE = Format(
     "irq",
     "interrupts: a service, and a policy for irqbalance",
     "systemd.service(5), irqbalance(1)",

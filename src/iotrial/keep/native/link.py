@@ -76,7 +76,7 @@ def _file(profile: Profile, device: str, entries: tuple[Entry, ...]) -> NativeFi
     return NativeFile(path, text, entries, reload, notes=tuple(notes))
 
 
-FORMAT = Format(
+NATIVE = Format(
     "link",
     "interfaces, /etc/systemd/network/*.link",
     "systemd.link(5)",

@@ -52,7 +52,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     return (NativeFile(path, text, profile.entries, notes=notes),)
 
 
-FORMAT = Format(
+NATIVE = Format(
     "modprobe",
     "parameters of modules, /etc/modprobe.d",
     "modprobe.d(5)",

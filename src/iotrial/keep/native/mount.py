@@ -81,7 +81,7 @@ def escaped(path: str) -> str:
     return "".join(found)
 
 
-FORMAT = Format(
+NATIVE = Format(
     "mount",
     "mount options, drop-ins of /etc/systemd/system",
     "systemd.mount(5), systemd.unit(5)",

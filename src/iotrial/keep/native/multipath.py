@@ -35,7 +35,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     return (NativeFile(path, text, profile.entries, reload, notes=notes),)
 
 
-FORMAT = Format(
+NATIVE = Format(
     "multipath",
     "dm-multipath, /etc/multipath/conf.d",
     "multipath.conf(5)",

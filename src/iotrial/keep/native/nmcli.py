@@ -59,7 +59,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     return (NativeFile(path, text, profile.entries, notes=notes, people=True),)
 
 
-FORMAT = Format(
+NATIVE = Format(
     "nmcli",
     "interfaces under NetworkManager, as nmcli commands",
     "nm-settings-nmcli(5)",

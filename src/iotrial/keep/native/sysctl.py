@@ -32,7 +32,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     return (NativeFile(path, text, profile.entries, load=(("sysctl", "--load", path),)),)
 
 
-FORMAT = Format(
+NATIVE = Format(
     "sysctl",
     "kernel parameters, /etc/sysctl.d",
     "sysctl.d(5), sysctl.conf(5)",

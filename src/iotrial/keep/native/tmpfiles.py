@@ -50,7 +50,7 @@ def _argument(value: str) -> str:
     return value.replace("\\", "\\\\").replace("%", "%%")
 
 
-FORMAT = Format(
+NATIVE = Format(
     "tmpfiles",
     "files of /sys that belong to no device, /etc/tmpfiles.d",
     "tmpfiles.d(5)",

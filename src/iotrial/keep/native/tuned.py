@@ -114,7 +114,7 @@ def _joined(section: str, values: list[str]) -> str:
     return " ".join(values) if section == "modules" or section.startswith("net_") else values[-1]
 
 
-FORMAT = Format(
+NATIVE = Format(
     "tuned",
     "a tuned profile",
     "tuned.conf(5)",

@@ -152,7 +152,7 @@ def assigned(text: str) -> str:
     return text.replace("$", "$$").replace("%", "%%")
 
 
-FORMAT = Format(
+NATIVE = Format(
     "udev",
     "settings of devices, /etc/udev/rules.d",
     "udev(7)",

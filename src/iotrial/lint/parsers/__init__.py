@@ -9,8 +9,6 @@ the file includes too.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import PurePosixPath
@@ -18,16 +16,13 @@ from types import MappingProxyType, ModuleType
 from typing import cast
 
 from iotrial.lint.sheet import Kind, Sheet
+from iotrial.plugins import modules
 
 
 @cache
 def parsers() -> Mapping[Kind, ModuleType]:
     """Every parser by its kind."""
-    found: dict[Kind, ModuleType] = {}
-    for each in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{each.name}")
-        if hasattr(module, "KIND"):
-            found[module.KIND] = module
+    found = {each.KIND: each for each in modules(__name__) if hasattr(each, "KIND")}
     return MappingProxyType(found)
 
 

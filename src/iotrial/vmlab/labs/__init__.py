@@ -1,19 +1,17 @@
-"""The kinds of lab, one file each: a module with a ``KIND``.  A new file is a new kind."""
+"""The kinds of lab, one file each: a module with a ``LAB``.  A new file is a new kind."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+from collections.abc import Mapping
 
 from iotrial.errors import UsageError
+from iotrial.plugins import values
 from iotrial.vmlab.lab import Kind
 
 
-def kinds() -> dict[str, Kind]:
-    """Every kind by its name."""
-    names = sorted(each.name for each in pkgutil.iter_modules(__path__))
-    found = (importlib.import_module(f"{__name__}.{name}").KIND for name in names)
-    return {kind.name: kind for kind in found}
+def kinds() -> Mapping[str, Kind]:
+    """Every kind by its name, in alphabetical order."""
+    return values("labs")
 
 
 def kind_of(name: str) -> Kind:

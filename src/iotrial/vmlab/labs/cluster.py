@@ -64,7 +64,7 @@ def _files(lab: Lab, node: Node) -> Mapping[str, str]:
     }
 
 
-KIND = Kind(
+LAB = Kind(
     name="cluster",
     summary="2 or more nodes with shared disks: corosync, dlm, clustered md, ocfs2, gfs2, lvmlockd",
     disks=_DISKS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from iotrial.vmlab.lab import Disk, Kind
 
-KIND = Kind(
+LAB = Kind(
     name="disks",
     summary="virtio-scsi, virtio-blk, NVMe, scsi_debug, null_blk, and a disk with two paths",
     disks=(

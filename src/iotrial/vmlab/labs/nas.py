@@ -31,7 +31,7 @@ def _files(lab: Lab, node: Node) -> Mapping[str, str]:
     }
 
 
-KIND = Kind(
+LAB = Kind(
     name="nas",
     summary="an NFS server with a disk of its own, and clients",
     disks=(_DISK,),

@@ -83,7 +83,7 @@ def _files(lab: Lab, node: Node) -> Mapping[str, str]:
     }
 
 
-KIND = Kind(
+LAB = Kind(
     name="san",
     summary="an iSCSI target with two portals on two networks, and initiators with dm-multipath",
     disks=(_DISK,),

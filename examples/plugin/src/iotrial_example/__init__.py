@@ -1,0 +1,1 @@
+"""A plugin of iotrial: a tunable, a load tool and a lint rule."""

@@ -1,0 +1,292 @@
+"""Conformance: what every plugin of a kind must do, tried out.
+
+Nothing here executes a load or changes a machine: what a plugin says as data is looked at, and
+what it reads is fed with nothing, with garbage and with what is cut off.  iotrial's own plugins are
+held to the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from iotrial.errors import FormatError, IotrialError, UsageError
+from iotrial.lint.parsers import parsed
+from iotrial.lint.rule import SEVERITIES, Scene
+from iotrial.lint.sheet import KINDS as SHEETS
+from iotrial.model.check import Suite
+from iotrial.model.tool import Aimed, Ends, Load, Measuring, Reach, Tool
+from iotrial.model.tunable import Tunable
+from iotrial.model.validity import Case, Snapshot
+from iotrial.model.validity import Scene as Measured
+from iotrial.model.workload import OptionValue, Wanted, Workload
+from iotrial.plugins import Plugin, clash
+from iotrial.tunables import all_tunables
+
+_WORD = re.compile(r"[a-z0-9][a-z0-9_+-]*")
+_ROW = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_.-]+)+")
+_GARBAGE = (b"", b"\0\xff\xfe", b"nonsense 1 2 3\n", b'{"a": [1, 2', b"9" * 400 + b"\n")
+_AIMS = (
+    Aimed("/dev/loop0", "device", 2**30),
+    Aimed("/tmp/a file", "file", 2**30),  # noqa: S108 (a name; nothing is opened)
+    Aimed("/tmp/a folder", "directory", 2**30),  # noqa: S108
+)
+_FACTS = {"cpus": 4.0, "memory": float(2**34)}
+_DEVICES = {
+    "host": "", "device": "sda", "disk": "sda", "scsi-host": "host0", "nvme": "nvme0",
+    "remote-port": "rport-0:0-1", "iscsi-session": "session1", "map": "mpatha", "array": "md0",
+    "volume": "vg/lv", "mount": "/mnt", "bdi": "8:0", "nic": "eth0", "rx": "eth0/queues/rx-0",
+    "tx": "eth0/queues/tx-0", "irq": "24", "cpu": "cpu0", "cgroup": "8:0",
+}  # fmt: skip
+"""A name of each scope."""
+
+
+def problems(plugin: Plugin) -> tuple[str, ...]:
+    """What a plugin does not do as its kind must; empty: it conforms."""
+    other = clash(plugin)
+    taken = () if other is None else (f"{other.origin} is called {other.name!r} too",)
+    try:
+        return (*taken, *_BY_KIND[plugin.kind.name](plugin))
+    except IotrialError as error:
+        return (f"it raises {type(error).__name__}: {error.message}",)
+    except Exception as error:  # noqa: BLE001 (whatever somebody else's module raises)
+        where = _line(error, plugin.module.__file__ or "")
+        return (f"it raises {type(error).__name__}{where}: {error}",)
+
+
+def _line(error: BaseException, file: str) -> str:
+    """The last line of the plugin that the error came through."""
+    lines, trace = [], error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            lines.append(trace.tb_lineno)
+        trace = trace.tb_next
+    return f" in line {lines[-1]}" if lines else ""
+
+
+def _said(of: object, *names: str) -> Iterator[str]:
+    """Each of these is a text that says something."""
+    for name in names:
+        text = getattr(of, name, "")
+        if not isinstance(text, str) or not text.strip():
+            yield f"its {name} says nothing"
+
+
+def _word(name: str, pattern: re.Pattern[str] = _WORD) -> Iterator[str]:
+    if not pattern.fullmatch(name):
+        yield f"its name {name!r} is not of the form {pattern.pattern}"
+
+
+# -- tunables -------------------------------------------------------------------------------------
+
+
+def _tunables(plugin: Plugin) -> Iterator[str]:
+    yield from _word(plugin.name)
+    yield from _said(plugin.module, "TITLE")
+    rows: tuple[Tunable, ...] = plugin.value
+    if not rows and plugin.origin.kind != "built-in":  # a study makes the rows of ``file``
+        yield "its TUNABLES are none"
+    known = {row.name: row for row in all_tunables()} | {row.name: row for row in rows}
+    for row in rows:
+        yield from (f"{row.name}: {problem}" for problem in _row(row, plugin.name, known))
+
+
+def _row(row: Tunable, family: str, known: Mapping[str, Tunable]) -> Iterator[str]:
+    yield from _word(row.name, _ROW)
+    if not row.name.startswith(f"{family}."):
+        yield f"its name does not begin with {family}., its family"
+    yield from _said(row, "summary", "source")
+    if not row.path.startswith("/") and not row.read:
+        yield "it has neither a file (path) nor a command (read) that says its value"
+        return
+    told = " ".join((row.path, row.key, *row.read))
+    if row.scope != "host" and "{device}" not in told and row.scope != "cgroup":
+        yield "neither path, key nor read holds {device}: it would be one value for all devices"
+    place = (row.path, row.key, row.read)
+    for other in known.values():
+        if other.name != row.name and (other.path, other.key, other.read) == place:
+            yield f"{other.name} is the same setting"
+    for pattern in row.moves:
+        if not fnmatch.filter(known, pattern):
+            yield f"it moves {pattern!r}, which is the name of no tunable"
+    device = _DEVICES[row.scope]
+    row.probe(device)
+    if not (row.reload or row.how or row.change or row.path):
+        yield "nothing is done to change it, and reload does not say why"
+    for raw in _GARBAGE:
+        row.domain(raw).refusal("1")
+
+
+# -- tools ----------------------------------------------------------------------------------------
+
+
+def _tools(plugin: Plugin) -> Iterator[str]:
+    tool: Tool = plugin.value
+    yield from _word(tool.name)
+    yield from _said(tool, "summary", "program")
+    if isinstance(tool, Measuring) and not _measures(tool):
+        yield f"its usual metric {tool.usual!r} is none that it measures"
+    options: Mapping[str, OptionValue] = getattr(plugin.module, "EXAMPLE", {})
+    wanted = (Wanted("score", pattern="([0-9.]+)"),)
+    load = Workload("example", tool.name, tuple(options.items()), argv=("true",), metrics=wanted)
+    wrong = tool.check(load, _FACTS)
+    if wrong:
+        yield from (
+            f"EXAMPLE, the options of a load that works: {option}: {problem}"
+            for option, problem in wrong
+        )
+        return
+    unknown = (*load.options, ("no_such_option", 1))
+    if not tool.check(dataclasses.replace(load, options=unknown), _FACTS):
+        yield "check says nothing of an option that does not exist"
+    if not isinstance(tool.reach(load), Reach):
+        yield "reach gives no Reach"
+    yield from _commands(tool, load)
+    if not isinstance(tool.version_problem(""), str):
+        yield "version_problem gives no text"
+    yield from _unread(tool)
+
+
+def _measures(tool: Measuring) -> bool:
+    words = (tool.usual, f"read.{tool.usual}", f"write.{tool.usual}")
+    return not tool.usual or any(tool.measures.fullmatch(word) for word in words)
+
+
+def _commands(tool: Tool, load: Workload) -> Iterator[str]:
+    made = 0
+    for aimed in _AIMS:
+        try:
+            command = tool.command(load, aimed, _FACTS)
+        except UsageError:
+            continue
+        made += 1
+        # A study's own command names its target where it wants; some have none (iperf3).
+        named = tool.name == "command" or not tool.reach(load).storage
+        yield from _command(command, aimed, named=named)
+        if not tool.seconds(load, aimed) > 0:
+            yield f"seconds at a {aimed.kind} are not more than 0"
+        if isinstance(tool, Ends) and not tool.likely(load, aimed) > 0:
+            yield f"likely seconds at a {aimed.kind} are not more than 0"
+    if not made:
+        yield "command takes neither a device, a file nor a directory"
+
+
+def _command(command: Load, aimed: Aimed, *, named: bool) -> Iterator[str]:
+    texts = (*command.argv, *(text.decode("utf-8", "replace") for _, text in command.files))
+    if not command.argv or not all(isinstance(word, str) for word in command.argv):
+        yield f"the command at a {aimed.kind} is not words"
+    elif not named and not any(aimed.path in text for text in texts):
+        yield f"the command at a {aimed.kind} does not name it"
+    for name, _ in command.files:
+        if "/" in name or name in {"", ".", ".."}:
+            yield f"its file {name!r} is not in the trial's folder"
+
+
+def _unread(tool: Tool) -> Iterator[str]:
+    """A result that is not whole is a FormatError: numbers of half a load would be believed."""
+    for data in _GARBAGE:
+        with tempfile.TemporaryDirectory(prefix="iotrial-") as name:
+            folder = Path(name)
+            for each in ("stdout", "stderr"):
+                (folder / each).write_bytes(data)
+            try:
+                found = tool.parse(folder)
+            except FormatError:
+                continue
+            if found.measurements:
+                yield f"parse gives numbers for a stdout of {data[:20]!r}"
+
+
+# -- formats --------------------------------------------------------------------------------------
+
+
+def _formats(plugin: Plugin) -> Iterator[str]:
+    form = plugin.value
+    yield from _word(form.name)
+    yield from _said(form, "title")
+    for data in _GARBAGE:
+        if form.recognises(data, "file") not in range(4):
+            yield "recognises gives something else than 0, 1, 2 or 3"
+        try:
+            form.read(data, "file")
+        except FormatError:
+            continue
+
+
+# -- validity, lint, suites, native files, labs ---------------------------------------------------
+
+
+def _validity(plugin: Plugin) -> Iterator[str]:
+    check = plugin.value
+    yield from _word(check.name)
+    yield from _said(check, "title", "looks_at", "limit", "remedy", "source")
+    scene = Measured()
+    tuple(check.reads(scene))
+    for doubt in check.judge(Case(scene, Snapshot(), Snapshot(), 1.0)):
+        yield f"it doubts a load of which nothing is known: {doubt.what}"
+
+
+def _lint(plugin: Plugin) -> Iterator[str]:
+    rule = plugin.value
+    yield from _word(rule.name)
+    yield from _said(rule, "title", "reason", "source")
+    if rule.severity not in SEVERITIES:
+        yield f"its severity {rule.severity!r} is not one of {', '.join(SEVERITIES)}"
+    if not rule.kinds and not rule.of_host:
+        yield "it judges no kind of file, and no host"
+    for kind in rule.kinds:
+        if kind not in SHEETS:
+            yield f"there is no kind {kind!r} of file: {', '.join(SHEETS)}"
+            continue
+        sheets = [parsed(kind, data, "file") for data in _GARBAGE]
+        for sheet in sheets:
+            tuple(rule.judge(sheet, Scene(sheets=tuple(sheets))))
+        empty = parsed(kind, b"", "file")
+        if not empty.complaints and tuple(rule.judge(empty, Scene())):
+            yield f"it speaks of an empty file of kind {kind}"
+    if rule.of_host:
+        tuple(rule.host(Scene()))
+
+
+def _suites(plugin: Plugin) -> Iterator[str]:
+    suite: Suite = plugin.value
+    yield from _word(suite.name)
+    yield from _said(suite, "title")
+    names = [case.name for case in suite.cases]
+    if not names:
+        yield "it has no case"
+    for case in suite.cases:
+        yield from (f"{case.name}: {problem}" for problem in _word(case.name))
+        yield from (f"{case.name}: {problem}" for problem in _said(case, "title"))
+        if names.count(case.name) > 1:
+            yield f"{case.name}: two cases have this name"
+        if not case.limit > 0:
+            yield f"{case.name}: its limit is not more than 0 s"
+
+
+def _native(plugin: Plugin) -> Iterator[str]:
+    yield from _word(plugin.value.name)
+    yield from _said(plugin.value, "about", "source")
+
+
+def _labs(plugin: Plugin) -> Iterator[str]:
+    yield from _word(plugin.value.name)
+    yield from _said(plugin.value, "summary")
+    if not 1 <= plugin.value.fewest <= plugin.value.nodes:
+        yield "fewest is not between 1 and nodes"
+
+
+_BY_KIND: Mapping[str, Callable[[Plugin], Iterator[str]]] = {
+    "tunables": _tunables,
+    "tools": _tools,
+    "formats": _formats,
+    "validity": _validity,
+    "lint": _lint,
+    "suites": _suites,
+    "native": _native,
+    "labs": _labs,
+}

@@ -1,0 +1,347 @@
+"""Plugins: what may be added to iotrial, and where it comes from.
+
+A plugin is a Python module with one name or more of :data:`KINDS` (``TOOL``, ``RULE``, …).  Every
+registry asks here, and gets, in this order:
+
+1. what iotrial brings: each module of the package of that kind;
+2. what an installed package offers as an entry point of the group ``iotrial.KIND``;
+3. the files of the user's own folder, :func:`folder`.
+
+Two plugins of one name are an error, because nobody could tell which one a result came from.  One
+that cannot be loaded is named in a :class:`PluginWarning`, and the others work without it.
+
+Source: PyPA, "Entry points specification".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import itertools
+import os
+import pkgutil
+import stat
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any, Literal
+
+from iotrial.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of plugin: ``attribute`` is what a module of it has, ``package`` where iotrial's own
+    modules of it are, ``type`` what the value must be (of tunables, each of them), as
+    ``module:class``, ``about`` a line for people."""
+
+    name: str
+    attribute: str
+    package: str
+    type: str
+    about: str
+
+    @property
+    def entry_points(self) -> str:
+        """The group of entry points by which a package offers plugins of this kind."""
+        return f"iotrial.{self.name}"
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        kind.name: kind
+        for kind in (
+            Kind(
+                "tunables",
+                "TUNABLES",
+                "iotrial.tunables",
+                "iotrial.model.tunable:Tunable",
+                "settings that a study can vary",
+            ),
+            Kind("tools", "TOOL", "iotrial.tools", "iotrial.model.tool:Tool", "load generators"),
+            Kind(
+                "formats",
+                "FORMAT",
+                "iotrial.formats",
+                "iotrial.model.recording:Format",
+                "results of other tools, read",
+            ),
+            Kind(
+                "validity",
+                "CHECK",
+                "iotrial.validity",
+                "iotrial.model.validity:Check",
+                "what makes a trial less believable",
+            ),
+            Kind(
+                "lint",
+                "RULE",
+                "iotrial.lint.rules",
+                "iotrial.lint.rule:Rule",
+                "settings that cannot work",
+            ),
+            Kind(
+                "suites",
+                "SUITE",
+                "iotrial.checks",
+                "iotrial.model.check:Suite",
+                "functional tests of storage",
+            ),
+            Kind(
+                "native",
+                "NATIVE",
+                "iotrial.keep.native",
+                "iotrial.keep.native:Format",
+                "files that keep a setting over a boot",
+            ),
+            Kind(
+                "labs",
+                "LAB",
+                "iotrial.vmlab.labs",
+                "iotrial.vmlab.lab:Kind",
+                "virtual machines with disks",
+            ),
+        )
+    }
+)
+"""Every kind by its name."""
+
+
+class PluginWarning(UserWarning):
+    """A plugin was left out: which one, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a plugin comes from.
+
+    ``place`` is the module, the installed distribution or the file; ``version`` that of the
+    distribution, or of a file ``sha256:`` and the first 12 digits of its digest.
+    """
+
+    kind: Literal["built-in", "package", "file"]
+    place: str
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place} {self.version}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """``value`` is what the module has under the attribute of its kind; ``module`` that module."""
+
+    kind: Kind
+    name: str
+    value: Any
+    module: ModuleType
+    origin: Origin
+
+
+@cache
+def plugins(kind: str) -> tuple[Plugin, ...]:
+    """Every plugin of a kind, by name.  Raises UsageError where two have one name."""
+    found = _found(KINDS[kind])
+    for one, other in itertools.pairwise(found):
+        if one.name == other.name:
+            raise conflict(one, other)
+    return found
+
+
+def values(kind: str) -> Mapping[str, Any]:
+    """The values of every plugin of a kind by name, in alphabetical order."""
+    return MappingProxyType({plugin.name: plugin.value for plugin in plugins(kind)})
+
+
+def added(kind: str) -> tuple[Plugin, ...]:
+    """The plugins of a kind that iotrial does not bring."""
+    return tuple(plugin for plugin in plugins(kind) if plugin.origin.kind != "built-in")
+
+
+def modules(package: str) -> Iterator[ModuleType]:
+    """Every module of a package of iotrial's, also of the packages in it, imported, by name."""
+    parent = importlib.import_module(package)
+    for each in sorted(pkgutil.walk_packages(parent.__path__, f"{package}."), key=lambda m: m.name):
+        yield importlib.import_module(each.name)
+
+
+def clash(plugin: Plugin) -> Plugin | None:
+    """Another plugin of its kind and name, from elsewhere."""
+    return next(
+        (
+            other
+            for other in _found(plugin.kind)
+            if other.name == plugin.name and other.origin.place != plugin.origin.place
+        ),
+        None,
+    )
+
+
+def conflict(one: Plugin, other: Plugin) -> UsageError:
+    """What is said of two plugins with one name."""
+    return UsageError(
+        f"two plugins of {one.kind.name} are called {one.name!r}: {one.origin}, and {other.origin}",
+        advice="Rename one of them, or remove its file or package.",
+    )
+
+
+@cache
+def _found(kind: Kind) -> tuple[Plugin, ...]:
+    found = (*_built_in(kind), *_of_packages(kind), *_of_files(kind))
+    return tuple(sorted(found, key=lambda one: one.name))
+
+
+# -- what iotrial brings --------------------------------------------------------------------------
+
+
+def _built_in(kind: Kind) -> Iterator[Plugin]:
+    for module in modules(kind.package):
+        if hasattr(module, kind.attribute):
+            yield _plugin(kind, module, Origin("built-in", module.__name__))
+
+
+def _plugin(kind: Kind, module: ModuleType, origin: Origin) -> Plugin:
+    value = getattr(module, kind.attribute)
+    name = str(module.FAMILY if kind.name == "tunables" else value.name)
+    return Plugin(kind, name, value, module, origin)
+
+
+# -- what installed packages offer ----------------------------------------------------------------
+
+
+def _of_packages(kind: Kind) -> Iterator[Plugin]:
+    for point in entry_points(group=kind.entry_points):
+        origin = Origin("package", *_distribution(point))
+        try:
+            found = point.load()
+            if not isinstance(found, ModuleType):
+                raise TypeError(f"{point.value} is not a module")  # noqa: TRY301 (told below)
+            yield _checked(kind, found, origin)
+        except Exception as error:  # noqa: BLE001 (whatever somebody else's module raises)
+            _left_out(f"entry point {point.name!r} of {origin}", error)
+
+
+def _distribution(point: EntryPoint) -> tuple[str, str]:
+    return (point.dist.name, point.dist.version) if point.dist else (point.module, "")
+
+
+def _checked(kind: Kind, module: ModuleType, origin: Origin) -> Plugin:
+    if not hasattr(module, kind.attribute):
+        raise TypeError(f"it has no {kind.attribute}, which makes one of {kind.entry_points}")
+    # A value of another type would make all plugins of the kind fail: it is refused before.
+    place, _, wanted = kind.type.partition(":")
+    value, of = getattr(module, kind.attribute), getattr(importlib.import_module(place), wanted)
+    for each in value if kind.name == "tunables" else (value,):
+        if not isinstance(each, of):
+            got = type(each).__name__
+            raise TypeError(f"its {kind.attribute} is of type {got}, not {wanted}")
+    return _plugin(kind, module, origin)
+
+
+# -- the user's own folder ------------------------------------------------------------------------
+
+
+def folder(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Where the user's own plugins are: ``IOTRIAL_PLUGINS`` (empty: nowhere), else
+    ``~/.config/iotrial/plugins``.
+
+    Source: XDG Base Directory Specification 0.8 (``XDG_CONFIG_HOME``).
+    """
+    if (chosen := environment.get("IOTRIAL_PLUGINS")) is not None:
+        return Path(chosen) if chosen else None
+    home = environment.get("XDG_CONFIG_HOME") or f"{environment.get('HOME', '/')}/.config"
+    return Path(home) / "iotrial" / "plugins"
+
+
+def in_file(path: Path) -> tuple[Plugin, ...]:
+    """The plugins of one file, of every kind.
+
+    Raises UsageError for a file that may not be trusted, cannot be imported or holds none.
+    """
+    try:
+        return _loaded(path.absolute())
+    except Exception as error:
+        raise UsageError(
+            f"{path}: {_said(error)}",
+            advice=f"A plugin is a module with one of: {', '.join(_attributes())}.",
+        ) from error
+
+
+def refuse_others(path: Path) -> None:
+    """As root, iotrial executes only what nobody but root can change.
+
+    Raises PermissionError for a file, or a folder above it, that somebody else owns or may write
+    to.  A folder with the sticky bit may be written to: root's own files in it stay root's.
+    """
+    if os.geteuid():
+        return
+    real = path.resolve()
+    for place in (real, *real.parents):
+        status = place.stat()
+        open_to_others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if place.is_dir() and status.st_mode & stat.S_ISVTX:
+            open_to_others = 0
+        if status.st_uid or open_to_others:
+            why = f"uid {status.st_uid} owns" if status.st_uid else "not only root may write to"
+            raise PermissionError(
+                f"{why} {place}, and root must not execute what others can change "
+                f"(chown root {place}; chmod go-w {place})"
+            )
+
+
+@cache
+def _files() -> tuple[Plugin, ...]:
+    place = folder()
+    found: list[Plugin] = []
+    for path in sorted(place.glob("*.py")) if place else ():
+        try:
+            found += _loaded(path)
+        except Exception as error:  # noqa: BLE001 (whatever the user's file raises)
+            _left_out(str(path), error)
+    return tuple(found)
+
+
+def _of_files(kind: Kind) -> Iterator[Plugin]:
+    return (plugin for plugin in _files() if plugin.kind is kind)
+
+
+def _loaded(path: Path) -> tuple[Plugin, ...]:
+    refuse_others(path)
+    data = path.read_bytes()
+    module = ModuleType(f"iotrial_plugins.{path.stem}")
+    module.__file__ = str(path)
+    # What is executed are the bytes of which the digest is: the file may change at any time.
+    code = compile(data, path, "exec")
+    sys.modules[module.__name__] = module  # dataclasses look their module up there
+    try:
+        exec(code, module.__dict__)  # noqa: S102 (this is what a plugin is for)
+    except BaseException:
+        del sys.modules[module.__name__]
+        raise
+    origin = Origin("file", str(path), f"sha256:{hashlib.sha256(data).hexdigest()[:12]}")
+    found = tuple(
+        _checked(kind, module, origin) for kind in KINDS.values() if hasattr(module, kind.attribute)
+    )
+    if not found:
+        raise TypeError(f"it has none of {', '.join(_attributes())}")
+    return found
+
+
+def _attributes() -> Iterator[str]:
+    return (kind.attribute for kind in KINDS.values())
+
+
+def _left_out(what: str, error: Exception) -> None:
+    warnings.warn(f"the plugin {what} is left out: {_said(error)}", PluginWarning, stacklevel=2)
+
+
+def _said(error: Exception) -> str:
+    """What went wrong in a plugin, with the line of it where there is one."""
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}: {error.msg}"
+    return f"{type(error).__name__}: {error}" if not isinstance(error, TypeError) else str(error)

@@ -1,0 +1,307 @@
+"""Plugins: where they come from, what is refused, and what every one must do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from iotrial import plugins
+from iotrial.conformance import problems
+from iotrial.errors import UsageError
+from iotrial.plugins import KINDS, Plugin, PluginWarning
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "plugin"
+RULE = """
+    from iotrial.lint.rule import Rule
+    RULE = Rule("{name}", "title", "note", ("sysctl",), "reason", "source")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The user's own folder, as the registries see it from now on."""
+    made = tmp_path / "plugins"
+    made.mkdir()
+    monkeypatch.setenv("IOTRIAL_PLUGINS", str(made))
+    caches = (plugins.plugins, plugins._found, plugins._files)
+    for each in caches:
+        each.cache_clear()
+    yield made
+    for each in caches:
+        each.cache_clear()
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(textwrap.dedent(text), encoding="utf-8")
+    return path
+
+
+def iotrial(
+    *words: str | Path, code: int = 0, more: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "iotrial.cli.main", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=os.environ | dict(more or {}),
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def every() -> list[Plugin]:
+    return [plugin for kind in KINDS for plugin in plugins.plugins(kind)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_iotrial_brings_conforms(kind: str) -> None:
+    found = plugins.plugins(kind)
+    assert found
+    assert {plugin.name: problems(plugin) for plugin in found} == {
+        plugin.name: () for plugin in found
+    }
+
+
+def test_a_file_of_the_folder_is_a_plugin_with_its_digest(folder: Path) -> None:
+    path = write(folder, "mine.py", RULE.format(name="mine"))
+    (mine,) = plugins.added("lint")
+    assert (mine.name, mine.origin.kind, mine.origin.place) == ("mine", "file", str(path))
+    assert mine.origin.version.startswith("sha256:")
+    assert plugins.values("lint")["mine"] is mine.value
+
+
+def test_a_plugin_that_cannot_be_loaded_is_named_and_the_others_work(folder: Path) -> None:
+    write(folder, "a_broken.py", "import there_is_no_such_module")
+    write(folder, "b_wrong.py", "RULE = 1")
+    write(folder, "c_empty.py", "x = 1")
+    write(folder, "d_line.py", "\n\ndef (:\n")
+    write(folder, "e_good.py", RULE.format(name="good"))
+    with pytest.warns(PluginWarning) as told:
+        assert [plugin.name for plugin in plugins.added("lint")] == ["good"]
+    assert [str(each.message).partition("is left out: ")[2] for each in told] == [
+        "ModuleNotFoundError: No module named 'there_is_no_such_module'",
+        "its RULE is of type int, not Rule",
+        "it has none of TUNABLES, TOOL, FORMAT, CHECK, RULE, SUITE, NATIVE, LAB",
+        "line 3: invalid syntax",
+    ]
+
+
+def test_two_plugins_of_one_name_are_an_error(folder: Path) -> None:
+    write(folder, "one.py", RULE.format(name="twice"))
+    write(folder, "two.py", RULE.format(name="twice"))
+    with pytest.raises(UsageError, match=r"called 'twice': .*one\.py .*two\.py"):
+        plugins.plugins("lint")
+    assert "swappiness-zero" not in {plugin.name for plugin in plugins.added("tools")}
+
+
+def test_a_plugin_cannot_take_the_name_of_one_that_iotrial_brings(folder: Path) -> None:
+    path = write(folder, "mine.py", RULE.format(name="swappiness-zero"))
+    with pytest.raises(UsageError, match=r"iotrial\.lint\.rules\.swappiness_zero"):
+        plugins.plugins("lint")
+    (mine,) = plugins.in_file(path)
+    assert any("is called 'swappiness-zero' too" in said for said in problems(mine))
+
+
+def test_an_empty_variable_means_no_folder() -> None:
+    assert plugins.folder({"IOTRIAL_PLUGINS": "", "HOME": "/home/me"}) is None
+    assert plugins.folder({"HOME": "/home/me"}) == Path("/home/me/.config/iotrial/plugins")
+    assert plugins.folder({"HOME": "/h", "XDG_CONFIG_HOME": "/c"}) == Path("/c/iotrial/plugins")
+    assert plugins.folder({"IOTRIAL_PLUGINS": "/p", "XDG_CONFIG_HOME": "/c"}) == Path("/p")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('RULE = Rule("no fix", "t", "fatal", (), "r", "")', "its severity 'fatal' is not one of"),
+        ('RULE = Rule("no fix", "t", "note", (), "r", "")', "its source says nothing"),
+        ('RULE = Rule("No", "t", "note", ("sysctl",), "r", "s")', "its name 'No' is not of the"),
+        ('RULE = Rule("no", "t", "note", (), "r", "s")', "it judges no kind of file, and no host"),
+        ('RULE = Rule("no", "t", "note", ("ini",), "r", "s")', "there is no kind 'ini' of file"),
+        (
+            'RULE = Rule("no", "t", "note", ("sysctl",), "r", "s", "", lambda a, b: 1 / 0)',
+            "it raises ZeroDivisionError in line 2: division by zero",
+        ),
+        (
+            'RULE = Rule("no", "t", "note", ("fstab",), "r", "s", "", lambda a, b: [1])',
+            "it speaks of an empty file of kind fstab",
+        ),
+    ],
+)
+def test_a_lint_rule_that_does_not_conform(folder: Path, text: str, said: str) -> None:
+    path = write(folder.parent, "mine.py", f"from iotrial.lint.rule import Rule\n{text}")
+    (mine,) = plugins.in_file(path)
+    assert any(said in problem for problem in problems(mine)), problems(mine)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ('Tunable("other.x", "/x", "does", source="s")', "does not begin with mine., its family"),
+        ('Tunable("mine.x", "x", "does", source="s")', "it has neither a file (path) nor"),
+        ('Tunable("mine.x", "/x", "does", source="s")', "one value for all devices"),
+        ('Tunable("mine.x", "/{device}", "", source="s")', "its summary says nothing"),
+        ('Tunable("mine.x", "/{device}", "does")', "its source says nothing"),
+        (
+            'Tunable("mine.x", "/{device}", "does", source="s", moves=("queue.nothing",))',
+            "it moves 'queue.nothing', which is the name of no tunable",
+        ),
+        (
+            'Tunable("mine.x", "/{device}", "does", source="s", domain=lambda raw: int(raw))',
+            "it raises ValueError in line 4",
+        ),
+        (
+            'Tunable("mine.x", "/sys/block/{device}/queue/scheduler", "does", source="s")',
+            "queue.scheduler is the same setting",
+        ),
+    ],
+)
+def test_a_tunable_that_does_not_conform(folder: Path, row: str, said: str) -> None:
+    head = 'from iotrial.model.tunable import Tunable\nFAMILY = "mine"\nTITLE = "t"\n'
+    path = write(folder.parent, "mine.py", f"{head}TUNABLES = ({row},)\n")
+    (mine,) = plugins.in_file(path)
+    assert any(said in problem for problem in problems(mine)), problems(mine)
+
+
+TOOL = """
+    from iotrial.model.measurement import Measurement
+    from iotrial.model.tool import Load, Parsed, Reach
+
+    class Mine:
+        name, summary, program, package = "mine", "does", "mine", "mine"
+
+        def check(self, workload, facts):
+            return [(name, "no such option") for name, _ in workload.options]
+
+        def reach(self, workload):
+            return Reach(reads=True, writes=False)
+
+        def command(self, workload, aimed, facts):
+            return Load(("mine", aimed.path))
+
+        def seconds(self, workload, aimed):
+            return 1.0
+
+        def version_problem(self, version):
+            return ""
+
+        def parse(self, folder):
+            return Parsed(())
+
+    TOOL = Mine()
+"""
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "said"),
+    [
+        ("", "", ""),
+        ("return 1.0", "return 0.0", "seconds at a device are not more than 0"),
+        ('"mine", aimed.path', '"mine"', "the command at a device does not name it"),
+        ('Load(("mine", aimed.path))', 'Load((aimed.path,), (("../x", b""),))', "'../x' is not in"),
+        ("Parsed(())", 'Parsed((Measurement("read.bw", 1.0, "bytes/s"),))', "gives numbers for"),
+        ("for name, _ in workload.options", "for name in ()", "option that does not exist"),
+    ],
+)
+def test_a_tool_that_does_not_conform(folder: Path, now: str, then: str, said: str) -> None:
+    path = write(folder.parent, "mine.py", TOOL.replace(now, then) if now else TOOL)
+    (mine,) = plugins.in_file(path)
+    assert (problems(mine) == ()) is (said == "")
+    assert any(said in problem for problem in problems(mine)) or not said
+
+
+def test_try_says_what_does_not_conform_and_its_exit_code_too(tmp_path: Path) -> None:
+    good = write(tmp_path, "good.py", TOOL)
+    assert "✓ tools mine" in iotrial("plugins", "try", good).stdout
+    bad = write(tmp_path, "bad.py", TOOL.replace("return 1.0", "return 0.0"))
+    said = iotrial("plugins", "try", bad, "--json", code=1)
+    (plugin,) = json.loads(said.stdout)["plugins"]
+    assert plugin["problems"][0] == "seconds at a device are not more than 0"
+    text = write(tmp_path, "text.py", "this is no Python")
+    assert "line 1: invalid syntax" in iotrial("plugins", "try", text, code=2).stderr
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example, built as a wheel and installed beside iotrial."""
+    built, place = tmp_path_factory.mktemp("built"), tmp_path_factory.mktemp("beside")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", built],
+        cwd=EXAMPLE,
+        capture_output=True,
+        check=True,
+        timeout=120,
+    )
+    (wheel,) = built.iterdir()
+    with zipfile.ZipFile(wheel) as packed:  # all that installing a wheel of pure Python is
+        packed.extractall(place)
+    return place
+
+
+def test_an_installed_package_is_listed_and_used(installed: Path, tmp_path: Path) -> None:
+    beside = {"PYTHONPATH": str(installed)}
+    listed = json.loads(iotrial("plugins", "--json", more=beside).stdout)["plugins"]
+    added = [each for each in listed if each["origin"] != "built-in"]
+    assert [(each["kind"], each["name"], each["place"], each["version"]) for each in added] == [
+        ("tunables", "swap", "iotrial-example", "1.0"),
+        ("tools", "pread", "iotrial-example", "1.0"),
+        ("lint", "laptop-mode", "iotrial-example", "1.0"),
+    ]
+    knob = iotrial("knobs", "swap.vma_ra_enabled", "--json", more=beside)
+    assert json.loads(knob.stdout)["tunables"][0]["scope"] == "host"
+    sysctl = write(tmp_path, "60-mine.conf", "vm.laptop_mode = 5\n")
+    assert "rule: laptop-mode" in iotrial("lint", "--as", "sysctl", sysctl, more=beside).stdout
+    assert "rule: laptop-mode" not in iotrial("lint", "--as", "sysctl", sysctl).stdout
+
+
+STUDY = """
+    question = "Is a larger block faster?"
+
+    [targets.file]
+    file = "{file}"
+    size = "1MiB"
+
+    [workloads.read]
+    tool = "pread"
+    options = {{ runtime = 0.1 }}
+
+    [factors.block]
+    option = "bs"
+    levels = [512, 65536]
+    baseline = 512
+
+    [design]
+    blocks = 2
+"""
+
+
+def test_a_run_names_the_plugin_that_it_used(installed: Path, tmp_path: Path) -> None:
+    beside = {"PYTHONPATH": str(installed)}
+    file = tmp_path / "file"
+    file.write_bytes(os.urandom(2**20))
+    study = write(tmp_path, "study.toml", STUDY.format(file=file))
+    out = tmp_path / "out"
+    iotrial("run", study, "--out", out, more=beside)
+    facts = json.loads((out / "hosts" / "local.json").read_text("utf-8"))
+    assert facts["plugins"] == {"tools pread": "iotrial-example 1.0"}
+    assert "plugin tools pread (iotrial-example 1.0)" in (out / "report.html").read_text("utf-8")
+    # Half a study with one version of a plugin and half with another would be compared.
+    (installed / "iotrial_example-1.0.dist-info").rename(
+        installed / "iotrial_example-1.1.dist-info"
+    )
+    metadata = installed / "iotrial_example-1.1.dist-info" / "METADATA"
+    metadata.write_text(metadata.read_text().replace("Version: 1.0", "Version: 1.1"))
+    again = iotrial("run", out, "--more-blocks", "1", more=beside, code=2)
+    changed = "tools pread was iotrial-example 1.0, is iotrial-example 1.1"
+    assert f"was begun with other plugins: {changed}" in again.stderr
