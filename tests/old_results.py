@@ -10,10 +10,10 @@ from typing import Any
 
 from iotrial.cli.machine import machines
 from iotrial.cli.output import json_text
-from iotrial.cli.verdicts import judged
 from iotrial.execute.checking.folder import HEADER, checked
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import Watcher, execute_on
+from iotrial.judgement import judge
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.report.csv import csv
@@ -73,8 +73,8 @@ def unpacked(path: Path, folder: Path) -> Path:
 
 
 def seen_in(folder: Path) -> tuple[View, Results]:
-    results, comparison = judged(open_results(folder))
-    return view(results, comparison), results
+    judged = judge(open_results(folder))
+    return view(judged), judged.results
 
 
 def pretended(study: Study, folder: Path, watcher: Watcher) -> None:

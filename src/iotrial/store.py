@@ -46,7 +46,7 @@ from iotrial.plan.inventory import recorded as recorded_hosts
 from iotrial.plan.load import load_study, parse_study
 from iotrial.plan.spread import waiting
 from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
-from iotrial.trial_files import FORMAT, belong, derived, known, placed, read_trial
+from iotrial.trial_files import FORMAT, FolderTraces, belong, derived, known, placed, read_trial
 
 INVENTORY = "inventory.json"
 _KINDS = ("real", "pretended")
@@ -319,7 +319,16 @@ def load(folder: Path, study: Study, planned: list[Trial], records: list[TrialRe
     notes += _resumed(folder, records)
     ordered = tuple(sorted(records, key=lambda record: record.trial.number))
     study = with_baselines(study, baselines)
-    return Results(folder, study, tuple(planned), ordered, facts, baselines, tuple(notes))
+    return Results(
+        folder,
+        study,
+        tuple(planned),
+        ordered,
+        facts,
+        baselines,
+        tuple(notes),
+        traces=FolderTraces(folder),
+    )
 
 
 def _facts(path: Path, folder: Path) -> dict[str, Any]:

@@ -7,15 +7,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from iotrial import files, rows
 from iotrial.errors import FormatError
+from iotrial.formats import telemetry
 from iotrial.model.strain import Strain, strain_of
 from iotrial.model.study import Study
-from iotrial.model.tool import Parsed, Tool
+from iotrial.model.tool import Course, Parsed, Tool, Tracing
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.design import applies
 from iotrial.rows import Triples, record_in
@@ -62,17 +63,39 @@ def derived(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def read_strains(folder: Path) -> tuple[Strain, ...]:
-    """What everything on the way bore in a trial; () where that was not kept (an older version's
-    trial, one that failed early).  Raises FormatError for what is not whole."""
-    path = folder / STRAIN
-    if not path.is_file():
-        return ()
-    row = files.read_object(path, folder.parent.parent)
-    if row.get("format") != STRAIN_FORMAT:
-        raise FormatError(f"{path}: format {row.get('format')!r} is not known")
-    with placed(str(path)):
-        return tuple(map(strain_of, rows.strains_in(row)))
+@dataclass(frozen=True, slots=True)
+class FolderTraces:
+    """What the trials of a results folder noted beside their numbers: see
+    :class:`iotrial.model.results.Traces`."""
+
+    folder: Path
+
+    def of_device(self, record: TrialRecord) -> Course | None:
+        path = self._trial(record) / "telemetry.jsonl"
+        return telemetry.course(files.read_bytes(path, self.folder)) if path.is_file() else None
+
+    def of_load(self, record: TrialRecord, metric: str) -> Course | None:
+        place = self._trial(record)
+        if not record.tool or not place.is_dir():
+            return None
+        driver = tool(record.tool)
+        if not isinstance(driver, Tracing):
+            return None
+        files.only_files(place, self.folder)  # the tool reads what it finds there
+        return driver.course(place, metric)
+
+    def strains(self, record: TrialRecord) -> tuple[Strain, ...]:
+        path = self._trial(record) / STRAIN
+        if not path.is_file():  # an older version's trial, or one that failed early
+            return ()
+        row = files.read_object(path, self.folder)
+        if row.get("format") != STRAIN_FORMAT:
+            raise FormatError(f"{path}: format {row.get('format')!r} is not known")
+        with placed(str(path)):
+            return tuple(map(strain_of, rows.strains_in(row)))
+
+    def _trial(self, record: TrialRecord) -> Path:
+        return self.folder / "trials" / record.trial.folder
 
 
 def read_trial(folder: Path, top: Path | None = None) -> TrialRecord:

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 import factories
+from iotrial.judgement import completed
 from iotrial.report.html import html as page
 from iotrial.report.view import view
 
@@ -109,7 +110,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
     folder = tmp_path / "site"
     folder.mkdir()
     results = factories.results()
-    (folder / "report.html").write_text(page(view(results, factories.comparison(results))), "utf-8")
+    (folder / "report.html").write_text(
+        page(view(completed(results, factories.comparison(results)))), "utf-8"
+    )
     server = http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(Requests, directory=str(folder))
     )

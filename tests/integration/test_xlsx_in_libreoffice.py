@@ -11,6 +11,7 @@ import openpyxl
 import pytest
 
 import factories
+from iotrial.judgement import completed
 from iotrial.report.view import view
 from iotrial.report.xlsx import xlsx
 
@@ -21,7 +22,7 @@ OFFICE = shutil.which("soffice")
 def test_a_spreadsheet_program_sees_the_cells_and_keeps_the_charts(tmp_path: Path) -> None:
     results = factories.results()
     book = tmp_path / "book.xlsx"
-    book.write_bytes(xlsx(view(results, factories.comparison(results)), results))
+    book.write_bytes(xlsx(view(completed(results, factories.comparison(results))), results))
     convert = [str(OFFICE), f"-env:UserInstallation=file://{tmp_path}/office", "--headless"]
     every = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1"
     for kind, folder in ((every, "csv"), ("xlsx", "again")):

@@ -12,13 +12,14 @@ from iotrial.errors import HostUnreachable, OwedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.post import gathered
 from iotrial.execute.runner import Outcome, Unwatched, execute_on
+from iotrial.judgement import completed
+from iotrial.judgement.hosts import rows
 from iotrial.keep.winner import profile
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
 from iotrial.model.study import Place, Study
 from iotrial.plan.load import parse_study
-from iotrial.report.hosts import rows
 from iotrial.store import open_results
 from iotrial.trial_files import read_trial
 from losable import Losable
@@ -125,7 +126,7 @@ def test_what_won_on_several_hosts_is_kept_on_each_of_them(tmp_path: Path) -> No
     execute(Rack(), tmp_path / "r")
     results = open_results(tmp_path / "r")
     comparison = Comparison("", (), "", "", ())
-    kept = profile(results, comparison, {"swap": "10"})
+    kept = profile(completed(results, comparison), {"swap": "10"})
     assert [place.name for place in kept.hosts] == ["a", "b"]
     assert {(e.host, e.tunable, e.value) for e in kept.entries} == {
         ("a", "sysctl.vm.swappiness", "10"),

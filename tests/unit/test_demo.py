@@ -17,6 +17,7 @@ from rich.console import Console, RenderableType
 from iotrial.cli import demo
 from iotrial.cli.main import status
 from iotrial.errors import UsageError
+from iotrial.judgement import completed
 from iotrial.model.finding import Comparison, Finding, Needs, Verdict
 from iotrial.model.results import Results
 from iotrial.plan.load import parse_study
@@ -183,7 +184,9 @@ def test_findings_stand_under_their_verdicts_with_what_would_tell_them(results: 
         finding("alike", "same", 1.01),
         finding("fast", "better", 0.5),
     )
-    said = rendered(brief(view(results, Comparison("Why?", found, "an answer", "a model"))))
+    said = rendered(
+        brief(view(completed(results, Comparison("Why?", found, "an answer", "a model"))))
+    )
     order = [said.index(word) for word in ("better\n", "fast", "worse\n", "slow", "same\n")]
     assert order == sorted(order)
     assert said.index("alike") < said.index("cannot tell\n") < said.index("random, open: ")
@@ -197,7 +200,9 @@ def test_a_pair_is_shown_once_whoever_leads(results: Results) -> None:
         finding("as found", "same", 0.99, baseline="new"),
         finding("other", "worse", 2.0, baseline="new"),
     )
-    said = rendered(brief(view(results, Comparison("Why?", found, "an answer", "a model"))))
+    said = rendered(
+        brief(view(completed(results, Comparison("Why?", found, "an answer", "a model"))))
+    )
     assert said.count("  random ") == 2
     assert "other against new" in said
     assert "as found against" not in said

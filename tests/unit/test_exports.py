@@ -30,6 +30,7 @@ from openpyxl.utils import range_boundaries
 import factories
 from iotrial.cli.main import status
 from iotrial.hosts.fake import fio
+from iotrial.judgement import completed
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.measurement import Measurement
@@ -62,7 +63,7 @@ JUDGED = dataclasses.replace(
         ),
     ),
 )
-VIEW = view(RESULTS, JUDGED)
+VIEW = view(completed(RESULTS, JUDGED))
 EVERY = {(r.trial.folder, m.metric): m for r in RESULTS.records for m in r.measurements}
 HOSTILE = (
     "=1+1", "+SUM(A1)", "-2+3", "@SUM(1)", "\t=1", "＝1+1", "#N/A", "=cmd|' /C calc'!A0",  # noqa: RUF001
@@ -135,7 +136,7 @@ def hostile() -> Results:
 
 def workbook(results: Results, comparison: Comparison | None = None) -> bytes:
     said = comparison or Comparison("=1+1", (), "=2+2. Yes.", "@x")
-    return xlsx(view(results, said), results)
+    return xlsx(view(completed(results, said)), results)
 
 
 def opened(content: bytes) -> Workbook:
@@ -564,7 +565,7 @@ def test_a_results_folder_without_a_trial_is_exported_too() -> None:
     assert opened(workbook(empty, nothing)).sheetnames == ["Answer", "Trials"]
     assert len(csv(empty).splitlines()) == 1
     assert pq.read_table(io.BytesIO(parquet(empty))).num_rows == 0
-    ET.fromstring(junit(view(empty, nothing)))  # noqa: S314 (we wrote it)
+    ET.fromstring(junit(view(completed(empty, nothing))))  # noqa: S314 (we wrote it)
 
 
 # --- JUnit -------------------------------------------------------------------------------------
@@ -626,7 +627,11 @@ def test_what_cannot_be_told_says_why() -> None:
 def test_a_guardrail_that_is_exceeded_fails_in_one_folder_too() -> None:
     beyond = dataclasses.replace(JUDGED.findings[-1], ratio=1.4, low=1.3, high=1.5, verdict="worse")
     changed = dataclasses.replace(JUDGED, findings=(*JUDGED.findings[:-1], beyond))
-    found = {n: c for n, c in cases(junit(view(RESULTS, changed))).items() if "(guardrail)" in n}
+    found = {
+        n: c
+        for n, c in cases(junit(view(completed(RESULTS, changed)))).items()
+        if "(guardrail)" in n
+    }
     assert len(found) == 6
     failed = [case for case in found.values() if outcome(case) == "failure"]
     assert "beyond +10 %" in failed[0][0].get("message", "")
@@ -635,7 +640,7 @@ def test_a_guardrail_that_is_exceeded_fails_in_one_folder_too() -> None:
 
 def test_every_failed_trial_is_an_error_and_missing_ones_are_skipped() -> None:
     fewer = dataclasses.replace(RESULTS, records=RESULTS.records[:50])
-    found = cases(junit(view(fewer, COMPARISON)))
+    found = cases(junit(view(completed(fewer, COMPARISON))))
     errors = {name: case for name, case in found.items() if outcome(case) == "error"}
     assert set(errors) == {f"trials {r.trial.folder}" for r in fewer.records if r.state == "failed"}
     assert "io_uring_queue_init" in next(iter(errors.values()))[0].get("message", "")
@@ -651,7 +656,7 @@ def test_nothing_in_a_name_breaks_the_xml() -> None:
     finding = dataclasses.replace(
         COMPARISON.findings[0], workload="w", level=HOSTILE[8], trials=("\x00",), verdict="worse"
     )
-    seen = view(results, Comparison("\x0b", (finding,), "<>&\x01", "\ufffe"))
+    seen = view(completed(results, Comparison("\x0b", (finding,), "<>&\x01", "\ufffe")))
     found = cases(junit(seen, failing=REGRESSION).encode().decode())
     assert {outcome(case) for case in found.values()} >= {"failure", "error"}
 
@@ -778,7 +783,7 @@ def test_imported_results_are_exported_as_iozone_lays_them_out(tmp_path: Path) -
 def test_ten_thousand_trials_are_written_within_seconds() -> None:
     """In processor seconds, since the machine may be busy; each takes about a third of this."""
     many = factories.many()
-    seen = view(many, factories.comparison(many))
+    seen = view(completed(many, factories.comparison(many)))
     for write, limit in (
         (lambda: csv(many), 6.0), (lambda: parquet(many), 4.0), (lambda: xlsx(seen, many), 15.0),
     ):  # fmt: skip

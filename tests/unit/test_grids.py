@@ -18,7 +18,7 @@ from rich.console import Console
 from scipy.stats import f as fisher
 
 from iotrial.cli.main import status
-from iotrial.cli.verdicts import judged
+from iotrial.judgement import judge
 from iotrial.report.html import html
 from iotrial.report.markdown import markdown
 from iotrial.report.text import verdict_table
@@ -95,7 +95,7 @@ def compared(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
 
 
 def seen(folder: Path) -> View:
-    return view(*judged(open_results(folder)))
+    return view(judge(open_results(folder)))
 
 
 def on_terminal(shown: View, width: int = 80) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import RefusedError, UsageError
+from iotrial.judgement import completed
 from iotrial.keep.profile import Entry
 from iotrial.keep.winner import profile, winners
 from iotrial.model.measurement import Measurement
@@ -83,7 +84,7 @@ def results(tail: float = 1e-3) -> Results:
 
 def test_the_better_level_is_kept_with_its_device_its_former_value_and_its_interval() -> None:
     found = results()
-    kept = profile(found, judge(found))
+    kept = profile(completed(found, judge(found)))
     (entry,) = kept.entries
     assert (entry.tunable, entry.value, entry.device) == ("queue.scheduler", "kyber", "sda")
     assert dict(entry.ids) == {"wwid": "naa.1", "serial": "S", "vendor": "ACME", "model": "FAST"}
@@ -99,13 +100,13 @@ def test_what_breaks_a_guardrail_is_not_kept() -> None:
 
 def test_a_person_may_choose_and_is_told_what_was_found() -> None:
     found = results()
-    (entry,) = profile(found, judge(found), {"kernel": "tuned"}, "My Name").entries
+    (entry,) = profile(completed(found, judge(found)), {"kernel": "tuned"}, "My Name").entries
     assert (entry.tunable, entry.value, entry.former) == ("sysctl.vm.swappiness", "10", "60")
     assert "same" in entry.because
     with pytest.raises(UsageError, match="no level 'tune'"):
-        profile(found, judge(found), {"kernel": "tune"})
+        profile(completed(found, judge(found)), {"kernel": "tune"})
     with pytest.raises(UsageError, match="no factor 'kernels'"):
-        profile(found, judge(found), {"kernels": "tuned"})
+        profile(completed(found, judge(found)), {"kernels": "tuned"})
 
 
 def test_where_the_baseline_stays_there_is_nothing_to_keep() -> None:
@@ -115,8 +116,8 @@ def test_where_the_baseline_stays_there_is_nothing_to_keep() -> None:
     )
     found = replace(found, records=slow)
     with pytest.raises(RefusedError, match="nothing to keep"):
-        profile(found, judge(found))
-    assert keepsake(found, judge(found)) is None
+        profile(completed(found, judge(found)))
+    assert keepsake(completed(found, judge(found))) is None
 
 
 def on_two_hosts() -> Results:
@@ -143,7 +144,7 @@ def on_two_hosts() -> Results:
 
 def test_of_several_hosts_each_keeps_it_on_its_own_devices() -> None:
     found = on_two_hosts()
-    kept = profile(found, judge(found))
+    kept = profile(completed(found, judge(found)))
     assert [place.ssh for place in kept.hosts] == ["root@box1", "root@box2"]
     first, second = kept.shares.values()
     assert [(e.device, dict(e.ids)["wwid"]) for e in first.entries] == [("sda", "naa.1")]
@@ -154,14 +155,14 @@ def test_of_several_hosts_each_keeps_it_on_its_own_devices() -> None:
 
 def test_what_one_host_sets_for_a_shared_kernel_is_kept_on_that_host() -> None:
     found = on_two_hosts()
-    kept = profile(found, judge(found), {"kernel": "tuned"})
+    kept = profile(completed(found, judge(found)), {"kernel": "tuned"})
     assert [place.name for place in kept.hosts] == ["box1"]
     assert [each.host for each in kept.entries] == ["box1"]
 
 
 def test_the_report_of_several_hosts_says_which_file_is_whose() -> None:
     found = on_two_hosts()
-    seen = view(found, judge(found))
+    seen = view(completed(found, judge(found)))
     assert seen.kept is not None
     assert [each.hosts for each in seen.kept.files] == ["box1", "box2"]
     assert "naa.2" in seen.kept.files[1].text
@@ -171,7 +172,7 @@ def test_the_report_of_several_hosts_says_which_file_is_whose() -> None:
 
 def test_the_report_ends_with_the_files_ready() -> None:
     found = results()
-    seen = view(found, judge(found))
+    seen = view(completed(found, judge(found)))
     assert seen.kept is not None
     assert [each.path for each in seen.kept.files] == ["/etc/udev/rules.d/99-iotrial-study.rules"]
     page = html(seen)
@@ -185,7 +186,7 @@ def test_an_option_of_the_load_cannot_be_kept_and_that_is_said() -> None:
     option = replace(found.study.factors[0], kind="option")
     found = replace(found, study=replace(found.study, factors=(option,)))
     with pytest.raises(RefusedError, match="scheduler=kyber is of the load or the target"):
-        profile(found, judge(found))
+        profile(completed(found, judge(found)))
 
 
 OWN = """
@@ -213,13 +214,13 @@ def test_what_only_a_study_can_make_is_told_and_not_kept() -> None:
     more = (("", "file.size", "4"),)
     records = tuple(replace(each, before=each.before + more) for each in found.records)
     found = replace(found, records=records)
-    kept = profile(found, judge(found), {"kernel": "tuned"})
+    kept = profile(completed(found, judge(found)), {"kernel": "tuned"})
     assert [each.tunable for each in kept.entries] == ["sysctl.vm.swappiness"]
     assert kept.apart == ("file.size=4",)
     alone = studied(own[0], ('"sysctl.vm.swappiness" = 10', '"file.size" = "4"'))
     alone = replace(alone, records=records)
     with pytest.raises(RefusedError, match=r"only by commands of the study itself: file\.size=4"):
-        profile(alone, judge(alone), {"kernel": "tuned"})
+        profile(completed(alone, judge(alone)), {"kernel": "tuned"})
 
 
 @pytest.mark.parametrize(
@@ -238,10 +239,10 @@ def test_ids_of_somebody_elses_folder_are_refused_by_name(
     facts = {"local": {"targets": {"disk": {"identity": {"kernel_name": "sda", "ids": identity}}}}}
     found = replace(results(), facts=facts)
     with pytest.raises(RefusedError, match=said) as raised:
-        profile(found, judge(found))
+        profile(completed(found, judge(found)))
     assert raised.value.message.startswith("results/x: queue.scheduler in ")
     assert raised.value.message.isprintable()
-    assert keepsake(found, judge(found)) is None, "and its report is made all the same"
+    assert keepsake(completed(found, judge(found))) is None, "and its report is made all the same"
 
 
 @pytest.mark.parametrize("device", ["../../etc", "sda/../x", "", "sda\n", "-x", "a b"])
@@ -259,11 +260,11 @@ def test_a_device_out_of_sysfs_is_refused(device: str) -> None:
     ]
     found = replace(found, records=tuple(records))
     with pytest.raises(RefusedError, match=r"queue\.scheduler"):
-        profile(found, judge(found))
+        profile(completed(found, judge(found)))
 
 
 def test_a_way_to_a_host_that_reads_a_file_here_is_refused() -> None:
     way = '[hosts.box]\nssh = "-i /etc/key box"\n[targets.disk]\nhost = "box"\n'
     found = studied(("[targets.disk]\n", way))
     with pytest.raises(RefusedError, match=r"hosts\.box: ssh = .*-i /etc/key is not taken"):
-        profile(found, judge(found))
+        profile(completed(found, judge(found)))

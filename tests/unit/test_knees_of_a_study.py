@@ -15,7 +15,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from stats_studies import noisy, results, with_metric
 
-from iotrial.cli.verdicts import judged
+from iotrial import judgement
+from iotrial.judgement import Judged
 from iotrial.model.finding import Knee
 from iotrial.model.results import Results
 from iotrial.model.study import Decide
@@ -49,8 +50,13 @@ def only(of: Results) -> Knee:
 
 
 @pytest.fixture(scope="module")
-def seen() -> View:
-    return view(*judged(design()))
+def judged() -> Judged:
+    return judgement.judge(design())
+
+
+@pytest.fixture(scope="module")
+def seen(judged: Judged) -> View:
+    return view(judged)
 
 
 def said(of: View) -> str:
@@ -204,14 +210,14 @@ def _pairs(labels: tuple[str, ...], values: np.ndarray) -> Pairs:
 # -- how it is told ---------------------------------------------------------------------------
 
 
-def test_every_shape_of_a_report_says_the_knee(seen: View) -> None:
+def test_every_shape_of_a_report_says_the_knee(seen: View, judged: Judged) -> None:
     words = "knee of depth: 8, the smallest level shown to be as good as the best within 2 %"
     text = said(seen)
     assert words in " ".join(text.split())
     assert max(map(cell_len, text.splitlines())) <= 80
     assert words[1:] in markdown(seen)
     assert words[1:] in html(seen).replace("&nbsp;", " ")
-    (data,) = json.loads(json.dumps(document(seen), allow_nan=False))["knees"]
+    (data,) = json.loads(json.dumps(document(judged), allow_nan=False))["knees"]
     assert (data["knee"], data["factor"], data["workload"]) == ("8", "depth", "reads")
     assert [each["level"] for each in data["levels"]] == list(DEPTHS)
     assert data["words"].startswith(words)

@@ -13,13 +13,13 @@ import pytest
 import factories
 from iotrial.cli import follow, screen
 from iotrial.cli.main import status
+from iotrial.judgement import judge
 from iotrial.live import events
 from iotrial.live.file import LiveFile, read
 from iotrial.live.findings import findings
 from iotrial.live.picture import Picture
 from iotrial.model.sample import Sample
 from iotrial.model.tunable import Setting
-from iotrial.stats.judge import judge
 
 pytestmark = pytest.mark.usefixtures("state")
 RESULTS = factories.results()

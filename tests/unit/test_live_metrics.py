@@ -15,12 +15,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as plain_families
 
 import factories
+from iotrial.judgement import judge
 from iotrial.live import events
 from iotrial.live.findings import findings
 from iotrial.live.metrics import CONTENT_TYPE, PLAIN, content_type, openmetrics
 from iotrial.live.picture import Picture
 from iotrial.model.sample import Sample
-from iotrial.stats.judge import judge
 
 RESULTS = factories.results()
 Families = dict[str, dict[str, Any]]

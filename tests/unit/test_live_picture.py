@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import factories
+from iotrial.judgement import judge
 from iotrial.live import events
 from iotrial.live.findings import findings
 from iotrial.live.picture import Picture
 from iotrial.model.sample import Sample
 from iotrial.model.trial import TrialRecord
 from iotrial.model.tunable import Setting
-from iotrial.stats.judge import judge
 
 RESULTS = factories.results()
 RECORDS = RESULTS.records

@@ -13,12 +13,12 @@ from rich.console import Console
 
 import factories
 from iotrial.cli import screen
+from iotrial.judgement import judge
 from iotrial.live import events
 from iotrial.live.findings import findings
 from iotrial.live.picture import Picture
 from iotrial.model.sample import Sample
 from iotrial.model.tunable import Setting
-from iotrial.stats.judge import judge
 
 RESULTS = factories.results()
 RECORDS = RESULTS.records

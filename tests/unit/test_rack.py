@@ -13,6 +13,7 @@ from iotrial.errors import HostUnreachable, Interrupted, OwedError, RefusedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.likeness import likeness
 from iotrial.execute.runner import Outcome, Unwatched, execute_on
+from iotrial.judgement import completed
 from iotrial.keep.winner import profile
 from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
@@ -133,7 +134,9 @@ def test_every_block_is_done_on_its_host_and_every_host_is_as_it_was(tmp_path: P
 
 def test_what_won_is_kept_on_every_host(tmp_path: Path) -> None:
     execute(Rack(), tmp_path / "r")
-    kept = profile(open_results(tmp_path / "r"), Comparison("", (), "", "", ()), {"swap": "10"})
+    kept = profile(
+        completed(open_results(tmp_path / "r"), Comparison("", (), "", "", ())), {"swap": "10"}
+    )
     assert {(e.host, e.tunable, e.value) for e in kept.entries} == {
         (host, "sysctl.vm.swappiness", "10") for host in "abc"
     }

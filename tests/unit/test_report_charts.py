@@ -11,6 +11,7 @@ import altair as alt
 import pytest
 
 import factories
+from iotrial.judgement import completed
 from iotrial.model.measurement import metric
 from iotrial.report import charts, palette
 from iotrial.report.series import Point, Series, Spread
@@ -18,7 +19,7 @@ from iotrial.report.view import view
 from iotrial.report.words import change
 
 RESULTS = factories.results()
-VIEW = view(RESULTS, factories.comparison(RESULTS))
+VIEW = view(completed(RESULTS, factories.comparison(RESULTS)))
 PART = VIEW.parts[1]
 FIGURES = charts.figures(PART, VIEW.margin, "x")
 SVG = "{http://www.w3.org/2000/svg}"

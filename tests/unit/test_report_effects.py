@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from stats_studies import noisy, results, with_metric
 
-from iotrial.cli.verdicts import judged
+from iotrial.judgement import Judged, judge
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
 from iotrial.report.document import document
@@ -44,8 +44,13 @@ def study() -> Results:
 
 
 @pytest.fixture(scope="module")
-def seen() -> View:
-    return view(*judged(study()))
+def judged() -> Judged:
+    return judge(study())
+
+
+@pytest.fixture(scope="module")
+def seen(judged: Judged) -> View:
+    return view(judged)
 
 
 def test_the_terminal_lists_what_differs_and_what_explains(seen: View) -> None:
@@ -67,8 +72,8 @@ def test_markdown_has_the_same(seen: View) -> None:
     assert "Variation explained: size" in said
 
 
-def test_the_document_has_all_of_it_and_is_json(seen: View) -> None:
-    said = json.loads(json.dumps(document(seen), allow_nan=False))
+def test_the_document_has_all_of_it_and_is_json(judged: Judged) -> None:
+    said = json.loads(json.dumps(document(judged), allow_nan=False))
     assert len(said["interactions"]) == 3
     crossed = said["interactions"][0]
     assert crossed["factors"] == ["scheduler", "depth"]
@@ -109,7 +114,7 @@ def test_every_point_of_an_interaction_has_its_interval(seen: View) -> None:
 
 def test_one_factor_gets_no_chart_of_several() -> None:
     of = results({"scheduler": ("none", "bfq")}, ["reads"], 3, noisy(0.01, 1))
-    assert effect_figures(view(*judged(of)).parts[0], 0.02, "e") == ()
+    assert effect_figures(view(judge(of)).parts[0], 0.02, "e") == ()
 
 
 # -- trade-offs -------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import factories
+from iotrial.judgement import completed
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
@@ -25,7 +26,7 @@ from iotrial.report.view import view
 from iotrial.report.words import headline
 
 RESULTS = factories.results()
-VIEW = view(RESULTS, factories.comparison(RESULTS))
+VIEW = view(completed(RESULTS, factories.comparison(RESULTS)))
 PAGE = page(VIEW)
 VOID = {"meta", "br", "img", "link", "hr", "input"}
 OPTIONAL = {"td", "tr", "th", "li", "p"}
@@ -144,7 +145,7 @@ def test_a_trial_of_parts_links_to_where_their_files_are(
     first, *rest = RESULTS.records
     records = (dataclasses.replace(first, parts=parts), *rest)
     results = dataclasses.replace(RESULTS, records=records)
-    shown = page(view(results, factories.comparison(results)))
+    shown = page(view(completed(results, factories.comparison(results))))
     folder = f"trials/{first.trial.folder}/"
     links = [v for _, n, v in attributes(shown) if n == "href" and v.startswith(folder)]
     assert [link for link in links if not link.endswith(".json")] == [
@@ -210,7 +211,7 @@ def hostile(name: str) -> tuple[Results, Comparison]:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_only_text(name: str) -> None:
-    made = page(view(*hostile(name)))
+    made = page(view(completed(*hostile(name))))
     made.encode()
     found = Page(made)
     assert found.open == []
@@ -226,12 +227,12 @@ def test_hostile_names_are_only_text(name: str) -> None:
 
 
 def test_template_text_in_a_name_is_not_a_template() -> None:
-    assert "{{ 7*7 }}" in page(view(*hostile("{{ 7*7 }}")))
+    assert "{{ 7*7 }}" in page(view(completed(*hostile("{{ 7*7 }}"))))
 
 
 def test_a_study_without_findings_is_a_page_too() -> None:
     empty = dataclasses.replace(RESULTS, planned=(), records=(), facts={}, doubts=())
-    made = page(view(empty, Comparison("", (), "", "")))
+    made = page(view(completed(empty, Comparison("", (), "", ""))))
     assert Page(made).open == []
     assert "There are no findings" in made
     assert "No facts were kept" in made
@@ -246,7 +247,7 @@ began = time.process_time()
 from iotrial.report.view import view
 from iotrial.report.words import headline
 from iotrial.report.html import html
-page = html(view(results, comparison))
+page = html(view(completed(results, comparison)))
 print(json.dumps({
     "cpu": time.process_time() - began,
     "bytes": len(page.encode()),

@@ -11,18 +11,19 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from iotrial.judgement.noise import Trace, answer, noise
+from iotrial.judgement.warmup import warmup_doubts
 from iotrial.model.measurement import Measurement
-from iotrial.model.results import Results
+from iotrial.model.results import NoTraces, Results
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan.aa import as_aa, at_baseline
 from iotrial.plan.design import next_trials
-from iotrial.report.noise import Trace, noise
-from iotrial.report.noise_text import answer, noise_text
-from iotrial.report.warmup import warmup_doubts
+from iotrial.report.noise_text import noise_text
 from iotrial.stats.series import Floats
+from iotrial.trial_files import FolderTraces
 
 Shape = Callable[[Floats], Floats]
 """The rate at so many seconds since the load began, as a share of what it comes to."""
@@ -86,10 +87,16 @@ def results(
         number = Measurement(metric, float(values.mean()), "1/s")
         records.append(
             TrialRecord(
-                trial, "valid", 15.0 * trial.number, ramp + runtime + 1.0, measurements=(number,)
+                trial,
+                "valid",
+                15.0 * trial.number,
+                ramp + runtime + 1.0,
+                tool=tool,
+                measurements=(number,),
             )
         )
-    return Results(folder, study, next_trials(study, (), ()), tuple(records))
+    planned, traces = next_trials(study, (), ()), FolderTraces(folder)
+    return Results(folder, study, planned, tuple(records), traces=traces)
 
 
 def traced(folder: Path, *how: Shape, **more: float) -> Trace:
@@ -174,7 +181,7 @@ def test_other_tools_are_judged_by_the_bytes_of_the_device(tmp_path: Path) -> No
 
 def test_trials_that_left_nothing_have_a_floor_and_no_length(tmp_path: Path) -> None:
     found = results(tmp_path)
-    bare = dataclasses.replace(found, folder=tmp_path / "elsewhere")
+    bare = dataclasses.replace(found, traces=NoTraces())
     assert noise(bare)[0].trace is None
     assert "trial length" not in said(bare)
 

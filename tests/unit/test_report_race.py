@@ -12,7 +12,7 @@ from race_studies import FOUR, gauss, raced
 from rich.cells import cell_len
 from rich.console import Console
 
-from iotrial.cli.verdicts import judged
+from iotrial.judgement import Judged, judge
 from iotrial.model.finding import RaceStory
 from iotrial.report import races
 from iotrial.report.document import document
@@ -26,8 +26,13 @@ SIXTEEN = {f"s{number}": -0.004 * number * (number % 4) for number in range(16)}
 
 
 @pytest.fixture(scope="module")
-def seen() -> View:
-    return view(*judged(raced(FOUR, gauss(0.01), baseline="bfq")))
+def judged() -> Judged:
+    return judge(raced(FOUR, gauss(0.01), baseline="bfq"))
+
+
+@pytest.fixture(scope="module")
+def seen(judged: Judged) -> View:
+    return view(judged)
 
 
 def story(of: View) -> RaceStory:
@@ -57,7 +62,7 @@ def test_the_terminal_says_who_went_when_within_80_columns(seen: View) -> None:
 
 def test_names_too_long_for_a_column_stay_whole_and_no_number_is_lost() -> None:
     name = "a-level-with-a-name-that-nobody-should-ever-choose-for-anything"
-    lines = said(view(*judged(raced({"none": 0.0, name: -0.3}, gauss(0.01))))).splitlines()
+    lines = said(view(judge(raced({"none": 0.0, name: -0.3}, gauss(0.01))))).splitlines()
     assert max(map(cell_len, lines)) <= 80
     rows = [at for at, line in enumerate(lines) if line.startswith(f"{name}  verdict: worse")]
     assert "…" in lines[rows[-1] + 1]
@@ -73,8 +78,8 @@ def test_markdown_and_the_page_have_the_table(seen: View) -> None:
     assert "could tell from" not in page
 
 
-def test_the_document_tells_every_look(seen: View) -> None:
-    (told,) = json.loads(json.dumps(document(seen), allow_nan=False))["races"]
+def test_the_document_tells_every_look(judged: Judged) -> None:
+    (told,) = json.loads(json.dumps(document(judged), allow_nan=False))["races"]
     assert told["labels"] == list(FOUR)
     assert told["decided"]
     assert set(told["dropped"]) == {"kyber", "bfq"}
@@ -87,7 +92,7 @@ def test_the_document_tells_every_look(seen: View) -> None:
 
 
 def test_an_open_race_leads_and_says_what_going_on_would_cost() -> None:
-    seen = view(*judged(raced({"none": 0.0, "bfq": 0.012}, gauss(0.02), blocks=8)))
+    seen = view(judge(raced({"none": 0.0, "bfq": 0.012}, gauss(0.02), blocks=8)))
     told = races.as_data(story(seen))
     assert not told["decided"]
     assert told["ahead"]["blocks"] > 0
@@ -96,10 +101,11 @@ def test_an_open_race_leads_and_says_what_going_on_would_cost() -> None:
 
 
 def test_before_the_first_look_there_is_neither_table_nor_chart() -> None:
-    seen = view(*judged(raced(FOUR, gauss(0.01), blocks=1)))
+    judged = judge(raced(FOUR, gauss(0.01), blocks=1))
+    seen = view(judged)
     assert races.rows(story(seen)) == ()
     assert race_figures(seen.parts[0], seen.margin, "r") == ()
-    assert json.dumps(document(seen), allow_nan=False)
+    assert json.dumps(document(judged), allow_nan=False)
     assert "How the race went" not in html(seen)
 
 
@@ -119,7 +125,7 @@ def test_the_chart_has_a_panel_a_treatment_and_keeps_the_schema(seen: View) -> N
 
 
 def test_sixteen_treatments_are_fifteen_panels_on_one_scale() -> None:
-    told = story(view(*judged(raced(SIXTEEN, gauss(0.01), blocks=40))))
+    told = story(view(judge(raced(SIXTEEN, gauss(0.01), blocks=40))))
     spec = race_spec(told, 0.02)
     rows = spec["datasets"]["rows"]
     ends = [row for row in rows if row["what"] == "end"]
@@ -131,13 +137,13 @@ def test_sixteen_treatments_are_fifteen_panels_on_one_scale() -> None:
 
 
 def test_the_first_scale_tick_beside_0_is_the_margin() -> None:
-    told = story(view(*judged(raced(FOUR, gauss(0.01)))))
+    told = story(view(judge(raced(FOUR, gauss(0.01)))))
     axis = race_spec(told, 0.02)["spec"]["layer"][-1]["encoding"]["y"]["axis"]
     assert {0, -2} <= set(axis["values"])
 
 
 def test_who_led_on_the_way_is_told_where_it_changed() -> None:
-    told = story(view(*judged(raced({"a": 0.0, "b": 0.001, "c": 0.0}, gauss(0.02), blocks=80))))
+    told = story(view(judge(raced({"a": 0.0, "b": 0.001, "c": 0.0}, gauss(0.02), blocks=80))))
     changes = [a != b for a, b in zip(told.leaders, told.leaders[1:], strict=False)]
     assert bool(races.leading(told)) == any(changes)
     if any(changes):

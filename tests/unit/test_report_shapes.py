@@ -20,6 +20,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import factories
+from iotrial.judgement import completed
 from iotrial.model.finding import Comparison, Finding
 from iotrial.report import words
 from iotrial.report.document import document
@@ -30,7 +31,8 @@ from iotrial.report.view import View, view
 
 RESULTS = factories.results()
 COMPARISON = factories.comparison(RESULTS)
-VIEW = view(RESULTS, COMPARISON)
+JUDGED = completed(RESULTS, COMPARISON)
+VIEW = view(JUDGED)
 GOLDEN = Path(__file__).parent.parent / "golden"
 RENDERER = MarkdownIt("commonmark").enable("table")
 
@@ -66,7 +68,9 @@ def test_the_terminal_has_the_answer_first_and_keeps_to_80_columns() -> None:
 def test_names_in_brackets_are_no_markup_and_escapes_do_not_reach_the_terminal() -> None:
     level = "[bold red]x[/] \x1b[2J"
     findings = tuple(dataclasses.replace(f, level=level) for f in COMPARISON.findings)
-    text = said(view(RESULTS, dataclasses.replace(COMPARISON, findings=findings)), width=200)
+    text = said(
+        view(completed(RESULTS, dataclasses.replace(COMPARISON, findings=findings))), width=200
+    )
     assert "[bold" in text
     assert "\x1b" not in text
 
@@ -75,7 +79,9 @@ def test_names_in_brackets_are_no_markup_and_escapes_do_not_reach_the_terminal()
 def test_long_names_stay_whole_and_no_number_is_lost(length: int) -> None:
     level = "a-level-with-a-name-that-nobody-should-choose-".ljust(length, "x")[:length]
     findings = tuple(dataclasses.replace(f, level=level) for f in COMPARISON.findings)
-    lines = said(view(RESULTS, dataclasses.replace(COMPARISON, findings=findings))).splitlines()
+    lines = said(
+        view(completed(RESULTS, dataclasses.replace(COMPARISON, findings=findings)))
+    ).splitlines()
     assert max(cell_len(line) for line in lines if level not in line or len(level) < 80) <= 80
     assert any(line.startswith(level) for line in lines)
     for finding in (each for each in findings if each.primary):
@@ -90,7 +96,9 @@ def test_wide_numbers_take_their_room_from_the_strip_and_not_from_n(
         dataclasses.replace(f, level="a-level", ratio=high / 2, low=low, high=high, n=123)
         for f in COMPARISON.findings
     )
-    lines = said(view(RESULTS, dataclasses.replace(COMPARISON, findings=findings))).splitlines()
+    lines = said(
+        view(completed(RESULTS, dataclasses.replace(COMPARISON, findings=findings)))
+    ).splitlines()
     rows = [
         line for line in lines if words.interval(findings[0]) in line and "guardrail" not in line
     ]
@@ -178,7 +186,7 @@ def test_markdown_tables_have_the_same_number_of_cells_in_every_row() -> None:
 
 
 def test_the_document_keeps_the_contract_and_is_json() -> None:
-    made = json.loads(json.dumps(document(VIEW), allow_nan=False))
+    made = json.loads(json.dumps(document(JUDGED), allow_nan=False))
     assert made["format"] == 1
     assert made["question"] == factories.QUESTION
     assert made["recommendation"] == COMPARISON.recommendation
@@ -190,25 +198,27 @@ def test_the_document_keeps_the_contract_and_is_json() -> None:
         "better", "worse", "same", "cannot-tell",
     }  # fmt: skip
     assert all({"trial", "what", "advice", "invalid"} <= set(d) for d in made["doubts"])
+    assert "stages" not in made
     assert made["resolvable"] == {"randread": 0.012, "randmix": 0.024, "seqwrite": 0.081}
     assert made["trials"]["valid"] == 60
 
 
 def test_the_document_gives_the_numbers_unrounded() -> None:
-    by_level = {(f["workload"], f["metric"], f["level"]): f for f in document(VIEW)["findings"]}
+    by_level = {(f["workload"], f["metric"], f["level"]): f for f in document(JUDGED)["findings"]}
     for found in COMPARISON.findings:
         assert by_level[found.workload, found.metric, found.level]["ratio"] == found.ratio
 
 
 def test_each_doubt_of_each_trial_is_in_the_document() -> None:
-    doubts = document(VIEW)["doubts"]
+    doubts = document(JUDGED)["doubts"]
     assert [d["check"] for d in doubts] == ["noise", "drift", "steady-state", "failed"]
     assert doubts[0]["trial"] == ""
 
 
 def test_a_study_without_findings_has_every_shape() -> None:
     empty = dataclasses.replace(RESULTS, planned=(), records=(), facts={}, doubts=())
-    shown = view(empty, Comparison("", (), "", ""))
+    judged = completed(empty, Comparison("", (), "", ""))
+    shown = view(judged)
     assert said(shown).startswith("There is no answer yet.")
     assert markdown(shown).startswith("# There is no answer yet.")
-    assert document(shown)["findings"] == []
+    assert document(judged)["findings"] == []

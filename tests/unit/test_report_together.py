@@ -16,11 +16,13 @@ from stats_studies import noisy, results
 import factories
 from iotrial.cli.main import status
 from iotrial.execute.checking import folder as sessions
+from iotrial.judgement import completed
+from iotrial.judgement.parts import VerdictRow
 from iotrial.model.checked import Checked, Machine, Result
 from iotrial.report.together.html import html
 from iotrial.report.together.markdown import markdown
 from iotrial.report.together.view import Checks, Study, Together, together
-from iotrial.report.view import VerdictRow, View, view
+from iotrial.report.view import View, view
 from iotrial.report.visible import visible
 from iotrial.stats.judge import judge
 
@@ -41,7 +43,7 @@ def checks(*results: Result, name: str = "arrays", at: str = "../arrays/") -> Ch
 
 def seen() -> View:
     results = factories.results()
-    return view(results, factories.comparison(results))
+    return view(completed(results, factories.comparison(results)))
 
 
 def study(of: View | None = None, name: str = "study") -> Study:

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import factories
+from iotrial.judgement import completed
+from iotrial.judgement.means import of_counterparts
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison, Finding
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.report import evidence, words
-from iotrial.report.means import of_counterparts
 from iotrial.report.series import DRAWN, Point, thinned
 from iotrial.report.view import View, view
 from iotrial.report.visible import visible, visible_lines
@@ -23,7 +24,7 @@ from iotrial.units import axis_scale
 
 RESULTS = factories.results()
 COMPARISON = factories.comparison(RESULTS)
-VIEW = view(RESULTS, COMPARISON)
+VIEW = view(completed(RESULTS, COMPARISON))
 
 
 def nothing() -> tuple[Results, Comparison]:
@@ -35,7 +36,7 @@ def with_raw(raw: str) -> View:
     record = RESULTS.valid[0]
     measured = tuple(dataclasses.replace(m, raw=raw) for m in record.measurements)
     changed = dataclasses.replace(record, measurements=measured)
-    return view(dataclasses.replace(RESULTS, records=(changed,)), COMPARISON)
+    return view(completed(dataclasses.replace(RESULTS, records=(changed,)), COMPARISON))
 
 
 def test_every_trial_is_a_row_and_each_number_knows_its_raw_file() -> None:
@@ -71,7 +72,7 @@ def test_a_strange_raw_file_stays_a_relative_link(raw: str, end: str) -> None:
 
 def test_counts_say_what_became_of_the_planned_trials() -> None:
     fewer = dataclasses.replace(RESULTS, records=RESULTS.records[:50])
-    counts = view(fewer, COMPARISON).counts
+    counts = view(completed(fewer, COMPARISON)).counts
     assert counts.planned == len(RESULTS.planned)
     assert counts.missing == len(RESULTS.planned) - 50
     assert counts.valid + counts.invalid + counts.failed == 50
@@ -130,7 +131,7 @@ def test_means_are_of_treatments_that_have_a_counterpart() -> None:
 
 def test_the_baseline_is_the_first_group_whatever_its_name() -> None:
     other = dataclasses.replace(RESULTS, baselines={"scheduler": "kyber"})
-    assert view(other, COMPARISON).parts[0].series.groups[0] == "kyber"
+    assert view(completed(other, COMPARISON)).parts[0].series.groups[0] == "kyber"
     assert VIEW.parts[0].series.groups == factories.LEVELS
 
 
@@ -151,14 +152,16 @@ def test_a_setting_that_was_not_always_the_same_shows_every_value() -> None:
     record = RESULTS.records[0]
     triples = tuple((d, t, "64" if t == "queue.nr_requests" else v) for d, t, v in record.before)
     records = (dataclasses.replace(record, before=triples), *RESULTS.records[1:])
-    varied = view(dataclasses.replace(RESULTS, records=records), COMPARISON).settings.varied
+    varied = view(
+        completed(dataclasses.replace(RESULTS, records=records), COMPARISON)
+    ).settings.varied
     treatment = VIEW.trials[0].treatment
     assert " or " in dict(varied.rows)[treatment][varied.columns.index("queue.nr_requests")]
 
 
 def test_a_setting_changed_from_the_start_is_not_called_constant() -> None:
     facts = {"local": {"devices": {"loop117": {"queue": {"read_ahead_kb": "4096"}}}}}
-    found = view(dataclasses.replace(RESULTS, facts=facts), COMPARISON).settings
+    found = view(completed(dataclasses.replace(RESULTS, facts=facts), COMPARISON)).settings
     assert found.constant == ()
     assert "queue.read_ahead_kb" in found.varied.columns
 
@@ -201,7 +204,7 @@ def test_facts_are_flattened_and_sizes_are_for_people() -> None:
 
 
 def test_a_study_without_any_trial_still_has_a_view() -> None:
-    shown = view(*nothing())
+    shown = view(completed(*nothing()))
     assert shown.answer == "There is no answer yet."
     assert shown.started is None
     assert shown.trials == ()
@@ -210,7 +213,7 @@ def test_a_study_without_any_trial_still_has_a_view() -> None:
 def test_metrics_iotrial_does_not_know_are_shown_and_not_fatal() -> None:
     decide = dataclasses.replace(RESULTS.study.decide, primary=(("randread", "read.novel"),))
     study = dataclasses.replace(RESULTS.study, decide=decide)
-    shown = view(dataclasses.replace(RESULTS, study=study), COMPARISON)
+    shown = view(completed(dataclasses.replace(RESULTS, study=study), COMPARISON))
     assert shown.parts[0].metric.title == "read.novel"
 
 
@@ -240,7 +243,7 @@ def test_thinning_keeps_the_room_the_extremes_and_trials_that_do_not_count(
 
 def test_many_trials_are_thinned_and_the_number_measured_is_kept() -> None:
     many = factories.results(blocks=700)
-    series = view(many, factories.comparison(many)).parts[0].series
+    series = view(completed(many, factories.comparison(many))).parts[0].series
     assert len(series.points) < DRAWN < series.measured
     assert series.blocks == ()
 

@@ -12,15 +12,17 @@ from rich.console import Console
 from stats_studies import noisy, results
 
 from iotrial.execute.strained import keep
+from iotrial.judgement import Judged, completed
+from iotrial.judgement.scaling import Step
 from iotrial.model.strain import Strain
 from iotrial.report.document import document
 from iotrial.report.html import html
 from iotrial.report.markdown import markdown
-from iotrial.report.scaling import Step
 from iotrial.report.strains import MOST, rows
 from iotrial.report.text import verdict_table
 from iotrial.report.view import View, view
 from iotrial.stats.judge import judge
+from iotrial.trial_files import FolderTraces
 
 EFFECTS = {("reads", "1"): 1.0, ("reads", "2"): 1.99, ("reads", "4"): 2.6}
 
@@ -41,7 +43,7 @@ def strains(hosts: int) -> list[Strain]:
 
 
 @pytest.fixture
-def seen(tmp_path: Path) -> View:
+def judged(tmp_path: Path) -> Judged:
     """A study of hosts that bends at four of them."""
     made = results(
         {"scale": ("1", "2", "4")},
@@ -50,7 +52,8 @@ def seen(tmp_path: Path) -> View:
         noisy(0.005, 1, EFFECTS),
     )
     factors = tuple(replace(each, kind="count", subject="hosts") for each in made.study.factors)
-    made = replace(made, study=replace(made.study, factors=factors), folder=tmp_path)
+    study = replace(made.study, factors=factors)
+    made = replace(made, study=study, folder=tmp_path, traces=FolderTraces(tmp_path))
     for record in made.records:
         folder = tmp_path / "trials" / record.trial.folder
         folder.mkdir(parents=True)
@@ -60,7 +63,12 @@ def seen(tmp_path: Path) -> View:
         for r in made.records
     )
     made = replace(made, records=parts)
-    return view(made, judge(made))
+    return completed(made, judge(made))
+
+
+@pytest.fixture
+def seen(judged: Judged) -> View:
+    return view(judged)
 
 
 def steps(of: View) -> dict[str, Step]:
@@ -98,8 +106,8 @@ def test_every_shape_says_it_and_where_the_load_went(seen: View, shape: str) -> 
     assert "0.7" in said
 
 
-def test_the_document_has_every_number(seen: View) -> None:
-    found: dict[str, Any] = json.loads(json.dumps(document(seen)))
+def test_the_document_has_every_number(judged: Judged) -> None:
+    found: dict[str, Any] = json.loads(json.dumps(document(judged)))
     (step,) = [each for each in found["scaling"] if each["level"] == "4"]
     assert step["seen"][0] | {"said": ""} == {
         "what": "cpu", "said": "", "host": "box3", "name": "all", "value": 0.97,
@@ -125,6 +133,6 @@ def test_results_without_strains_and_torn_ones_still_have_their_steps(
     for path in tmp_path.glob("trials/*/strain.json"):
         path.write_text('{"format": 1, "strains": [{"host"')
     made = results({"hosts": ("1", "2")}, ["reads"], 3, noisy(0.01, 1, EFFECTS))
-    again = view(replace(made, folder=tmp_path), judge(made))
+    again = view(completed(replace(made, traces=FolderTraces(tmp_path)), judge(made)))
     assert [step.seen for step in steps(again).values()] == [(), ()]
     assert again.borne == ()

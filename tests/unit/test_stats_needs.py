@@ -13,11 +13,11 @@ import pytest
 from stats_studies import METRIC, SCHEDULER, Floats, change, noisy, results, with_metric
 
 from iotrial.errors import UsageError
+from iotrial.judgement import completed
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
 from iotrial.model.study import Decide
 from iotrial.report.document import document
-from iotrial.report.view import view
 from iotrial.report.words import needs as said
 from iotrial.report.words import verdict as shown
 from iotrial.stats.judge import Question, answer, judge, questions, seen_of
@@ -116,7 +116,7 @@ def test_blocks_in_all_are_those_done_and_those_on_top_and_each_takes_what_it_to
 def test_what_is_told_needs_nothing() -> None:
     of = results(SCHEDULER, ("randread",), 8, noisy(0.001, 1, {("randread", "bfq"): 0.5}))
     assert [f.needs for f in judge(of).findings] == [None, None, None]
-    assert {row["needs"] for row in document(view(of, judge(of)))["findings"]} == {None}
+    assert {row["needs"] for row in document(completed(of, judge(of)))["findings"]} == {None}
 
 
 def test_one_block_knows_no_noise_and_names_no_number() -> None:
@@ -158,7 +158,7 @@ def test_what_is_out_of_reach_is_said_to_be() -> None:
     (finding,) = open_findings(of)
     assert said(finding) == "3 % or the same would need more than 2,048 blocks"
     assert "To tell it would take more than 2,048 blocks." in judge(of).recommendation
-    (row,) = document(view(of, judge(of)))["findings"]
+    (row,) = document(completed(of, judge(of)))["findings"]
     nothing = dict.fromkeys(("blocks", "more_blocks", "seconds"))
     assert row["needs"] == {"difference": pytest.approx(0.03), "same": True, **nothing}
 

@@ -11,7 +11,7 @@ import click
 
 from iotrial.cli.extending import SHARE
 from iotrial.cli.output import Output, common
-from iotrial.cli.verdicts import judged, say_noise
+from iotrial.cli.verdicts import say_noise
 from iotrial.cli.writing import write
 from iotrial.errors import UsageError
 from iotrial.model.finding import Comparison
@@ -104,6 +104,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
       iotrial compare results/before results/after --between 2% --junit verdicts.xml
       sudo IOTRIAL compare results/before results/after --paired 4
     """
+    from iotrial.judgement import completed, judge
     from iotrial.report.document import document
     from iotrial.report.text import verdict_table
     from iotrial.report.view import view
@@ -114,7 +115,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
             raise click.UsageError(
                 "--before, --after, --between, --paired and --out compare two: name OTHER too"
             )
-        results, comparison = judged(results)
+        judged = judge(results)
     else:
         from iotrial.cli.two import Sides, compared
 
@@ -142,15 +143,16 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
             again, anew = (tuple(_where(each, where) for each in side) for side in made)
             sides = Sides(again, anew, paired=True)
             latest = sides.latter[0]
-        results, comparison = compared(sides, between or 0.0)
-    comparison = _only(comparison, factor, results)
-    seen = view(results, comparison)
-    floor = say_noise(output, results) if other is None else {}
-    output.document({**document(seen), **floor})
+        judged = completed(*compared(sides, between or 0.0))
+    if factor:
+        judged = completed(judged.results, _only(judged.comparison, factor, judged.results))
+    seen = view(judged)
+    floor = say_noise(output, judged) if other is None else {}
+    output.document({**document(judged), **floor})
     output.answer(verdict_table(seen))
     if junit:
         _file(junit, seen, latest, regressions=other is not None)
-    worse = any(finding.verdict == "worse" for finding in comparison.findings)
+    worse = any(finding.verdict == "worse" for finding in judged.comparison.findings)
     return REGRESSION if other is not None and worse else 0
 
 

@@ -17,7 +17,6 @@ from iotrial.cli import keeping, keeping_many
 from iotrial.cli.keeping import Given
 from iotrial.cli.machine import HERE, machines, place_of
 from iotrial.cli.output import Output, common, pretend
-from iotrial.cli.verdicts import judged
 from iotrial.cli.writing import writing
 from iotrial.errors import UsageError
 from iotrial.execute.interruption import Interruption
@@ -154,6 +153,7 @@ def _known(what: str, findings: tuple[str, ...], name: str | None) -> Profile | 
 def _profile(what: str, findings: tuple[str, ...], name: str | None) -> Profile:
     from dataclasses import replace
 
+    from iotrial.judgement import judge
     from iotrial.keep.profile import load, named
     from iotrial.keep.winner import profile
 
@@ -166,14 +166,14 @@ def _profile(what: str, findings: tuple[str, ...], name: str | None) -> Profile:
             f"{what} is neither a results folder nor a profile",
             advice="Name a results folder or a PROFILE.toml; `iotrial keep --help` shows how.",
         )
-    results, comparison = judged(open_results(path))
+    judged = judge(open_results(path))
     chosen: dict[str, str] = {}
     for text in findings:
         factor, equals, level = text.partition("=")
         if not equals:
             raise UsageError(f"--finding {text} is not FACTOR=LEVEL", advice="--finding sched=bfq")
         chosen[factor] = level
-    return profile(results, comparison, chosen, name or "")
+    return profile(judged, chosen, name or "")
 
 
 def _places(profile: Profile | None, on: tuple[str, ...]) -> tuple[Place, ...]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from iotrial.cli.output import Output, common, json_text
-from iotrial.cli.verdicts import judged
 from iotrial.cli.writing import write
 from iotrial.errors import UsageError
 from iotrial.execute.checking.folder import HEADER
@@ -104,19 +103,24 @@ def _written(kind: str, results: Results) -> str | bytes:
             from iotrial.report.parquet import parquet
 
         return parquet(results)
-    results, comparison = judged(results)
+    from iotrial.judgement import judge
     from iotrial.report.view import view
 
-    seen = view(results, comparison)
+    judged = judge(results)
+    if kind == "json":
+        from iotrial.report.document import whole
+
+        return json_text(whole(judged)) + "\n"
+    seen = view(judged)
     if kind == "xlsx":
         with extra("xlsx", "report --as xlsx"):
             from iotrial.report.xlsx import xlsx
 
-        return xlsx(seen, results)
-    return _shaped(kind, seen, results)
+        return xlsx(seen, judged.results)
+    return _shaped(kind, seen)
 
 
-def _shaped(kind: str, seen: View, results: Results) -> str:
+def _shaped(kind: str, seen: View) -> str:
     if kind == "html":
         from iotrial.report.html import html
 
@@ -125,10 +129,6 @@ def _shaped(kind: str, seen: View, results: Results) -> str:
         from iotrial.report.markdown import markdown
 
         return markdown(seen)
-    if kind == "junit":
-        from iotrial.report.junit import junit
+    from iotrial.report.junit import junit
 
-        return junit(seen)
-    from iotrial.report.document import whole
-
-    return json_text(whole(seen, results)) + "\n"
+    return junit(seen)

@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from iotrial.cli.output import Output, json_text
-from iotrial.cli.verdicts import judged
 from iotrial.cli.writing import write, writing
 from iotrial.errors import UsageError
 from iotrial.execute.checking.folder import HEADER, checked
+from iotrial.judgement import Judged, judge
 from iotrial.model.checked import Checked
 from iotrial.report.checked.files import written
 from iotrial.report.html import html as page_of
@@ -19,7 +19,7 @@ from iotrial.report.together.data import data
 from iotrial.report.together.html import html
 from iotrial.report.together.markdown import markdown
 from iotrial.report.together.view import Checks, Study, together
-from iotrial.report.view import View, view
+from iotrial.report.view import view
 from iotrial.store import open_results
 
 SHAPES = {"html": "html", "md": "md", "json": "json"}
@@ -38,6 +38,7 @@ def report_together(output: Output, folders: Sequence[Path], kind: str, out: Pat
     base = Path.cwd() if str(place) == "-" else place.absolute().parent
     sessions: list[Checks] = []
     studies: list[Study] = []
+    judged: list[tuple[str, Judged]] = []
     pages: list[Path] = []
     for folder in dict.fromkeys(folders):
         name = folder.absolute().name
@@ -52,12 +53,15 @@ def report_together(output: Output, folders: Sequence[Path], kind: str, out: Pat
                     f" plan.jsonl and no {HEADER}",
                     advice="Name folders that `iotrial run` and `iotrial check` printed.",
                 )
-            seen, page = _study(folder)
+            of = judge(open_results(folder))
+            seen, page = view(of), folder / "report.html"
+            write(page, page_of(seen).encode("utf-8", "backslashreplace"), top=folder)
+            judged.append((name, of))
             studies.append(Study(name, at, seen))
         pages.append(page)
     all_ = together(sessions, studies)
     if kind == "json":
-        document = data(all_, sessions, studies)
+        document = data(all_, sessions, judged)
         text = json_text(document) + "\n"
     else:
         text = html(all_) if kind == "html" else markdown(all_)
@@ -76,11 +80,3 @@ def _checks(folder: Path) -> tuple[Checked, Path]:
         with writing(page):
             written(whole, folder)
     return whole, page
-
-
-def _study(folder: Path) -> tuple[View, Path]:
-    """A study and its page, made of what it holds now."""
-    results, comparison = judged(open_results(folder))
-    seen, page = view(results, comparison), results.folder / "report.html"
-    write(page, page_of(seen).encode("utf-8", "backslashreplace"), top=results.folder)
-    return seen, page

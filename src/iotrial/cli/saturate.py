@@ -14,7 +14,6 @@ from iotrial.cli.complete import of_targets
 from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.run import conclude, execute, folder_of
-from iotrial.cli.verdicts import judged
 from iotrial.errors import IotrialError, RefusedError
 from iotrial.execute.at_once import at_once
 from iotrial.execute.engines import ENGINES, Tried, try_engines
@@ -173,8 +172,9 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     else:
         stopped = execute(output, study, folder, pretend=pretend)
         results = stopped.results
-    _, comparison = judged(results)
-    paths = write_jobs(results, comparison.ceiling)
+    from iotrial.judgement import judge
+
+    paths = write_jobs(results, judge(results).comparison.ceiling)
     first = {"jobfile": paths[0], "jobfiles": paths} if paths else {"jobfile": None}
     code = conclude(output, results, stopped, **first)
     for path in paths:

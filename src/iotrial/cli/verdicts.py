@@ -3,92 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iotrial import files
 from iotrial.cli.output import Output
 from iotrial.errors import UsageError
-from iotrial.model.finding import Comparison, Finding
+from iotrial.model.finding import Finding
 from iotrial.model.results import Results
 from iotrial.report.words import PRETENDED
 from iotrial.units import format_wait
 
 if TYPE_CHECKING:
+    from iotrial.judgement import Judged
     from iotrial.report.view import View
 
 
-def judged(results: Results) -> tuple[Results, Comparison]:
-    """The findings, and the results with what their own trials make doubtful (drift) added."""
-    if results.study.design.kind == "recorded":
-        from iotrial.stats.alone import alone
-        from iotrial.stats.opposites import opposites
-        from iotrial.stats.paired import judge_recorded
-
-        hidden = tuple(opposites(results))
-        comparison = judge_recorded(results, hidden)
-        beside = (each.doubt for each in hidden)
-        doubts = (*beside, *results.doubts, *alone(results, comparison.findings))
-        return replace(results, doubts=doubts), comparison
-    if results.study.stages:
-        from iotrial.report.staged import judge_stages
-
-        comparison, doubts = judge_stages(results, _judged)
-        return replace(results, doubts=(*results.doubts, *doubts)), comparison
-    return _judged(results)
-
-
-def _judged(results: Results) -> tuple[Results, Comparison]:
-    """The same of a study without stages, or of one stage."""
-    from iotrial.report.warmup import warmup_doubts
-    from iotrial.stats.host_effects import host_doubts  # scipy is slow to import
-    from iotrial.stats.interactions import interaction_doubts
-    from iotrial.stats.judge import judge
-    from iotrial.stats.outliers import outlier_doubts
-    from iotrial.stats.rank_check import rank_doubts
-    from iotrial.stats.summary import drift_doubts
-    from iotrial.stats.unequal_noise import noise_doubts
-    from iotrial.validity import of_study
-
-    comparison = judge(results)
-    hidden = interaction_doubts(
-        comparison.interactions, comparison.simple, results.study.decide.margin
-    )
-    doubts = (
-        *results.doubts,
-        *host_doubts(results),
-        *drift_doubts(results),
-        *rank_doubts(results, comparison.findings),
-        *noise_doubts(results),
-        *outlier_doubts(results),
-        *warmup_doubts(results),
-        *of_study(results),
-        *hidden,
-    )
-    if results.study.aa:
-        from iotrial.report.noise import noise
-        from iotrial.report.noise_text import answer
-        from iotrial.stats.noise import arm_doubts
-
-        doubts += tuple(arm_doubts(comparison.findings, results.study.decide.confidence))
-        comparison = replace(comparison, recommendation=answer(noise(results)))
-    return replace(results, doubts=doubts), comparison
-
-
-def say_noise(output: Output, results: Results) -> dict[str, Any]:
+def say_noise(output: Output, judged: Judged) -> dict[str, Any]:
     """Of an A/A study: say the noise floor, and give it back for the document;
     nothing for any other study."""
-    from iotrial.report.noise import document, noise
+    from iotrial.judgement.noise import document
     from iotrial.report.noise_text import noise_text
 
-    if results.study.aa is None:
+    if judged.results.study.aa is None:
         return {}
-    found = noise(results)
-    if results.pretended:
+    if judged.results.pretended:
         output.answer(PRETENDED)
-    output.answer(noise_text(found))
-    return {"noise": document(found)}
+    output.answer(noise_text(judged.noise))
+    return {"noise": document(judged.noise)}
 
 
 def how_to_go_on(results: Results, findings: Sequence[Finding]) -> str:
@@ -122,16 +64,17 @@ def publish(output: Output, results: Results, **more: Any) -> None:  # noqa: ANN
 
 def filed(output: Output, results: Results, **more: Any) -> View:  # noqa: ANN401 (JSON values)
     """Judge, and write findings.json and report.html beside the trials; what they say."""
-    from iotrial.report.document import document  # altair is slow to import
-    from iotrial.report.html import html
+    from iotrial.judgement import judge  # scipy is slow to import
+    from iotrial.report.document import document
+    from iotrial.report.html import html  # altair too
     from iotrial.report.view import view
 
-    seen = view(*judged(results))
-    answer = document(seen)
+    judged = judge(results)
+    answer = document(judged)
     files.write_json(results.folder / "findings.json", answer)
-    page = page_of(results)
+    seen, page = view(judged), page_of(results)
     files.write_text(page, html(seen))
-    floor = say_noise(output, results)
+    floor = say_noise(output, judged)
     if floor:
         files.write_json(results.folder / "noise.json", floor)
     place = {"results": str(results.folder), "report": str(page)}

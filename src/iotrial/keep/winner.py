@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from iotrial.errors import RefusedError, UsageError
+from iotrial.judgement import Judged
 from iotrial.keep.profile import Entry, Profile, named, plain
 from iotrial.keep.vetting import of_study, problem, way_problem
 from iotrial.model.finding import Comparison, Finding
@@ -27,8 +28,7 @@ SETTINGS = ("tunable", "group")
 
 
 def profile(
-    results: Results,
-    comparison: Comparison,
+    judged: Judged,
     chosen: Mapping[str, str] | None = None,
     name: str = "",
 ) -> Profile:
@@ -40,6 +40,7 @@ def profile(
     Raises UsageError for a factor or level that is not there, and RefusedError where there is
     nothing to keep, and for pretended results.
     """
+    results, comparison = judged.results, judged.comparison
     if results.pretended:
         raise RefusedError(
             f"{results.folder}: these results are pretended: no real machine was measured, so"

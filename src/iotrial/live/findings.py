@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from iotrial.model.finding import Comparison, Finding
+from iotrial.judgement import Judged
+from iotrial.model.finding import Finding
 from iotrial.model.results import Results
 from iotrial.plan.ahead import open_ended
 from iotrial.plan.design import next_trials
@@ -17,7 +18,7 @@ from iotrial.plan.design import next_trials
 MOST = 200
 """Findings that are told; the rest is for the report."""
 
-Judge = Callable[[Results], Comparison]
+Judge = Callable[[Results], Judged]
 
 
 def findings(results: Results, judge: Judge) -> list[dict[str, Any]]:
@@ -25,14 +26,16 @@ def findings(results: Results, judge: Judge) -> list[dict[str, Any]]:
     work.  ``verdict`` is '' as long as none may be read."""
     if not results.valid:
         return []
-    stage = 0
-    if results.study.stages:
-        from iotrial.plan.stages import courses  # noqa: PLC0415  it asks for designs
-
-        course = courses(results.study, results.planned, results.records)[-1]
-        results, stage = course.results, course.stage.number
-    looks = open_ended(results.study) or is_over(results)
-    found = [each for each in judge(results).findings if each.primary and each.ratio > 0]
+    comparison = judge(results).comparison
+    at_work, stage = results, 0
+    if comparison.stages:
+        at_work, stage = comparison.stages[-1].results, comparison.stages[-1].stage.number
+    looks = open_ended(at_work.study) or is_over(at_work)
+    found = [
+        each
+        for each in comparison.findings
+        if each.primary and each.ratio > 0 and each.stage == stage
+    ]
     return [_as_data(each, looks=looks, stage=stage) for each in found[:MOST]]
 
 

@@ -130,7 +130,7 @@ class Live:
         # A picture is not worth a run: what cannot be judged yet is judged at the end.
         with suppress(Exception):
             if results.valid and (begun >= self._next_look or is_over(results)):
-                from iotrial.stats.judge import judge  # noqa: PLC0415  SciPy is slow to import
+                from iotrial.judgement import judge  # noqa: PLC0415  SciPy is slow to import
 
                 begun = time.monotonic()
                 found = findings(results, judge)

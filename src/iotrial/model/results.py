@@ -4,15 +4,48 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from iotrial.model.doubt import Doubt
 from iotrial.model.latency import Latency
+from iotrial.model.strain import Strain
 from iotrial.model.study import Study
+from iotrial.model.tool import Course
 from iotrial.model.trial import Trial, TrialRecord
 
 ORIGINALS = "originals"
 """The folder of the files that imported runs came from."""
+
+
+class Traces(Protocol):
+    """What trials noted beside their numbers.  There is much of it, so that it is read from a
+    results folder only when it is asked for.  Each raises FormatError for what is not whole."""
+
+    def of_device(self, record: TrialRecord) -> Course | None:
+        """The rate of the device over time; None where it was not kept."""
+        ...
+
+    def of_load(self, record: TrialRecord, metric: str) -> Course | None:
+        """The rate that a metric of the load is the mean of, as the tool noted it over time; None
+        where it noted none."""
+        ...
+
+    def strains(self, record: TrialRecord) -> tuple[Strain, ...]:
+        """What everything on the way bore; () where that was not kept."""
+        ...
+
+
+class NoTraces:
+    """Those of results that are not in a folder."""
+
+    def of_device(self, record: TrialRecord) -> Course | None:  # noqa: ARG002
+        return None
+
+    def of_load(self, record: TrialRecord, metric: str) -> Course | None:  # noqa: ARG002
+        return None
+
+    def strains(self, record: TrialRecord) -> tuple[Strain, ...]:  # noqa: ARG002
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +55,8 @@ class Results:
     was (kernel, CPU, memory, tool versions, device identity, settings in force at the start).
     ``baselines`` maps a factor to the label of its baseline level, as resolved at the start.
     ``doubts`` are about the whole study.  ``latencies`` are those of each treatment over all its
-    runs, of imported runs that have histograms.
+    runs, of imported runs that have histograms.  ``traces`` is what trials noted beside their
+    numbers.
     """
 
     folder: Path
@@ -33,6 +67,7 @@ class Results:
     baselines: dict[str, str] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
     latencies: tuple[Latency, ...] = ()
+    traces: Traces = field(default=NoTraces(), compare=False, repr=False)
 
     @property
     def pretended(self) -> bool:

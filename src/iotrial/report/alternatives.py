@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median
 
+from iotrial.judgement.parts import VerdictRow
 from iotrial.model.measurement import Metric
 from iotrial.report.series import Point, Series, Spread
-from iotrial.report.view import VerdictRow
 from iotrial.report.words import VERDICTS, change, count, share
 from iotrial.units import format_seconds, format_value
 

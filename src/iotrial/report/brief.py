@@ -13,12 +13,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from iotrial.judgement.parts import VerdictRow
 from iotrial.model.finding import Verdict
 from iotrial.model.results import Results
 from iotrial.report import words
 from iotrial.report.layout import paragraphs
 from iotrial.report.strip import Scale, ruler, scale, strip
-from iotrial.report.view import VerdictRow, View
+from iotrial.report.view import View
 
 _STRIP = 20
 _GROUPS: tuple[tuple[Verdict, str], ...] = (

@@ -18,11 +18,12 @@ from typing import Any
 import vl_convert
 from markupsafe import Markup
 
+from iotrial.judgement.parts import VerdictRow
 from iotrial.model.measurement import Metric
 from iotrial.report import alternatives, palette
 from iotrial.report.series import ALL_SHOWN, Series, Spread
 from iotrial.report.strip import Scale, scale
-from iotrial.report.view import Part, VerdictRow
+from iotrial.report.view import Part
 from iotrial.report.words import VERDICTS, baselines, change, share
 from iotrial.units import axis_scale
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+from iotrial.judgement import Judged
+from iotrial.judgement.parts import Part, VerdictRow
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Needs
 from iotrial.model.latency import Latency
-from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
 from iotrial.report import (
     block_hosts,
     ceiling,
     effects,
+    evidence,
     hosts,
     keepsake,
     knees,
@@ -23,13 +26,14 @@ from iotrial.report import (
     strains,
 )
 from iotrial.report import scaling as scales
-from iotrial.report.view import VerdictRow, View
+from iotrial.report.view import answer, named
+from iotrial.report.visible import visible
 from iotrial.stats.scaling import scaling
 
 FORMAT = 1
 
 
-def document(view: View) -> dict[str, Any]:
+def document(judged: Judged) -> dict[str, Any]:
     """The findings as plain data for :func:`json.dumps`.
 
     ``ratio``, ``low`` and ``high`` are level / baseline (``low`` and ``high`` null where one
@@ -48,30 +52,35 @@ def document(view: View) -> dict[str, Any]:
     and paths bore.  ``grids`` are of recorded runs of two numeric factors that are crossed: every
     cell, the ``best`` one, and whether the effect of one ``depends`` on the other.
     """
-    counts = view.counts
+    results, comparison, counts = judged.results, judged.comparison, judged.counts
+    decide = results.study.decide
+    parts = tuple(map(named, judged.parts))
+    kept = keepsake.keepsake(judged)
     return {
         "format": FORMAT,
-        "pretended": view.pretended,
-        "question": view.question,
-        "recommendation": view.answer,
-        "method": view.method,
-        "margin": view.margin,
-        "confidence": view.confidence,
+        "pretended": results.pretended,
+        "question": visible(comparison.question or results.study.question),
+        "recommendation": answer(judged),
+        "method": visible(comparison.method),
+        "margin": decide.margin,
+        "confidence": decide.confidence,
         "resolvable": {
-            part.workload: part.resolvable for part in view.parts if part.resolvable is not None
+            part.workload: part.resolvable for part in parts if part.resolvable is not None
         },
         "findings": [
             _finding(row)
-            for part in view.parts
+            for part in parts
             for row in (*part.findings, *part.guardrails, *part.others)
         ],
         **{
-            name: [row for part in view.parts for row in effects.as_data(part)[name]]
+            name: [row for part in parts for row in effects.as_data(part)[name]]
             for name in ("interactions", "shares", "tradeoffs")
         },
-        "races": [races.as_data(part.race) for part in view.parts if part.race is not None],
-        "knees": [row for part in view.parts for row in knees.as_data(part, view.margin)],
-        "doubts": [_doubt(doubt) for doubt in (*view.doubts, *view.failures)],
+        "races": [races.as_data(part.race) for part in parts if part.race is not None],
+        "knees": [row for part in parts for row in knees.as_data(part, decide.margin)],
+        "doubts": [
+            _doubt(doubt) for doubt in (*evidence.doubts(results), *evidence.failures(results))
+        ],
         "trials": {
             "planned": counts.planned,
             "valid": counts.valid,
@@ -79,20 +88,22 @@ def document(view: View) -> dict[str, Any]:
             "failed": counts.failed,
             "missing": counts.missing,
         },
-        "tools": list(view.tools),
-        **({"keep": keepsake.document(view.kept)} if view.kept else {}),
-        **staged.as_data(view.stages, view.choices),
-        **ceiling.as_data(view.ceiling),
-        **hosts.as_data(view.hosts),
-        **block_hosts.as_data(view.block_hosts),
-        **({"scaling": steps} if (steps := _scaling(view)) else {}),
-        **({"grids": panels.as_data(view.panels)} if view.panels else {}),
-        **({"borne": strains.as_data(view.borne)} if view.borne else {}),
+        "tools": list(evidence.tools(results)),
+        **({"keep": keepsake.document(kept)} if kept else {}),
+        **staged.as_data(
+            tuple(map(staged.row, comparison.stages)), tuple(map(staged.shown, comparison.choices))
+        ),
+        **ceiling.as_data(comparison.ceiling),
+        **hosts.as_data(judged.hosts),
+        **block_hosts.as_data(judged.block_hosts),
+        **({"scaling": steps} if (steps := _scaling(parts)) else {}),
+        **({"grids": panels.as_data(grids)} if (grids := panels.panels(comparison.grids)) else {}),
+        **({"borne": strains.as_data(judged.utilisation)} if judged.utilisation else {}),
     }
 
 
-def _scaling(view: View) -> list[dict[str, Any]]:
-    return [row for part in view.parts for row in scales.as_data(part.scaling)]
+def _scaling(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    return [row for part in parts for row in scales.as_data(part.scaling)]
 
 
 def _finding(row: VerdictRow) -> dict[str, Any]:
@@ -132,11 +143,12 @@ def _needs(needs: Needs | None) -> dict[str, Any] | None:
     }
 
 
-def whole(view: View, results: Results) -> dict[str, Any]:
+def whole(judged: Judged) -> dict[str, Any]:
     """What ``report --as json`` says: the document, and all it rests on: every trial with its
     own numbers in base units, and the facts of the machine."""
+    results = judged.results
     return {
-        **document(view),
+        **document(judged),
         "study": results.study.text,
         "hosts": results.facts,
         "latencies": [_latency(each) for each in results.latencies],

@@ -13,12 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import altair as alt
 
+from iotrial.judgement.parts import VerdictRow
 from iotrial.model.finding import SimpleEffect
 from iotrial.model.measurement import metric as metric_named
 from iotrial.model.trial import treatment_text
 from iotrial.report import effects, palette, words
 from iotrial.report.charts import NARROW, WIDE, Figure, by_group, document, svg
-from iotrial.report.view import Part, VerdictRow
+from iotrial.report.view import Part
 from iotrial.report.visible import visible
 from iotrial.stats.tradeoffs import Extent, Point, Tradeoff
 from iotrial.units import axis_scale, format_change

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from iotrial.judgement.parts import Part
 from iotrial.model.finding import Interaction, Likeness, Share
 from iotrial.model.trial import treatment_text
 from iotrial.report import words
-from iotrial.report.view import Part
 from iotrial.report.visible import visible
 from iotrial.stats.tradeoffs import Extent, Tradeoff
 from iotrial.units import format_change, format_value

@@ -14,6 +14,7 @@ from jinja2 import Template
 from markupsafe import Markup, escape
 
 import iotrial
+from iotrial.judgement.parts import VerdictRow
 from iotrial.report import (
     block_hosts,
     ceiling,
@@ -29,7 +30,7 @@ from iotrial.report import (
 from iotrial.report.page import hashed, resource, sheet, templates
 from iotrial.report.pictures import pictures
 from iotrial.report.strip import Scale, scale
-from iotrial.report.view import Number, Part, TrialRow, VerdictRow, View
+from iotrial.report.view import Number, Part, TrialRow, View
 from iotrial.units import format_change, format_seconds, format_value
 
 STRIP = 180  # pixels

@@ -11,11 +11,10 @@ from typing import Any
 
 from iotrial.called import called
 from iotrial.errors import RefusedError, UsageError
+from iotrial.judgement import Judged
 from iotrial.keep.fleet import grouped
 from iotrial.keep.native import export
 from iotrial.keep.winner import profile
-from iotrial.model.finding import Comparison
-from iotrial.model.results import Results
 from iotrial.report.visible import visible, visible_lines
 
 
@@ -41,12 +40,12 @@ class Keepsake:
     command: str
 
 
-def keepsake(results: Results, comparison: Comparison) -> Keepsake | None:
+def keepsake(judged: Judged) -> Keepsake | None:
     """The appendix of a study; None where there is nothing to keep."""
-    if results.study.design.kind == "recorded":
+    if judged.results.study.design.kind == "recorded":
         return None
     try:
-        found = profile(results, comparison)
+        found = profile(judged)
     except (RefusedError, UsageError):
         return None
     exported = {place: export(share) for place, share in found.shares.items()}
@@ -69,7 +68,7 @@ def keepsake(results: Results, comparison: Comparison) -> Keepsake | None:
             for each in exported[places[0]].files
         ),
         tuple(map(visible, left)),
-        visible(f"{called()} keep {shlex.quote(str(results.folder))} try"),
+        visible(f"{called()} keep {shlex.quote(str(judged.results.folder))} try"),
     )
 
 

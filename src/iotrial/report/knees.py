@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from iotrial.judgement.parts import Part
 from iotrial.model.finding import Knee, KneeLevel
 from iotrial.model.measurement import higher_is_better
 from iotrial.report import words
-from iotrial.report.view import Part
 from iotrial.report.visible import visible
 from iotrial.units import format_change
 

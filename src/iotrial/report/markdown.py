@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from iotrial.judgement.parts import VerdictRow
 from iotrial.report import (
     block_hosts,
     ceiling,
@@ -21,7 +22,7 @@ from iotrial.report import (
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.keepsake import Keepsake
 from iotrial.report.strip import Scale, scale, strip
-from iotrial.report.view import Part, VerdictRow, View
+from iotrial.report.view import Part, View
 from iotrial.units import format_value
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]#|~>$]|^[-+=])")

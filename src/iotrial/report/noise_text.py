@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from iotrial.judgement.noise import Part, Trace, spread_words
 from iotrial.report.layout import Sheet, paragraphs
-from iotrial.report.noise import Part, Trace, spread_words
 from iotrial.report.words import count
-from iotrial.stats.noise import CONFIDENCE, Effort, Floor
+from iotrial.stats.noise import CONFIDENCE, Floor
 from iotrial.units import format_seconds, format_wait
 
 UNLIKELY = 0.01
@@ -23,29 +23,8 @@ _RIGHT = 0.9
 
 
 def noise_text(found: Sequence[Part]) -> RenderableType:
-    """Everything that :func:`iotrial.report.noise.noise` found."""
+    """Everything that :func:`iotrial.judgement.noise.noise` found."""
     return Group(*paragraphs(line for part in found for line in _lines(part)))
-
-
-def answer(found: Sequence[Part]) -> str:
-    """The same in a sentence a workload, for the head of a report."""
-    said = [
-        f"One trial of {part.floor.workload} varies by {spread_words(part.floor.within)} within a "
-        f"block{_least(part.efforts)}."
-        for part in found
-    ]
-    return " ".join(["This is the noise floor, for nothing was varied.", *said])
-
-
-def _least(table: Sequence[Effort]) -> str:
-    told = [each for each in table if each.blocks]
-    if not told:
-        return ""
-    best = min(told, key=lambda each: abs(each.difference - 0.02))
-    return (
-        f"; a difference of {best.difference * 100:.0f} % "
-        f"takes {best.blocks} blocks, {format_wait(best.seconds)}"
-    )
 
 
 def _lines(part: Part) -> Iterator[RenderableType]:

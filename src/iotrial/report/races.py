@@ -6,9 +6,9 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from iotrial.judgement.parts import Part
 from iotrial.model.finding import Place, Racer, RaceStory
 from iotrial.report import words
-from iotrial.report.view import Part
 from iotrial.report.visible import visible
 from iotrial.units import format_change
 

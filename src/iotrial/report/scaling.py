@@ -1,96 +1,15 @@
-"""Scaling: each step of a factor that counts (hosts, arrays), its efficiency, and what stood at its
-limit or was uneven then.  What was seen is no proof of a cause (:mod:`iotrial.stats.causes`).
-"""
+"""Scaling in words and as data: the steps of a factor that counts, and what was seen at each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from iotrial.errors import FormatError
-from iotrial.model.finding import Finding
-from iotrial.model.results import Results
-from iotrial.model.strain import Strain
-from iotrial.model.trial import TrialRecord
+from iotrial.judgement.scaling import Step
 from iotrial.report.visible import visible
-from iotrial.stats.causes import Observation, typical, why
-from iotrial.stats.scaling import Scaling, counting, scaling
-from iotrial.trial_files import read_strains
 
 HEAD = ("step", "efficiency (interval)", "seen then")
 NOTE = "What was seen is an observation, no proof: what nobody samples may be the limit."
-_TRIALS = 9
-"""Of a level, at most: a median of so many is enough, and each may have thousands of parts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One level of a factor that counts.  ``efficiency`` is that against the baseline (None: it
-    is the baseline); ``bends``: the first level that has lost more than the margin."""
-
-    workload: str
-    factor: str
-    level: str
-    efficiency: Scaling | None
-    seen: tuple[Observation, ...]
-    bends: bool = False
-
-
-def steps(results: Results, findings: Sequence[Finding]) -> tuple[Step, ...]:
-    """The baseline and every level of each factor that counts, by what the factor counts."""
-    found: list[Step] = []
-    counts = counting(results.study)
-    counted = [(each, scale) for each in findings if (scale := scaling(each, counts))]
-    for factor in dict.fromkeys(each.factor for each, _ in counted):
-        mine = [(each, scale) for each, scale in counted if each.factor == factor]
-        mine.sort(key=lambda pair: float(pair[0].level))
-        workload, baseline = mine[0][0].workload, mine[0][0].baseline
-        before = _of(results, workload, factor, baseline)
-        rows = [Step(visible(workload), visible(factor), visible(baseline), None, why(before))]
-        bent = False
-        for each, scale in mine:
-            loses = _loses(scale, each, results.study.decide.margin)
-            now = _of(results, workload, factor, each.level)
-            seen = why(now, before)
-            level = visible(each.level)
-            rows.append(
-                Step(visible(workload), visible(factor), level, scale, seen, loses and not bent)
-            )
-            bent = bent or loses
-        found += rows
-    return tuple(found)
-
-
-def _loses(scale: Scaling, finding: Finding, margin: float) -> bool:
-    """Whether more than the margin is surely lost; of fewer things nothing can be."""
-    end = scale.efficiency if scale.high is None else scale.high
-    return float(finding.level) > float(finding.baseline) and end < 1 - margin
-
-
-def _of(results: Results, workload: str, factor: str, level: str) -> tuple[Strain, ...]:
-    records = [
-        record
-        for record in results.valid
-        if record.trial.workload == workload and (factor, level) in record.trial.treatment
-    ]
-    return borne(results, records)
-
-
-def borne(results: Results, records: Sequence[TrialRecord]) -> tuple[Strain, ...]:
-    """What everything bore in most of these trials; what cannot be read is left out."""
-    apart = max(1, -(-len(records) // _TRIALS))
-    return typical(
-        map(_read, [results.folder / "trials" / r.trial.folder for r in records[::apart]])
-    )
-
-
-def _read(folder: Path) -> tuple[Strain, ...]:
-    try:
-        return read_strains(folder)
-    except FormatError:
-        return ()
 
 
 def cells(step: Step) -> tuple[str, ...]:
@@ -103,16 +22,17 @@ def cells(step: Step) -> tuple[str, ...]:
             told += f" ({scale.low:.3f} … {scale.high:.3f})"
     if step.bends:
         told += ": it bends here"
-    return f"{step.factor}={step.level}", told, "; ".join(visible(o.said) for o in step.seen) or "–"
+    seen = "; ".join(visible(each.said) for each in step.seen)
+    return visible(f"{step.factor}={step.level}"), told, seen or "–"
 
 
 def as_data(found: Sequence[Step]) -> list[dict[str, Any]]:
     """For the JSON document."""
     return [
         {
-            "workload": step.workload,
-            "factor": step.factor,
-            "level": step.level,
+            "workload": visible(step.workload),
+            "factor": visible(step.factor),
+            "level": visible(step.level),
             "efficiency": step.efficiency.efficiency if step.efficiency else None,
             "low": step.efficiency.low if step.efficiency else None,
             "high": step.efficiency.high if step.efficiency else None,

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
+from iotrial.judgement.parts import VerdictRow
 from iotrial.model.finding import Verdict
 from iotrial.report import (
     block_hosts,
@@ -29,7 +30,7 @@ from iotrial.report import (
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.layout import Line, Sheet, paragraphs
 from iotrial.report.strip import Scale, ruler, scale, strip
-from iotrial.report.view import Part, VerdictRow, View
+from iotrial.report.view import Part, View
 
 _GAP = 3
 """Cells between two columns."""

@@ -7,53 +7,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from urllib.parse import quote
 
+from iotrial.judgement import Judged
+from iotrial.judgement import parts as judgement
+from iotrial.judgement.hosts import HostRow
+from iotrial.judgement.judged import Counts
+from iotrial.judgement.parts import VerdictRow, metric_named
+from iotrial.judgement.utilisation import Borne
 from iotrial.model.doubt import Doubt
-from iotrial.model.finding import (
-    Ceiling,
-    Choice,
-    Comparison,
-    Finding,
-    Interaction,
-    Knee,
-    RaceStory,
-    Share,
-    SimpleEffect,
-)
+from iotrial.model.finding import Ceiling, Choice, Finding
 from iotrial.model.latency import Latency
-from iotrial.model.measurement import Metric, metric
+from iotrial.model.measurement import Metric
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord, treatment_text
-from iotrial.model.workload import Workload
-from iotrial.plan.spread import waiting
-from iotrial.report import evidence, hosts, scaling, staged, strains, words
+from iotrial.report import evidence, staged, words
 from iotrial.report.keepsake import Keepsake, keepsake
 from iotrial.report.links import original, raw, source
-from iotrial.report.means import means_beside
 from iotrial.report.panels import Panel, panels
 from iotrial.report.series import Series, series
 from iotrial.report.visible import visible, visible_lines
-from iotrial.stats.host_effects import HostEffect, host_effects
-from iotrial.stats.regress import RESULTS
-from iotrial.stats.tradeoffs import Tradeoff, tradeoffs
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictRow:
-    """A finding with what a reader needs beside it.
-
-    ``value`` and ``base`` are geometric means of the valid trials at the level and at the
-    baseline, in ``metric.unit`` (None: no trial); ``tolerated`` is a guardrail's largest relative
-    change (0 for a primary finding).
-    """
-
-    finding: Finding
-    metric: Metric
-    value: float | None
-    base: float | None
-    tolerated: float = 0.0
+from iotrial.stats.host_effects import HostEffect
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,42 +67,13 @@ class TrialRow:
     parts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Trials by what became of them; ``missing`` are planned and not yet done."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part(judgement.Part):
+    """A part of the judgement with what is drawn of it.  ``workload`` is what it is called."""
 
-    planned: int
-    valid: int
-    invalid: int
-    failed: int
-    missing: int
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One workload: its primary findings and guardrails, and the numbers of its charts.
-    ``others`` are findings on metrics that nobody asked about: imported results have many.
-    ``interactions``, ``simple`` effects and ``shares`` are of the primary metric, where several
-    factors are varied; ``tradeoffs`` what it costs in latency and CPU; ``race`` how its decision
-    was reached, where it was a race; ``knees`` where more of an ordered factor gives no more;
-    ``scaling`` the steps of factors that count, and what was seen at each."""
-
-    workload: str
-    metric: Metric
     tool: str
     options: str
-    findings: tuple[VerdictRow, ...]
-    guardrails: tuple[VerdictRow, ...]
-    resolvable: float | None
     series: Series
-    others: tuple[VerdictRow, ...] = ()
-    interactions: tuple[Interaction, ...] = ()
-    simple: tuple[SimpleEffect, ...] = ()
-    shares: tuple[Share, ...] = ()
-    tradeoffs: tuple[Tradeoff, ...] = ()
-    race: RaceStory | None = None
-    knees: tuple[Knee, ...] = ()
-    scaling: tuple[scaling.Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +111,9 @@ class View:
     choices: tuple[Choice, ...] = ()
     kept: Keepsake | None = None
     ceiling: Ceiling | None = None
-    hosts: tuple[hosts.HostRow, ...] = ()
+    hosts: tuple[HostRow, ...] = ()
     block_hosts: tuple[HostEffect, ...] = ()
-    borne: tuple[strains.Borne, ...] = ()
+    borne: tuple[Borne, ...] = ()
     panels: tuple[Panel, ...] = ()
 
     @property
@@ -178,8 +124,9 @@ class View:
         return tuple(row.finding for row in rows)
 
 
-def view(results: Results, comparison: Comparison) -> View:
-    """Everything a report on ``results`` says, given what the statistics found."""
+def view(judged: Judged) -> View:
+    """Everything a report says of what results came to."""
+    results, comparison = judged.results, judged.comparison
     study = results.study
     doubts, failures = evidence.doubts(results), evidence.failures(results)
     commands, more = evidence.commands(results)
@@ -188,14 +135,14 @@ def view(results: Results, comparison: Comparison) -> View:
     return View(
         study=visible(study.name),
         question=visible(comparison.question or study.question),
-        answer=visible(comparison.recommendation) or "There is no answer yet.",
+        answer=answer(judged),
         method=visible(comparison.method),
         margin=study.decide.margin,
         confidence=study.decide.confidence,
         blocks=study.design.blocks,
-        parts=_parts_of_stages(comparison) or _parts(results, comparison),
-        counts=_counts(results),
-        trials=_trials(results, _responses(results, comparison)),
+        parts=tuple(_drawn(judged, part) for part in judged.parts),
+        counts=judged.counts,
+        trials=_trials(results, judged.responses),
         doubts=doubts,
         failures=failures,
         doubt_groups=evidence.grouped((*doubts, *failures)),
@@ -213,143 +160,66 @@ def view(results: Results, comparison: Comparison) -> View:
         latencies=results.latencies,
         stages=tuple(map(staged.row, comparison.stages)),
         choices=tuple(map(staged.shown, comparison.choices)),
-        kept=keepsake(results, comparison),
+        kept=keepsake(judged),
         ceiling=comparison.ceiling,
-        hosts=hosts.rows(results, _responses(results, comparison)),
-        block_hosts=host_effects(results),
-        borne=strains.where(results),
+        hosts=judged.hosts,
+        block_hosts=judged.block_hosts,
+        borne=judged.utilisation,
         panels=panels(comparison.grids),
     )
 
 
-def _parts_of_stages(comparison: Comparison) -> tuple[Part, ...]:
-    """The parts of each stage, which its workload's name then tells."""
-    return tuple(
-        replace(part, workload=f"stage {each.stage.number}: {part.workload}")
-        for each in comparison.stages
-        if each.comparison.findings
-        for part in _parts(each.results, each.comparison)
-    )
+def answer(judged: Judged) -> str:
+    """The recommendation, fit to look at."""
+    return visible(judged.comparison.recommendation) or "There is no answer yet."
 
 
-def _responses(results: Results, comparison: Comparison) -> dict[str, str]:
-    """The metric that answers for each workload: the study's, else the findings'."""
-    found = {f.workload: f.metric for f in reversed(comparison.findings) if f.primary}
-    return found | dict(results.study.decide.primary)
-
-
-def _metric(name: str) -> Metric:
-    try:
-        return metric(name)
-    except KeyError:
-        return Metric(name, "", None, visible(name))
-
-
-def _counts(results: Results) -> Counts:
-    states = [record.state for record in results.records]
-    missing = len(waiting(results.planned, results.records))
-    return Counts(
-        len(results.records) + missing,
-        states.count("valid"),
-        states.count("invalid"),
-        states.count("failed"),
-        missing,
-    )
-
-
-def _parts(results: Results, comparison: Comparison) -> tuple[Part, ...]:
-    """One part a workload; or, where several metrics answer for it, one for each of them."""
-    responses = _responses(results, comparison)
-    within = any(f.factor != RESULTS for f in comparison.findings)  # else between two folders
-    costs = tradeoffs(results) if within and results.study.design.kind != "recorded" else ()
-    parts: list[Part] = []
-    for workload in _workloads(results, comparison):
-        of_this = [f for f in comparison.findings if f.workload == workload.name]
-        answers = list(dict.fromkeys(f.metric for f in of_this if f.primary))
-        shown = answers if len(answers) > 1 else [responses.get(workload.name, "")]
-        for name in shown:
-            own = [f for f in of_this if f.primary and (f.metric == name or len(shown) == 1)]
-            beside = [f for f in of_this if not f.primary] if name == shown[-1] else []
-            part = _part(results, workload, name, (own, beside), comparison)
-            parts.append(_of_factors(part, workload.name, comparison, costs))
-    return tuple(parts)
-
-
-def _of_factors(
-    part: Part, workload: str, comparison: Comparison, costs: tuple[Tradeoff, ...]
-) -> Part:
-    """The same with what concerns several factors, or several metrics."""
+def named(part: judgement.Part) -> judgement.Part:
+    """A part whose names are fit to look at; that of a stage says which."""
+    stage = f"stage {part.stage}: " if part.stage else ""
     return replace(
         part,
-        interactions=tuple(each for each in comparison.interactions if each.workload == workload),
-        simple=tuple(each for each in comparison.simple if each.workload == workload),
-        shares=tuple(each for each in comparison.shares if each.workload == workload),
-        tradeoffs=tuple(each for each in costs if each.workload == workload),
-        race=next((each for each in comparison.races if each.workload == workload), None),
-        knees=tuple(each for each in comparison.knees if each.workload == workload),
+        workload=stage + visible(part.workload),
+        metric=_shown_metric(part.metric),
+        findings=tuple(map(_shown, part.findings)),
+        guardrails=tuple(map(_shown, part.guardrails)),
+        others=tuple(map(_shown, part.others)),
     )
 
 
-def _workloads(results: Results, comparison: Comparison) -> tuple[Workload, ...]:
-    """The study's, after what the findings call by another name: all of them together."""
-    known = {workload.name for workload in results.study.workloads}
-    more = dict.fromkeys(f.workload for f in comparison.findings if f.workload not in known)
-    return (*(Workload(name, "") for name in more), *results.study.workloads)
-
-
-def _part(
-    results: Results,
-    workload: Workload,
-    response: str,
-    findings: tuple[list[Finding], list[Finding]],
-    comparison: Comparison,
-) -> Part:
-    own, beside = findings
-    asked = dict(results.study.decide.guardrails)
+def _drawn(judged: Judged, part: judgement.Part) -> Part:
+    results = judged.results
+    if part.stage:
+        stages = judged.comparison.stages
+        results = next(each.results for each in stages if each.stage.number == part.stage)
+    told = named(part)
     return Part(
-        workload=visible(workload.name),
-        metric=_metric(response),
-        tool=visible(workload.tool),
-        options=visible(" ".join(f"{name}={value}" for name, value in workload.options)),
-        findings=_rows(results, own),
-        guardrails=_rows(results, [each for each in beside if each.metric in asked]),
-        resolvable=dict(comparison.resolvable).get(workload.name),
-        series=series(results, workload.name, response),
-        others=_rows(results, [each for each in beside if each.metric not in asked]),
-        scaling=scaling.steps(results, own),
+        **{field.name: getattr(told, field.name) for field in fields(told)},
+        tool=visible(part.load.tool),
+        options=visible(" ".join(f"{name}={value}" for name, value in part.load.options)),
+        series=series(results, part.workload, part.metric.name),
     )
 
 
-def _rows(results: Results, findings: list[Finding]) -> tuple[VerdictRow, ...]:
-    tolerated = dict(results.study.decide.guardrails)
-    rows = []
-    for finding, known in zip(findings, means_beside(results, findings), strict=True):
-        rows.append(
-            VerdictRow(
-                _shown(finding),
-                _metric(finding.metric),
-                known.get((finding.factor, finding.level)),
-                known.get((finding.factor, finding.baseline)),
-                0.0 if finding.primary else tolerated.get(finding.metric, 0.0),
-            )
-        )
-    return tuple(rows)
+def _shown_metric(metric: Metric) -> Metric:
+    return metric if metric.title != metric.name else replace(metric, title=visible(metric.name))
 
 
-def _shown(finding: Finding) -> Finding:
-    return replace(
-        finding,
-        workload=visible(finding.workload),
-        metric=visible(finding.metric),
-        factor=visible(finding.factor),
-        level=visible(finding.level),
-        baseline=visible(finding.baseline),
+def _shown(row: VerdictRow) -> VerdictRow:
+    finding = replace(
+        row.finding,
+        workload=visible(row.finding.workload),
+        metric=visible(row.finding.metric),
+        factor=visible(row.finding.factor),
+        level=visible(row.finding.level),
+        baseline=visible(row.finding.baseline),
     )
+    return replace(row, finding=finding, metric=_shown_metric(row.metric))
 
 
 def _trials(results: Results, responses: Mapping[str, str]) -> tuple[TrialRow, ...]:
     start = min((record.started for record in results.records), default=0.0)
-    metrics = {workload: _metric(name) for workload, name in responses.items()}
+    metrics = {workload: metric_named(name) for workload, name in responses.items()}
     nothing = Metric("", "", None, "")
     return tuple(
         _trial(record, metrics.get(record.trial.workload, nothing), record.started - start)

@@ -15,7 +15,7 @@ from iotrial.report.visible import visible
 from iotrial.units import ABSURD, format_change, format_seconds, format_wait
 
 if TYPE_CHECKING:
-    from iotrial.report.view import Counts
+    from iotrial.judgement.judged import Counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ from typing import Any
 
 from openpyxl.styles import Alignment
 
+from iotrial.judgement.parts import VerdictRow
 from iotrial.report import words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.grids import Sheet
-from iotrial.report.view import VerdictRow, View
+from iotrial.report.view import View
 from iotrial.report.xlsx_cells import (
     BOLD,
     CHANGE,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from iotrial.judgement.parts import VerdictRow
 from iotrial.report import words
 from iotrial.report.markdown import escape
 from iotrial.report.together.view import HostRow, Measured, Session, Together
-from iotrial.report.view import Part, VerdictRow
+from iotrial.report.view import Part
 from iotrial.units import format_value
 
 _BAD = ("fail", "known failure")

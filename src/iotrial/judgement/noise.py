@@ -1,5 +1,5 @@
 """What an A/A study says: the noise floor of each workload, what can be told in how long, and how
-long its trials should be.  As data; it reads what the trials' folders hold of rates over time.
+long its trials should be.  As data.
 """
 
 from __future__ import annotations
@@ -8,20 +8,17 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from iotrial.files import only_files, read_bytes
-from iotrial.formats import telemetry
-from iotrial.model.results import Results
-from iotrial.model.tool import Course, Tracing
+from iotrial.judgement.warmup import seconds
+from iotrial.model.results import Results, Traces
+from iotrial.model.tool import Course
 from iotrial.model.trial import TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan.design import cells
 from iotrial.plan.estimate import comparisons
-from iotrial.report.warmup import seconds
 from iotrial.stats.blocks import Floats
 from iotrial.stats.duration import TIMES, Length, advised, parts
 from iotrial.stats.noise import Effort, Floor, Spread, efforts, enough, floors
@@ -34,7 +31,7 @@ from iotrial.stats.series import (
     unrest,
     warmup,
 )
-from iotrial.tools import tool
+from iotrial.units import format_wait
 
 _WHOLE = 0.1
 """A share from which nobody asks for tenths of a per cent."""
@@ -104,13 +101,13 @@ def noise(results: Results) -> tuple[Part, ...]:
             comparisons=asked,
             confidence=aa.of.decide.confidence,
         )
-        traced = trace(results.folder, workload, records[floor.workload], (floor, needed))
+        traced = trace(results.traces, workload, records[floor.workload], (floor, needed))
         found.append(Part(floor, many, asked, table, timed, traced))
     return tuple(found)
 
 
 def trace(
-    folder: Path,
+    traces: Traces,
     workload: Workload,
     records: Sequence[TrialRecord],
     noise: tuple[Floor, float],
@@ -119,8 +116,8 @@ def trace(
     the standard deviation that is low enough."""
     floor, _ = noise
     ramp = seconds(workload, "ramp_time")
-    device = list(_courses(folder, records, _device))
-    own = list(_courses(folder, records, lambda place: _own(workload, floor.metric, place)))
+    device = list(_courses(records, traces.of_device))
+    own = list(_courses(records, lambda record: traces.of_load(record, floor.metric)))
     courses = own or device
     if not courses:
         return None
@@ -198,25 +195,12 @@ def _relative(values: Floats) -> Floats:
 
 
 def _courses(
-    folder: Path, records: Sequence[TrialRecord], read: Callable[[Path], Course | None]
+    records: Sequence[TrialRecord], read: Callable[[TrialRecord], Course | None]
 ) -> Iterator[Course]:
     for record in records:
-        course = read(folder / "trials" / record.trial.folder)
+        course = read(record)
         if course is not None and len(course.values) >= FEWEST:
             yield course
-
-
-def _own(workload: Workload, metric: str, folder: Path) -> Course | None:
-    driver = tool(workload.tool)
-    if not folder.is_dir():
-        return None
-    only_files(folder, folder.parent.parent)
-    return driver.course(folder, metric) if isinstance(driver, Tracing) else None
-
-
-def _device(folder: Path) -> Course | None:
-    path = folder / "telemetry.jsonl"
-    return telemetry.course(read_bytes(path, folder.parent.parent)) if path.exists() else None
 
 
 def document(found: Sequence[Part]) -> list[dict[str, Any]]:
@@ -240,3 +224,24 @@ def spread_words(spread: Spread) -> str:
 
 def _percent(share: float) -> str:
     return f"{share * 100:.0f}" if share > _WHOLE else f"{share * 100:.2g}"
+
+
+def answer(found: Sequence[Part]) -> str:
+    """What an A/A study found, in a sentence a workload."""
+    said = [
+        f"One trial of {part.floor.workload} varies by {spread_words(part.floor.within)} within a "
+        f"block{_least(part.efforts)}."
+        for part in found
+    ]
+    return " ".join(["This is the noise floor, for nothing was varied.", *said])
+
+
+def _least(table: Sequence[Effort]) -> str:
+    told = [each for each in table if each.blocks]
+    if not told:
+        return ""
+    best = min(told, key=lambda each: abs(each.difference - 0.02))
+    return (
+        f"; a difference of {best.difference * 100:.0f} % "
+        f"takes {best.blocks} blocks, {format_wait(best.seconds)}"
+    )

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from iotrial.files import read_bytes
-from iotrial.formats import telemetry
 from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
@@ -81,8 +79,7 @@ def _measured(
     """Seconds between two points, and each trial's rate from where its ramp time was over."""
     courses = []
     for record in records[:: math.ceil(len(records) / MOST) or 1]:
-        path = results.folder / "trials" / record.trial.folder / "telemetry.jsonl"
-        course = telemetry.course(read_bytes(path, results.folder)) if path.is_file() else None
+        course = results.traces.of_device(record)
         if course is not None and len(course.values) >= FEWEST:
             courses.append(course)
     if not courses:

@@ -1,0 +1,85 @@
+"""Diagnostics: what makes a study as a whole less believable.
+
+Adding one is adding a row to :data:`DIAGNOSTICS`.  What a load can show by itself is a check of
+:mod:`iotrial.validity`; those that need all trials of a study but no finding of it are there too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from iotrial import validity
+from iotrial.judgement.warmup import warmup_doubts
+from iotrial.model.doubt import Doubt
+from iotrial.model.finding import Comparison
+from iotrial.model.results import Results
+from iotrial.stats.alone import alone
+from iotrial.stats.host_effects import host_doubts
+from iotrial.stats.interactions import interaction_doubts
+from iotrial.stats.noise import arm_doubts
+from iotrial.stats.outliers import outlier_doubts
+from iotrial.stats.rank_check import rank_doubts
+from iotrial.stats.summary import drift_doubts
+from iotrial.stats.unequal_noise import noise_doubts
+
+Doubts = Callable[[Results, Comparison], Iterable[Doubt]]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """``looks_at`` says what it decides from; ``recorded``: it is of runs that iotrial did not do,
+    and the others are not."""
+
+    name: str
+    looks_at: str
+    doubts: Doubts
+    recorded: bool = False
+
+
+def _of_results(doubts: Callable[[Results], Iterable[Doubt]]) -> Doubts:
+    return lambda results, _comparison: doubts(results)
+
+
+def _interactions(results: Results, comparison: Comparison) -> Iterable[Doubt]:
+    margin = results.study.decide.margin
+    return interaction_doubts(comparison.interactions, comparison.simple, margin)
+
+
+def _arms(results: Results, comparison: Comparison) -> Iterable[Doubt]:
+    if results.study.aa is None:
+        return ()
+    return arm_doubts(comparison.findings, results.study.decide.confidence)
+
+
+DIAGNOSTICS: tuple[Diagnostic, ...] = (
+    Diagnostic("hosts", "what blocks on several hosts differ by", _of_results(host_doubts)),
+    Diagnostic("drift", "whether the response moves with time", _of_results(drift_doubts)),
+    Diagnostic(
+        "ranks",
+        "whether a test by ranks agrees",
+        lambda results, comparison: rank_doubts(results, comparison.findings),
+    ),
+    Diagnostic(
+        "unequal noise", "whether one treatment is noisier than others", _of_results(noise_doubts)
+    ),
+    Diagnostic("outliers", "trials far from those like them", _of_results(outlier_doubts)),
+    Diagnostic("warm-up", "whether rates had settled when they count", _of_results(warmup_doubts)),
+    Diagnostic("validity", "what the checks of validity say", _of_results(validity.of_study)),
+    Diagnostic("interactions", "whether an average hides opposite effects", _interactions),
+    Diagnostic("arms", "whether arms that are the same differ (A/A)", _arms),
+    Diagnostic(
+        "alone",
+        "what stands without a repeat or a counterpart",
+        lambda results, comparison: alone(results, comparison.findings),
+        recorded=True,
+    ),
+)
+
+
+def diagnosed(results: Results, comparison: Comparison) -> Iterator[Doubt]:
+    """The doubts of every diagnostic that looks at results of this kind."""
+    recorded = results.study.design.kind == "recorded"
+    for each in DIAGNOSTICS:
+        if each.recorded is recorded:
+            yield from each.doubts(results, comparison)

@@ -1,0 +1,169 @@
+"""Parts: the findings of each workload, with the numbers and the costs beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from iotrial.judgement.means import means_beside
+from iotrial.judgement.scaling import Step, steps
+from iotrial.model.finding import (
+    Comparison,
+    Finding,
+    Interaction,
+    Knee,
+    RaceStory,
+    Share,
+    SimpleEffect,
+)
+from iotrial.model.measurement import Metric, metric
+from iotrial.model.results import Results
+from iotrial.model.workload import Workload
+from iotrial.stats.regress import RESULTS
+from iotrial.stats.tradeoffs import Tradeoff, tradeoffs
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRow:
+    """A finding with what a reader needs beside it.
+
+    ``value`` and ``base`` are geometric means of the valid trials at the level and at the
+    baseline, in ``metric.unit`` (None: no trial); ``tolerated`` is a guardrail's largest relative
+    change (0 for a primary finding).
+    """
+
+    finding: Finding
+    metric: Metric
+    value: float | None
+    base: float | None
+    tolerated: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One workload, or one metric of several that answer for it: its primary findings and
+    guardrails.  ``stage`` is the number of the stage that it is of, 0 where there are none.
+    ``others`` are findings on metrics that nobody asked about: imported results have many.
+    ``interactions``, ``simple`` effects and ``shares`` are of the primary metric, where several
+    factors are varied; ``tradeoffs`` what it costs in latency and CPU; ``race`` how its decision
+    was reached, where it was a race; ``knees`` where more of an ordered factor gives no more;
+    ``scaling`` the steps of factors that count, and what was seen at each.
+    """
+
+    workload: str
+    load: Workload
+    metric: Metric
+    findings: tuple[VerdictRow, ...]
+    guardrails: tuple[VerdictRow, ...]
+    resolvable: float | None
+    stage: int = 0
+    others: tuple[VerdictRow, ...] = ()
+    interactions: tuple[Interaction, ...] = ()
+    simple: tuple[SimpleEffect, ...] = ()
+    shares: tuple[Share, ...] = ()
+    tradeoffs: tuple[Tradeoff, ...] = ()
+    race: RaceStory | None = None
+    knees: tuple[Knee, ...] = ()
+    scaling: tuple[Step, ...] = ()
+
+
+def responses(results: Results, comparison: Comparison) -> dict[str, str]:
+    """The metric that answers for each workload: the study's, else the findings'."""
+    found = {f.workload: f.metric for f in reversed(comparison.findings) if f.primary}
+    return found | dict(results.study.decide.primary)
+
+
+def parts(
+    results: Results, comparison: Comparison, answering: Mapping[str, str]
+) -> tuple[Part, ...]:
+    """Those of each stage, or of the study.  ``answering`` are its :func:`responses`."""
+    staged = tuple(
+        replace(part, stage=each.stage.number)
+        for each in comparison.stages
+        if each.comparison.findings
+        for part in _parts(each.results, each.comparison, responses(each.results, each.comparison))
+    )
+    return staged or _parts(results, comparison, answering)
+
+
+def _parts(
+    results: Results, comparison: Comparison, answering: Mapping[str, str]
+) -> tuple[Part, ...]:
+    """One part a workload; or, where several metrics answer for it, one for each of them."""
+    within = any(f.factor != RESULTS for f in comparison.findings)  # else between two folders
+    costs = tradeoffs(results) if within and results.study.design.kind != "recorded" else ()
+    found: list[Part] = []
+    for workload in _workloads(results, comparison):
+        of_this = [f for f in comparison.findings if f.workload == workload.name]
+        answers = list(dict.fromkeys(f.metric for f in of_this if f.primary))
+        shown = answers if len(answers) > 1 else [answering.get(workload.name, "")]
+        for name in shown:
+            own = [f for f in of_this if f.primary and (f.metric == name or len(shown) == 1)]
+            beside = [f for f in of_this if not f.primary] if name == shown[-1] else []
+            part = _part(results, workload, name, (own, beside))
+            found.append(_of_factors(part, comparison, costs))
+    return tuple(found)
+
+
+def _of_factors(part: Part, comparison: Comparison, costs: tuple[Tradeoff, ...]) -> Part:
+    """The same with what concerns several factors, or several metrics."""
+    workload = part.workload
+    return replace(
+        part,
+        resolvable=dict(comparison.resolvable).get(workload),
+        interactions=tuple(each for each in comparison.interactions if each.workload == workload),
+        simple=tuple(each for each in comparison.simple if each.workload == workload),
+        shares=tuple(each for each in comparison.shares if each.workload == workload),
+        tradeoffs=tuple(each for each in costs if each.workload == workload),
+        race=next((each for each in comparison.races if each.workload == workload), None),
+        knees=tuple(each for each in comparison.knees if each.workload == workload),
+    )
+
+
+def _workloads(results: Results, comparison: Comparison) -> tuple[Workload, ...]:
+    """The study's, after what the findings call by another name: all of them together."""
+    known = {workload.name for workload in results.study.workloads}
+    more = dict.fromkeys(f.workload for f in comparison.findings if f.workload not in known)
+    return (*(Workload(name, "") for name in more), *results.study.workloads)
+
+
+def _part(
+    results: Results,
+    workload: Workload,
+    response: str,
+    findings: tuple[list[Finding], list[Finding]],
+) -> Part:
+    own, beside = findings
+    asked = dict(results.study.decide.guardrails)
+    return Part(
+        workload=workload.name,
+        load=workload,
+        metric=metric_named(response),
+        findings=_rows(results, own),
+        guardrails=_rows(results, [each for each in beside if each.metric in asked]),
+        resolvable=None,
+        others=_rows(results, [each for each in beside if each.metric not in asked]),
+        scaling=steps(results, own),
+    )
+
+
+def _rows(results: Results, findings: list[Finding]) -> tuple[VerdictRow, ...]:
+    tolerated = dict(results.study.decide.guardrails)
+    return tuple(
+        VerdictRow(
+            finding,
+            metric_named(finding.metric),
+            known.get((finding.factor, finding.level)),
+            known.get((finding.factor, finding.baseline)),
+            0.0 if finding.primary else tolerated.get(finding.metric, 0.0),
+        )
+        for finding, known in zip(findings, means_beside(results, findings), strict=True)
+    )
+
+
+def metric_named(name: str) -> Metric:
+    """The metric of this name, also where nobody knows it."""
+    try:
+        return metric(name)
+    except KeyError:
+        return Metric(name, "", None, name)

@@ -1,0 +1,31 @@
+"""The page on Python is executed."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from iotrial.cli.main import status
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "python.md").read_text("utf-8")
+
+
+def test_ten_lines_open_judge_and_print(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (code,) = re.findall(r"<!-- python -->\n+```python\n(.*?)```", PAGE, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    assert status(["init", "scheduler", "study.toml"]) == 0
+    assert status(["run", "--pretend", "study.toml", "--out", "results", "--quiet"]) == 0
+    capfd.readouterr()
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(code, "python.md", "exec"), {})  # noqa: S102 (our own page)
+    answer, *rest = said.getvalue().splitlines()
+    assert answer
+    assert any("scheduler" in line and "read.iops" in after for line, after in pairwise(rest))
