@@ -70,10 +70,10 @@ def at_each_operation(*hows: CrashHow) -> Moments:
 IN_EVERY_WAY = at_each_operation(*HOWS)
 
 
-def opened(host: FakeHost) -> Bench:
+def opened(host: FakeHost, study: Study = STUDY) -> Bench:
     """A bench with a new journal on the machine; nothing is owned yet."""
     header = {"boot_id": boot_id(host), "token": "life", "study": "crash"}
-    return Bench(host, STUDY, open_journal(host, journal_folder(host), header))
+    return Bench(host, study, open_journal(host, journal_folder(host), header))
 
 
 def hold_each_and_pay(bench: Bench, treatments: Iterable[Sequence[Setting]]) -> None:

@@ -149,7 +149,7 @@ def plugins(kind: str) -> tuple[Plugin, ...]:
     found = _found(KINDS[kind])
     for one, other in itertools.pairwise(found):
         if one.name == other.name:
-            raise conflict(one, other)
+            raise conflict(one.name, one, other)
     return found
 
 
@@ -182,10 +182,10 @@ def clash(plugin: Plugin) -> Plugin | None:
     )
 
 
-def conflict(one: Plugin, other: Plugin) -> UsageError:
-    """What is said of two plugins with one name."""
+def conflict(name: str, one: Plugin, other: Plugin) -> UsageError:
+    """What is said of two plugins that both define ``name``."""
     return UsageError(
-        f"two plugins of {one.kind.name} are called {one.name!r}: {one.origin}, and {other.origin}",
+        f"two plugins of {one.kind.name} define {name!r}: {one.origin}, and {other.origin}",
         advice="Rename one of them, or remove its file or package.",
     )
 

@@ -6,7 +6,6 @@ The method is that of :mod:`deaths`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -20,10 +19,20 @@ from iotrial.hosts.fake.parts.client import CONFIGURATION
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.tunable import Setting
-from iotrial.tunables import define, group
+from iotrial.tunables import catalogue_of
 from iotrial.tunables.file import rows
 
-STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
+KNOBS = tuple(
+    rows(
+        "rsize",
+        file=CONFIGURATION,
+        content="rsize {value}\n",
+        reload=["fakeclient", "reload"],
+        read=["fakeclient", "show"],
+        field="rsize:",
+    )
+)
+STUDY = Study("?", "crash", (), (), (), Design(), Decide(()), knobs=KNOBS)
 FORMERS: tuple[tuple[bytes, int] | None, ...] = (
     None,
     (b"rsize 4096\n", 0o600),
@@ -32,22 +41,6 @@ FORMERS: tuple[tuple[bytes, int] | None, ...] = (
 LEVELS = ("8192", "131072", "nonsense", "16384")
 KNOB = "file.rsize"
 TREATED = {KNOB}
-
-
-@pytest.fixture(autouse=True)
-def knob() -> Iterator[None]:
-    define(
-        rows(
-            "rsize",
-            file=CONFIGURATION,
-            content="rsize {value}\n",
-            reload=["fakeclient", "reload"],
-            read=["fakeclient", "show"],
-            field="rsize:",
-        )
-    )
-    yield
-    define(())
 
 
 def prepared(former: tuple[bytes, int] | None) -> FakeHost:
@@ -64,13 +57,13 @@ def seen(host: FakeHost) -> tuple[str, object]:
 
 
 def live(host: FakeHost, levels: tuple[str, ...]) -> None:
-    bench = opened(host)
+    bench = opened(host, STUDY)
     bench.own_groups({"": [KNOB]})
     hold_each_and_pay(bench, ([Setting("", KNOB, level)] for level in levels))
 
 
 def test_the_file_belongs_to_the_group_of_its_value_and_goes_back_first() -> None:
-    assert [row.name for row in group([KNOB])] == [f"{KNOB}.content", KNOB]
+    assert [row.name for row in catalogue_of(STUDY).group([KNOB])] == [f"{KNOB}.content", KNOB]
 
 
 def test_no_crash_leaves_the_file_or_the_daemon_changed() -> None:

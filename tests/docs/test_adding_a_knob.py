@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial import tunables
+from iotrial import plugins, tunables
 from iotrial.cli import main as cli
 from iotrial.execute.bench import Bench
 from iotrial.execute.journal import open_journal, sessions
@@ -40,7 +40,10 @@ BLOCKS = {
         r"<!-- (row|family): (\w+) -->\n```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE
     )
 }
-CACHES = ("_modules", "families", "_catalogue", "_made")
+CACHES = (
+    *(plugins.plugins, plugins._found),
+    *(tunables._modules, tunables.families, tunables._by_name, tunables._made, tunables._closure),
+)
 FILE = "/proc/sys/vm/dirtytime_expire_seconds"
 STUDY = """
 question = "Does the new knob matter?"
@@ -56,8 +59,8 @@ levels = [{levels}]
 
 
 def forget() -> None:
-    for name in CACHES:
-        getattr(tunables, name).cache_clear()
+    for cached in CACHES:
+        cached.cache_clear()
 
 
 @pytest.fixture

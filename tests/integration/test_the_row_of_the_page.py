@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial import tunables
+from iotrial import plugins, tunables
 from iotrial.execute.tuning import apply, put_back, read_back, snapshot
 from iotrial.hosts.local import LocalHost
 from iotrial.model.tunable import Setting
@@ -18,7 +18,10 @@ pytestmark = pytest.mark.root
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "adding-a-knob.md"
 ROW = re.compile(r"<!-- row: queue -->\n```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-CACHES = ("_modules", "families", "_catalogue", "_made")
+CACHES = (
+    *(plugins.plugins, plugins._found),
+    *(tunables._modules, tunables.families, tunables._by_name, tunables._made, tunables._closure),
+)
 
 
 @pytest.fixture
@@ -30,12 +33,12 @@ def row(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     assert found
     made = eval(found[1], vars(queue))  # noqa: S307 (our own page)
     monkeypatch.setattr(queue, "TUNABLES", (*queue.TUNABLES, made))
-    for name in CACHES:
-        getattr(tunables, name).cache_clear()
+    for cached in CACHES:
+        cached.cache_clear()
     yield str(made.name)
     monkeypatch.undo()
-    for name in CACHES:
-        getattr(tunables, name).cache_clear()
+    for cached in CACHES:
+        cached.cache_clear()
 
 
 def test_it_is_held_and_given_back_with_what_it_moves(row: str, loop_device: str) -> None:

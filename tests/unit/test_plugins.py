@@ -101,7 +101,7 @@ def test_a_plugin_that_cannot_be_loaded_is_named_and_the_others_work(folder: Pat
 def test_two_plugins_of_one_name_are_an_error(folder: Path) -> None:
     write(folder, "one.py", RULE.format(name="twice"))
     write(folder, "two.py", RULE.format(name="twice"))
-    with pytest.raises(UsageError, match=r"called 'twice': .*one\.py .*two\.py"):
+    with pytest.raises(UsageError, match=r"define 'twice': .*one\.py .*two\.py"):
         plugins.plugins("lint")
     assert "swappiness-zero" not in {plugin.name for plugin in plugins.added("tools")}
 

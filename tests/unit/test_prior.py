@@ -211,3 +211,36 @@ def test_a_run_keeps_the_order_it_began_with_and_says_what_is_not_sure(tmp_path:
     assert {t.treatment for t in second.planned if t.block == 1} == {
         t.treatment for t in next_trials(second.study, (), ()) if t.block == 1
     }
+
+
+KNOB = """
+[knobs.rsize]
+file = "/etc/fakeclient.conf"
+content = "rsize {value}\\n"
+reload = ["fakeclient", "reload"]
+read = ["fakeclient", "show"]
+field = "rsize:"
+[factors.rsize]
+tunable = "file.rsize"
+levels = ["4096", "65536"]
+"""
+
+
+def test_a_study_with_knobs_of_its_own_takes_a_prior_that_has_none(tmp_path: Path) -> None:
+    """To read the earlier results is to read another study: it must not replace the knobs."""
+
+    def run(it: Study, name: str) -> Results:
+        execute_study(
+            it, FakeHost(), tmp_path / name, watcher=Unwatched(), interruption=Interruption()
+        )
+        return open_results(tmp_path / name)
+
+    run(parse_study(TEXT, "before.toml", str), "before")
+    own = parse_study(TEXT + KNOB, "own.toml", str)
+    with_prior(own, open_results(tmp_path / "before"))
+    found = run(own, "own")
+    assert {dict(record.trial.treatment)["rsize"] for record in found.valid} == {"4096", "65536"}
+    assert {value for r in found.valid for _, name, value in r.before if name == "file.rsize"} == {
+        "4096",
+        "65536",
+    }

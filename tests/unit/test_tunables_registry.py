@@ -6,7 +6,16 @@ import fnmatch
 import pytest
 
 from iotrial.errors import UsageError
-from iotrial.tunables import all_tunables, define, families, group, tunable
+from iotrial.plan.executed import commands
+from iotrial.plan.load import parse_study
+from iotrial.tunables import (
+    Catalogue,
+    all_tunables,
+    catalogue_of,
+    families,
+    group,
+    tunable,
+)
 
 
 def test_every_row_says_what_it_is_and_who_says_so() -> None:
@@ -135,12 +144,41 @@ def test_a_parameter_of_several_words_reads_as_it_is_written() -> None:
     assert row.observe(b"4096\t87380\t16777216\n") == "4096 87380 16777216"
 
 
-def test_a_group_is_forgotten_with_the_rows_of_the_study_it_was_for() -> None:
+def test_a_knob_of_a_study_is_in_its_catalogue_alone() -> None:
     own = dataclasses.replace(tunable("sysctl.vm.swappiness"), name="knob.of.this.study")
-    define([own])
-    try:
-        assert group([own.name]) == (own,)
-    finally:
-        define(())
+    known = Catalogue((own,))
+    assert known.tunable(own.name) is own
+    assert known.group([own.name]) == (own,)
     with pytest.raises(UsageError, match=own.name):
         group([own.name])
+
+
+KNOBS = """
+question = "Does the client's setting matter?"
+[knobs.rsize]
+file = "/etc/{name}.conf"
+content = "rsize {{value}}\\n"
+read = ["{name}", "show"]
+[targets.disk]
+loop = {{ size = "16MiB" }}
+[workloads.reads]
+tool = "fio"
+options = {{ rw = "read", bs = "4k", runtime = "1s" }}
+[factors.rsize]
+tunable = "file.rsize"
+levels = [4096, 65536]
+"""
+
+
+def test_two_studies_with_other_knobs_of_one_name_are_alive_at_once() -> None:
+    first, second = (
+        parse_study(KNOBS.format(name=name), f"{name}.toml", str) for name in ("one", "two")
+    )
+    for study, name in ((first, "one"), (second, "two"), (first, "one")):
+        known = catalogue_of(study)
+        assert known.group(["file.rsize"])[0].path == f"/etc/{name}.conf"
+        assert known.tunable("file.rsize").read[-2:] == (name, "show")
+        assert known.said_by_command("file.rsize")
+        assert [each.argv[0] for each in commands(study)] == [name]
+    with pytest.raises(UsageError, match=r"file\.rsize"):
+        tunable("file.rsize")

@@ -35,9 +35,9 @@ def of_knobs(
     _ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Families; the knobs of one that is named, or the only one that begins so."""
-    from iotrial.tunables import catalogue
+    from iotrial.tunables import every_family
 
-    families = catalogue()
+    families = every_family()
     if "." not in incomplete:
         found = _beginning([(each.name, each.title) for each in families], incomplete)
         if len(found) != 1:

@@ -11,7 +11,7 @@ from iotrial.cli.output import Output, common, pretend
 from iotrial.model.tunable import Tunable
 from iotrial.plan.knobs import about, changed, takes
 from iotrial.report.layout import Sheet
-from iotrial.tunables import Family, catalogue, tunable
+from iotrial.tunables import Family, every_family, tunable
 
 
 @click.command()
@@ -43,7 +43,7 @@ def command(
     if measure_moves:
         _moves(output, pretend=pretend)
         return
-    shown = [family for family in catalogue() if name in (None, family.name)]
+    shown = [family for family in every_family() if name in (None, family.name)]
     one = None if shown else tunable(str(name))
     knobs = [one] if one else [knob for family in shown for knob in family.rows]
     values = _values(knobs, device, pretend=pretend) if device or one else {}

@@ -52,7 +52,7 @@ from iotrial.model.topology import Topology
 from iotrial.model.tunable import Setting
 from iotrial.plan.foreseen import loads_on
 from iotrial.tools import tool
-from iotrial.tunables import tunable
+from iotrial.tunables import catalogue_of
 
 TRIES = 5
 """How many numbers are tried for a loop device."""
@@ -100,7 +100,7 @@ class Bench:
         A device that iotrial made owes nothing but its own removal, and its settings go with it:
         owed, they would be looked for on a device that a half-done removal has emptied.
         """
-        groups = snapshots(self.host, wanted)
+        groups = snapshots(self.host, wanted, catalogue_of(self.study))
         mine = [group for group in groups if group.device not in self.gone_with]
         identities = {g.device: self._identity(g) for g in mine}
         self.journal.owe_all(
@@ -127,7 +127,9 @@ class Bench:
         if wanted == self.held and self.observed() == self._observed_held:
             return
         self.held = wanted
-        self._observed_held = hold(self.host, tuple(self.groups.values()), wanted)
+        self._observed_held = hold(
+            self.host, tuple(self.groups.values()), wanted, catalogue_of(self.study)
+        )
 
     _observed_held: tuple[Setting, ...] = ()
 
@@ -142,8 +144,9 @@ class Bench:
         """What the study varies and is not in ``now`` as the last :meth:`hold` read it, in words:
         ``queue.read_ahead_kb on sdb went from 128 to 512``.  Of the rest of a group a chore may
         set what it likes, alike for all treatments."""
+        known = catalogue_of(self.study)
         varied = {
-            tunable(name).name
+            known.tunable(name).name
             for factor in self.study.factors
             for level in factor.levels
             for name, _ in level.settings

@@ -34,7 +34,7 @@ from iotrial.model.trial import Trial
 from iotrial.model.tunable import Setting
 from iotrial.plan.design import settings as settings_of
 from iotrial.plan.parts import names_on, needed_by, parts_of, several, share
-from iotrial.tunables import tunable
+from iotrial.tunables import catalogue_of
 
 T = TypeVar("T")
 
@@ -123,6 +123,7 @@ class Crew:
 
         Raises SettingRefused for a tunable that a target has nothing of.
         """
+        known = catalogue_of(self.study)
         found: dict[str, dict[Setting, None]] = {name: {} for name in self.members}
         loaded: dict[str, list[Part]] = {}
         for part in self.parts(trial) if self.several else ():
@@ -132,7 +133,7 @@ class Crew:
                 owner = self.owner(member, setting.device, setting.tunable)
                 found.setdefault(owner, {})[setting] = None
         return {
-            name: tuple(sorted(each, key=lambda s: tunable(s.tunable).rank))
+            name: tuple(sorted(each, key=lambda s: known.tunable(s.tunable).rank))
             for name, each in found.items()
         }
 
@@ -151,7 +152,9 @@ class Crew:
 
     def owner(self, member: Member, device: str, name: str) -> str:
         """Who sets a tunable for this host: of what is one kernel's, the first that has it."""
-        owner = self.owners.setdefault(member.kernel.key(device, name), member.name)
+        owner = self.owners.setdefault(
+            member.kernel.key(device, catalogue_of(self.study).tunable(name)), member.name
+        )
         if owner != member.name and self.study.spread:
             raise RefusedError(
                 f"{owner} and {member.name} are one kernel, and {name} is set on both: blocks that "

@@ -86,7 +86,8 @@ def _asked(study: Study, topologies: Mapping[str, Topology]) -> Iterator[_Asked]
         for factor, level in levels_of(study, cell):
             for target in [factor.target] if factor.target else topologies:
                 for name, value in level.settings if target in topologies else ():
-                    for device in nodes(factor, name, topologies[target]) if name in _BOTH else ():
+                    below = topologies[target]
+                    for device in nodes(factor, tunable(name), below) if name in _BOTH else ():
                         held.setdefault((target, device), {})[name] = value
         for (target, device), values in held.items():
             if _REQUESTS in values and (cell, target, device) not in seen:

@@ -34,6 +34,7 @@ from iotrial.keep.native import NativeFile
 from iotrial.keep.profile import Profile
 from iotrial.model.host import Host
 from iotrial.model.study import Place
+from iotrial.tunables import tunable
 
 T = TypeVar("T")
 Reach = Callable[[Place], AbstractContextManager[Host]]
@@ -273,7 +274,7 @@ def _refuse_shared(hosts: Mapping[str, Host], shares: Mapping[str, Share]) -> No
     owners: dict[Key, str] = {}
     for name, share in shares.items():
         for entry in share.profile.entries:
-            first = owners.setdefault(kernels[name].key(entry.device, entry.tunable), name)
+            first = owners.setdefault(kernels[name].key(entry.device, tunable(entry.tunable)), name)
             if first != name:
                 raise RefusedError(
                     f"{first} and {name} are one kernel: {entry} is one and the same for both",

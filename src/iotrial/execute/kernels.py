@@ -18,7 +18,7 @@ from iotrial.execute import look
 from iotrial.execute.machine import BOOT_ID
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
-from iotrial.tunables import tunable
+from iotrial.model.tunable import Tunable
 
 _OWN_SCOPES = ("mount", "nic", "rx", "tx")
 _OWN_NAMES = ("sysctl.net.", "file.")
@@ -34,10 +34,10 @@ class Kernel:
     boot: str
     spaces: tuple[str, ...]
 
-    def key(self, device: str, name: str) -> Key:
+    def key(self, device: str, knob: Tunable) -> Key:
         """What two hosts have in common where their keys of a setting are equal."""
-        own = tunable(name).scope in _OWN_SCOPES or name.startswith(_OWN_NAMES)
-        return (self.boot, *(self.spaces if own else ()), device, name)
+        own = knob.scope in _OWN_SCOPES or knob.name.startswith(_OWN_NAMES)
+        return (self.boot, *(self.spaces if own else ()), device, knob.name)
 
 
 def kernel_of(host: Host) -> Kernel:

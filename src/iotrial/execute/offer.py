@@ -19,8 +19,7 @@ from iotrial.model.topology import Topology
 from iotrial.model.tunable import Domain
 from iotrial.plan.available import Offer
 from iotrial.plan.design import nodes, open_factors
-from iotrial.tunables import by_command_of_study
-from iotrial.tunables import tunable as find
+from iotrial.tunables import CATALOGUE, Catalogue, catalogue_of
 
 COMING = ("queue.iosched.", "mount.", "cgroup.")
 """Families whose tunables may exist only under another setting of the study, or once the target
@@ -35,6 +34,7 @@ class Domains:
     study.  A run does, before it changes anything (:func:`~iotrial.execute.preflight.unread`)."""
 
     host: Host
+    catalogue: Catalogue = CATALOGUE
     _known: dict[tuple[str, str], Answer] = field(default_factory=dict)
 
     def ask(self, wanted: list[tuple[str, str]]) -> None:
@@ -42,19 +42,21 @@ class Domains:
         fresh = [
             pair
             for pair in dict.fromkeys(wanted)
-            if pair not in self._known and not by_command_of_study(pair[0])
+            if pair not in self._known and not self.catalogue.said_by_command(pair[0])
         ]
         if fresh:
-            probes = [find(name).probe(device) for name, device in fresh]
+            probes = [self.catalogue.tunable(name).probe(device) for name, device in fresh]
             answers = self.host.batch([Look(probe) for probe in probes])
             self._known.update(zip(fresh, answers, strict=True))
 
     def here(self, name: str, device: str) -> bool:
         """Whether there is such a tunable on the device now."""
-        if by_command_of_study(name):
+        if self.catalogue.said_by_command(name):
             return True
         self.ask([(name, device)])
-        return reads(find(name).probe(device), self._known[name, device]) is not None
+        return (
+            reads(self.catalogue.tunable(name).probe(device), self._known[name, device]) is not None
+        )
 
     def domain(self, name: str, device: str) -> Domain:
         """What it takes.  Raises SettingRefused where it does not exist or cannot be read."""
@@ -67,16 +69,16 @@ class Domains:
                 or "Leave the factor out, or take a target that has this setting.",
             )
         known = self._known.get((name, device), Answer())
-        return find(name).domain(known.raw)
+        return self.catalogue.tunable(name).domain(known.raw)
 
     def why(self, name: str, device: str) -> str:
         answer = self._known[name, device]
-        return answer.complaint or f"{find(name).file(device)} does not show it"
+        return answer.complaint or f"{self.catalogue.tunable(name).file(device)} does not show it"
 
     def instead(self, name: str, device: str) -> str:
         """The nearest names in the folder of a control file that is not there; where none is
         near, the nearest all the same."""
-        folder, _, last = find(name).probe(device).path.rpartition("/")
+        folder, _, last = self.catalogue.tunable(name).probe(device).path.rpartition("/")
         try:
             there = self.host.list(folder) if folder else []
         except FileRefused:
@@ -114,12 +116,14 @@ class Wanted:
 
 def wants(study: Study, topologies: Mapping[str, Topology]) -> Iterator[Wanted]:
     """Every value of every level, with all the devices it is for."""
+    known = catalogue_of(study)
     for factor in study.factors:
         targets = [factor.target] if factor.target in topologies else []
         targets = targets if factor.target else list(topologies)
         for level in factor.levels:
             for name, value in level.settings:
-                found = [n for each in targets for n in nodes(factor, name, topologies[each])]
+                knob = known.tunable(name)
+                found = [n for each in targets for n in nodes(factor, knob, topologies[each])]
                 yield Wanted(factor, level, name, value, tuple(dict.fromkeys(found)))
 
 
@@ -128,11 +132,13 @@ def offer(host: Host, study: Study, topologies: Mapping[str, Topology]) -> Offer
 
     Raises SettingRefused where a tunable whose every choice is wanted does not exist.
     """
-    domains = Domains(host)
+    domains = Domains(host, catalogue_of(study))
     wanted = list(wants(study, topologies))
     asked = [(each.name, device) for each in wanted for device in each.devices]
     for factor in open_factors(study):
-        asked += [(factor.subject, device) for device in _open_on(factor, topologies)]
+        asked += [
+            (factor.subject, device) for device in _open_on(factor, topologies, domains.catalogue)
+        ]
     domains.ask(asked)
     return Offer(
         choices=_choices(study, topologies, domains),
@@ -146,7 +152,7 @@ def _choices(
 ) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for factor in open_factors(study):
-        devices = _open_on(factor, topologies)
+        devices = _open_on(factor, topologies, domains.catalogue)
         offered = [domains.domain(factor.subject, device).choices for device in devices]
         found[factor.subject] = tuple(
             choice for choice in (offered or [()])[0] if all(choice in each for each in offered)
@@ -154,11 +160,12 @@ def _choices(
     return found
 
 
-def _open_on(factor: Factor, topologies: Mapping[str, Topology]) -> list[str]:
+def _open_on(factor: Factor, topologies: Mapping[str, Topology], known: Catalogue) -> list[str]:
     """The devices of a factor whose levels are whatever they offer."""
     targets = [factor.target] if factor.target else list(topologies)
     there = [topologies[each] for each in targets if each in topologies]
-    return [device for below in there for device in nodes(factor, factor.subject, below)]
+    knob = known.tunable(factor.subject)
+    return [device for below in there for device in nodes(factor, knob, below)]
 
 
 def _values(wanted: list[Wanted], domains: Domains) -> Iterator[tuple[tuple[str, str, str], str]]:

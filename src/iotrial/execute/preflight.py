@@ -38,8 +38,7 @@ from iotrial.plan.aa import detour
 from iotrial.plan.design import settings as settings_of
 from iotrial.plan.foreseen import each_study
 from iotrial.tools import executed, tool
-from iotrial.tunables import by_command_of_study
-from iotrial.tunables import tunable as find
+from iotrial.tunables import catalogue_of
 
 
 def check_machine(host: Host, study: Study) -> None:
@@ -101,20 +100,22 @@ def check_tools(host: Host, study: Study) -> None:
 def refusals(host: Host, study: Study, topologies: Mapping[str, Topology]) -> Iterator[str]:
     """Every level, and every two together, that this kernel is known to refuse, in words.  Only
     reads."""
-    domains = Domains(host)
+    catalogue = catalogue_of(study)
+    domains = Domains(host, catalogue)
     wanted = list(wants(study, topologies))
     domains.ask([(each.name, device) for each in wanted for device in each.devices])
-    files = [control_file(find(each.name), d) for each in wanted for d in each.devices]
+    files = [control_file(catalogue.tunable(each.name), d) for each in wanted for d in each.devices]
     known = modes(host, files)
     for name in dict.fromkeys(each.name for each in wanted if each.name.startswith("file.")):
-        if why := keepable.obstacle(host, find(f"{name}.content").path):
+        if why := keepable.obstacle(host, catalogue.tunable(f"{name}.content").path):
             yield f"{name}: {why}"
     for each in wanted:
         if not each.devices and not each.coming:
-            scope = find(each.name).scope
+            scope = catalogue.tunable(each.name).scope
             yield f"{_level(each)}: {each.name} belongs to a {scope}, and the target has none"
         for device in each.devices:
-            problem = obstacle(find(each.name), device, known) or _refusal(domains, each, device)
+            knob = catalogue.tunable(each.name)
+            problem = obstacle(knob, device, known) or _refusal(domains, each, device)
             if problem:
                 yield f"{_level(each)}: {each.name}: {problem}"
     yield from too_deep(host, study, topologies)
@@ -125,7 +126,7 @@ def _level(each: Wanted) -> str:
 
 
 def _refusal(domains: Domains, each: Wanted, device: str) -> str:
-    knob = find(each.name)
+    knob = domains.catalogue.tunable(each.name)
     if knob.reload:
         return f"it cannot be a factor of a trial: {knob.reload}"
     if each.coming and not domains.here(each.name, device):
@@ -139,9 +140,10 @@ def _refusal(domains: Domains, each: Wanted, device: str) -> str:
 def unread(host: Host, study: Study, topologies: Mapping[str, Topology]) -> Iterator[str]:
     """Every level whose value only a command of the study's own says, which it does not say now:
     it is not written then.  Executes these commands, which a plan does not."""
+    known = catalogue_of(study)
     for each in wants(study, topologies):
-        for device in each.devices if by_command_of_study(each.name) else ():
-            probe = find(each.name).probe(device)
+        for device in each.devices if known.said_by_command(each.name) else ():
+            probe = known.tunable(each.name).probe(device)
             (answer,) = host.batch([Look(probe)])
             if reads(probe, answer) is None:
                 why = answer.complaint or f"`{spoken(probe.argv)}` does not say it"

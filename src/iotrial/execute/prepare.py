@@ -35,7 +35,7 @@ from iotrial.plan.executed import added
 from iotrial.plan.placement import ways
 from iotrial.plan.prior import target_doubts
 from iotrial.tools import executed
-from iotrial.tunables import group, tunable
+from iotrial.tunables import catalogue_of
 
 _RENAMED = "It is the same value by the name it has here."
 _ABSENT = "The rest of the level is applied. Mend the name if it is misspelt; compare with care."
@@ -195,10 +195,12 @@ def _tuned(bench: Bench) -> dict[str, list[str]]:
     """Device → names of the tunables that any factor sets on it ('' for the host's own), and of
     those that they move on another layer (the ports behind a map); what moves others first,
     because it goes back first."""
+    known = catalogue_of(bench.study)
     found: dict[tuple[str, str], int] = {}
     for each in wants(bench.study, bench.topologies):
-        found |= {(device, each.name): tunable(each.name).rank for device in each.devices}
-        for row in group([each.name]):
+        rank = known.tunable(each.name).rank
+        found |= {(device, each.name): rank for device in each.devices}
+        for row in known.group([each.name]):
             if any(row.device_problem(device) for device in each.devices):
                 below = (t.names(row.scope) for t in bench.topologies.values())
                 found |= {(device, row.name): row.rank for device in chain(*below)}

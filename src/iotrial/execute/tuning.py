@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from iotrial.errors import FileRefused, OwedError, SettingLost, SettingRefused
 from iotrial.execute.identity import witness_probes
@@ -20,8 +21,7 @@ from iotrial.hosts.steps import reads
 from iotrial.model.host import Host
 from iotrial.model.step import NOT_HERE, Answer, Hold, Look, Probe, Step
 from iotrial.model.tunable import Owed, Scope, Setting, Tunable
-from iotrial.tunables import group as closure
-from iotrial.tunables import tunable as find
+from iotrial.tunables import CATALOGUE, Catalogue
 
 _EVERYWHERE = (errno.EROFS, errno.EACCES, errno.EPERM)
 """Refusals that no other level would escape: a container, no root."""
@@ -73,16 +73,18 @@ def _value(host: Host, probe: Probe, answer: Answer) -> str | None:
     return value
 
 
-def snapshot(host: Host, names: Iterable[str], device: str) -> Group:
+def snapshot(host: Host, names: Iterable[str], device: str, known: Catalogue = CATALOGUE) -> Group:
     """The group of these tunables on ``device``, as it is now."""
-    return snapshots(host, {device: tuple(names)})[0]
+    return snapshots(host, {device: tuple(names)}, known)[0]
 
 
-def snapshots(host: Host, wanted: Mapping[str, Iterable[str]]) -> tuple[Group, ...]:
+def snapshots(
+    host: Host, wanted: Mapping[str, Iterable[str]], known: Catalogue = CATALOGUE
+) -> tuple[Group, ...]:
     """The groups of these tunables on each device.  What they move on another layer (the ports
     behind a map) is there where the caller asks for it by that layer's names."""
     knobs = {
-        device: tuple(knob for knob in closure(names) if not knob.device_problem(device))
+        device: tuple(knob for knob in known.group(names) if not knob.device_problem(device))
         for device, names in wanted.items()
     }
     asked = [(device, knob, knob.probe(device)) for device in knobs for knob in knobs[device]]
@@ -149,12 +151,12 @@ def changes(before: Iterable[Setting], after: Iterable[Setting]) -> Iterator[str
             yield f"{each.tunable} on {where} went from {each.value} to {value}"
 
 
-def in_order(settings: Iterable[Setting]) -> list[Setting]:
+def in_order(settings: Iterable[Setting], known: Catalogue = CATALOGUE) -> list[Setting]:
     """By rank: a write comes before the values it moves, in apply and in restore alike."""
-    return sorted(settings, key=lambda s: (find(s.tunable).rank, s.device, s.tunable))
+    return sorted(settings, key=lambda s: (known.tunable(s.tunable).rank, s.device, s.tunable))
 
 
-def apply(host: Host, settings: Sequence[Setting]) -> None:
+def apply(host: Host, settings: Sequence[Setting], known: Catalogue = CATALOGUE) -> None:
     """Write each setting that is not in force already, in order, and read each back.
 
     The order that ranks give may be wrong for the values at hand, so what is refused is tried
@@ -164,29 +166,34 @@ def apply(host: Host, settings: Sequence[Setting]) -> None:
     Raises SettingRefused when the kernel says no, SettingLost when it says yes and another value
     is read; in both cases the caller still owes, and pays, what was there before.
     """
-    ordered = in_order(settings)
+    ordered = [_change(setting, known) for setting in in_order(settings, known)]
     if not ordered:
         return
     waiting = ordered
     while True:
-        looks = [Look(find(s.tunable).probe(s.device)) for s in ordered]
-        answers = host.batch([*map(_hold, waiting), *looks])
+        looks = [Look(each.step.probe) for each in ordered]
+        answers = host.batch([*(each.step for each in waiting), *looks])
         tried = zip(waiting, answers[: len(waiting)], strict=True)
-        refused = [(setting, answer) for setting, answer in tried if answer.errno]
+        refused = [(each, answer) for each, answer in tried if answer.errno]
         if not refused:
             break
         if len(refused) == len(waiting):
             raise _refusal(host, *refused[0])
         # What was refused may be taken now: a low limit must stay below its high one.
-        waiting = [setting for setting, _ in refused]
+        waiting = [each for each, _ in refused]
     seen = answers[len(waiting) :]
     if not all(map(_in_force, ordered, seen)):
-        seen = host.batch([*map(_hold, ordered), *looks])[len(ordered) :]
-    for setting, answer in zip(ordered, seen, strict=True):
-        _confirm(host, setting, answer)
+        seen = host.batch([*(each.step for each in ordered), *looks])[len(ordered) :]
+    for each, answer in zip(ordered, seen, strict=True):
+        _confirm(host, each, answer)
 
 
-def hold(host: Host, groups: Sequence[Group], settings: Sequence[Setting]) -> tuple[Setting, ...]:
+def hold(
+    host: Host,
+    groups: Sequence[Group],
+    settings: Sequence[Setting],
+    known: Catalogue = CATALOGUE,
+) -> tuple[Setting, ...]:
     """From wherever the groups are to their values at the start, and from there to ``settings``;
     gives back what the groups read then.  One round trip where nothing is refused.
 
@@ -194,12 +201,12 @@ def hold(host: Host, groups: Sequence[Group], settings: Sequence[Setting]) -> tu
     one before it.  Raises as :func:`release` and :func:`apply`.
     """
     owed = [each for group in groups for each in group.owed]
-    ordered = in_order(settings)
+    ordered = in_order(settings, known)
     asked = _probes(groups)
     steps: list[Step] = [
         *(Hold(each.probe, each.setting.value, each.acts) for each in owed),
         *(Look(each.probe) for each in owed),
-        *map(_hold, ordered),
+        *(_change(setting, known).step for setting in ordered),
         *(Look(probe) for _, _, probe in asked),
     ]
     rest = iter(host.batch(steps))
@@ -211,7 +218,7 @@ def hold(host: Host, groups: Sequence[Group], settings: Sequence[Setting]) -> tu
         return found
     # Something was refused or moved: step by step, to mend it or to say what it is.
     release(host, groups)
-    apply(host, settings)
+    apply(host, settings, known)
     return read_back(host, groups)
 
 
@@ -225,18 +232,26 @@ def release(host: Host, groups: Iterable[Group]) -> None:
         )
 
 
-def _in_force(setting: Setting, answer: Answer) -> bool:
-    return reads(find(setting.tunable).probe(setting.device), answer) == setting.value
+class _Change(NamedTuple):
+    """A setting, its tunable, and the step that makes it so."""
+
+    setting: Setting
+    knob: Tunable
+    step: Hold
 
 
-def _hold(setting: Setting) -> Hold:
-    knob = find(setting.tunable)
+def _change(setting: Setting, known: Catalogue) -> _Change:
+    knob = known.tunable(setting.tunable)
     acts = knob.acts(setting.device, setting.value)
-    return Hold(knob.probe(setting.device), setting.value, acts)
+    return _Change(setting, knob, Hold(knob.probe(setting.device), setting.value, acts))
 
 
-def _refusal(host: Host, setting: Setting, answer: Answer) -> SettingRefused:
-    meaning = dict(find(setting.tunable).means).get(answer.errno, "")
+def _in_force(change: _Change, answer: Answer) -> bool:
+    return reads(change.step.probe, answer) == change.setting.value
+
+
+def _refusal(host: Host, change: _Change, answer: Answer) -> SettingRefused:
+    setting, meaning = change.setting, dict(change.knob.means).get(answer.errno, "")
     why = f"{answer.complaint}: {meaning}" if meaning else answer.complaint
     return SettingRefused(
         f"{host.name}: the kernel refuses {setting} ({why})",
@@ -263,8 +278,8 @@ def _remedy(code: int, setting: Setting) -> str:
     return "Leave the level out, or the cell with [[exclude]]; `iotrial knobs` says what is taken."
 
 
-def _confirm(host: Host, setting: Setting, answer: Answer) -> None:
-    probe = find(setting.tunable).probe(setting.device)
+def _confirm(host: Host, change: _Change, answer: Answer) -> None:
+    setting, probe = change.setting, change.step.probe
     observed = _value(host, probe, answer)
     if observed != setting.value:
         raise SettingLost(

@@ -21,7 +21,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Factor, Place
 from iotrial.model.trial import TrialRecord
 from iotrial.plan.parts import needed_by
-from iotrial.tunables import tunable
+from iotrial.tunables import catalogue_of
 from iotrial.units import format_change
 
 SETTINGS = ("tunable", "group")
@@ -171,20 +171,21 @@ def _entries(results: Results, factor: Factor, label: str, host: str) -> Iterabl
     base = results.baselines.get(factor.name, "")
     several = len(results.study.places) > 1
     facts = {host: results.facts.get(host, {})} if several else results.facts
+    known = catalogue_of(results.study)
     wanted = dict(factor.level(label).settings)
     held = _held(results, factor.name, label, host)
     former = _held(results, factor.name, base, host)
     for name, value in wanted.items():
         devices = [device for device, knob in held if knob == name]
         # Of several hosts only those that had it set: what one kernel's namespaces share is one's.
-        if not devices and tunable(name).scope == "host" and not several:
+        if not devices and known.tunable(name).scope == "host" and not several:
             devices = [""]
         for device in devices:
             yield Entry(
                 name,
                 held.get((device, name), value),
                 device,
-                ids_of(facts, tunable(name).scope, device),
+                ids_of(facts, known.tunable(name).scope, device),
                 former.get((device, name), ""),
                 host=host,
             )

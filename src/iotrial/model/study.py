@@ -10,6 +10,7 @@ from iotrial.model.listen import Listen
 from iotrial.model.prior import Prior
 from iotrial.model.stage import Stage
 from iotrial.model.target import Target
+from iotrial.model.tunable import Tunable
 from iotrial.model.workload import OptionValue, Workload
 
 FactorKind = Literal["tunable", "group", "option", "target", "manual", "count", "recorded"]
@@ -140,7 +141,8 @@ class Study:
     ``aa``: it is an A/A study, made from what ``text`` says.  ``stages``: it is done in these,
     one after the other (:mod:`iotrial.plan.stages`).  ``inventory``: those of ``hosts`` that
     another file names, each with how ssh(1) reaches it ('': this machine).  ``pretended``: it is
-    executed on a made-up machine, and its numbers are made up too."""
+    executed on a made-up machine, and its numbers are made up too.  ``knobs`` are the tunables that
+    it defines itself."""
 
     question: str
     name: str
@@ -157,6 +159,7 @@ class Study:
     stages: tuple[Stage, ...] = ()
     inventory: tuple[tuple[str, str], ...] = ()
     pretended: bool = False
+    knobs: tuple[Tunable, ...] = field(default=(), repr=False, compare=False)
 
     places: tuple[Place, ...] = field(init=False, repr=False, compare=False)
     """The machines that the targets are on, in the study's order: those they name, or the study's

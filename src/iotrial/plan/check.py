@@ -22,7 +22,7 @@ from iotrial.plan.problem import Problem, choices, nearest
 from iotrial.plan.schema import FactorTable, StudyFile
 from iotrial.plan.staging import stage_problems
 from iotrial.plan.target_table import TargetTable
-from iotrial.tunables import families, tunable
+from iotrial.tunables import Catalogue, families
 from iotrial.tunables.file import problem
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -39,8 +39,9 @@ _WHOSE = {
 }
 
 
-def checks(spec: StudyFile) -> Iterator[Problem]:
-    """Every problem of one table with another, in no particular order."""
+def checks(spec: StudyFile, known: Catalogue) -> Iterator[Problem]:
+    """Every problem of one table with another, in no particular order.  ``known`` are the tunables
+    that there are, those of the study among them."""
     yield from _names(spec)
     for name, target in spec.targets.items():
         yield from _target(("targets", name), target)
@@ -52,7 +53,7 @@ def checks(spec: StudyFile) -> Iterator[Problem]:
             message = "{value} is not in it: every level would write the same"
             yield Problem(("knobs", name, "content"), message, 'Such as content = "depth {value}"')
     for name, factor in spec.factors.items():
-        yield from _factor(("factors", name), factor, spec)
+        yield from _factor(("factors", name), factor, spec, known)
     yield from hosting(spec)
     yield from listening(spec)
     yield from over_hosts(spec)
@@ -127,7 +128,9 @@ def _absolute(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
         yield Problem((*path, "loop", "directory"), message, "Begin it with /")
 
 
-def _factor(path: KeyPath, table: FactorTable, spec: StudyFile) -> Iterator[Problem]:
+def _factor(
+    path: KeyPath, table: FactorTable, spec: StudyFile, known: Catalogue
+) -> Iterator[Problem]:
     said: list[str] = [key for key in _VARIED if getattr(table, key)]
     if isinstance(table.levels, dict):
         said.append("group")
@@ -138,7 +141,7 @@ def _factor(path: KeyPath, table: FactorTable, spec: StudyFile) -> Iterator[Prob
         if getattr(table, key) and said[0] not in kinds:
             yield Problem((*path, key), f"{key} does not go with {said[0]}", "Leave it out.")
     yield from _spread(path, table, said[0])
-    yield from _references(path, table, spec)
+    yield from _references(path, table, spec, known)
     yield from _labels(path, table)
 
 
@@ -188,9 +191,11 @@ def _range(path: KeyPath, table: FactorTable) -> Iterator[Problem]:
         yield Problem((*path, "range", "step"), f"these are {count} levels", advice)
 
 
-def _references(path: KeyPath, table: FactorTable, spec: StudyFile) -> Iterator[Problem]:
+def _references(
+    path: KeyPath, table: FactorTable, spec: StudyFile, known: Catalogue
+) -> Iterator[Problem]:
     if table.tunable:
-        yield from _tunable((*path, "tunable"), table.tunable)
+        yield from _tunable((*path, "tunable"), table.tunable, known)
     if table.workload and table.workload not in spec.workloads:
         yield _unknown((*path, "workload"), table.workload, list(spec.workloads), "workloads")
     if table.target and table.target not in spec.targets:
@@ -201,12 +206,12 @@ def _references(path: KeyPath, table: FactorTable, spec: StudyFile) -> Iterator[
     if isinstance(table.levels, dict):
         for label, group in table.levels.items():
             for name in group:
-                yield from _tunable((*path, "levels", label, name), name)
+                yield from _tunable((*path, "levels", label, name), name, known)
 
 
-def _tunable(path: KeyPath, name: str) -> Iterator[Problem]:
+def _tunable(path: KeyPath, name: str, known: Catalogue) -> Iterator[Problem]:
     try:
-        tunable(name)
+        known.tunable(name)
     except UsageError as unknown:
         family, dot, rest = name.partition(".")
         if family in _KERNEL and (family != "net" or rest.partition(".")[0] in _KERNEL_NET):

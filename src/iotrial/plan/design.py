@@ -30,14 +30,14 @@ from iotrial.errors import SettingRefused, UsageError
 from iotrial.model.study import Factor, Level, Study
 from iotrial.model.topology import Topology
 from iotrial.model.trial import HOST_LOST, Treatment, Trial, TrialRecord, treatment_text
-from iotrial.model.tunable import Setting
+from iotrial.model.tunable import Setting, Tunable
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.looking import blocks_now
 from iotrial.plan.race import wanted
 from iotrial.plan.saturate import wanted as searched
 from iotrial.plan.spread import holders, homes
 from iotrial.plan.subset import fraction, one_at_a_time
-from iotrial.tunables import tunable
+from iotrial.tunables import catalogue_of
 
 MOST_ATTEMPTS = 3
 """An INVALID trial is queued again until it was tried this often."""
@@ -253,32 +253,32 @@ def settings(study: Study, trial: Trial, topologies: Mapping[str, Topology]) -> 
 
     Raises SettingRefused for a tunable of which the target has nothing to set it on.
     """
+    known = catalogue_of(study)
     found = [
         Setting(device, name, value)
         for factor, level in levels_of(study, trial.treatment)
         for name, value in level.settings
-        for device in _devices(trial, factor, name, topologies)
+        for device in _devices(trial, factor, known.tunable(name), topologies)
     ]
-    return tuple(sorted(found, key=lambda each: tunable(each.tunable).rank))
+    return tuple(sorted(found, key=lambda each: known.tunable(each.tunable).rank))
 
 
-def nodes(factor: Factor, name: str, below: Topology) -> tuple[str, ...]:
+def nodes(factor: Factor, knob: Tunable, below: Topology) -> tuple[str, ...]:
     """What a tunable of a factor is set on: what the factor names, else what the target has of
     its scope."""
-    scope = tunable(name).scope
-    return (factor.on,) if factor.on and scope != "host" else below.names(scope)
+    return (factor.on,) if factor.on and knob.scope != "host" else below.names(knob.scope)
 
 
 def _devices(
-    trial: Trial, factor: Factor, name: str, topologies: Mapping[str, Topology]
+    trial: Trial, factor: Factor, knob: Tunable, topologies: Mapping[str, Topology]
 ) -> tuple[str, ...]:
     target = factor.target or trial.target
-    found = nodes(factor, name, topologies.get(target, Topology()))
+    found = nodes(factor, knob, topologies.get(target, Topology()))
     if not found:
-        scope = tunable(name).scope
         raise SettingRefused(
-            f"factor {factor.name}: {name} belongs to a {scope}, and target {target} has none",
-            tunable=name,
+            f"factor {factor.name}: {knob.name} belongs to a {knob.scope}, and target {target} has"
+            " none",
+            tunable=knob.name,
             advice="Aim at something that has one, name it ([factors.…] on = …), or name another"
             " target ([factors.…] target = …).",
         )
@@ -309,19 +309,22 @@ def baselines(
     where it names one, otherwise on every device; else the first level.
     """
     return {
-        factor.name: factor.baseline or _standing(factor, in_force, topologies or {})
+        factor.name: factor.baseline or _standing(study, factor, in_force, topologies or {})
         for factor in study.factors
         if factor.levels
     }
 
 
 def _standing(
-    factor: Factor, in_force: Mapping[tuple[str, str], str], topologies: Mapping[str, Topology]
+    study: Study,
+    factor: Factor,
+    in_force: Mapping[tuple[str, str], str],
+    topologies: Mapping[str, Topology],
 ) -> str:
-    below = topologies.get(factor.target)
+    below, known = topologies.get(factor.target), catalogue_of(study)
     seen: dict[str, set[str]] = {}
     for (device, name), value in in_force.items():
-        if below is None or device in nodes(factor, name, below):
+        if below is None or device in nodes(factor, known.tunable(name), below):
             seen.setdefault(name, set()).add(value)
     for level in factor.levels:
         if all(seen.get(name) == {value} for name, value in level.settings):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from iotrial import plugins
 from iotrial.model.study import Study
-from iotrial.tunables import of_study
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class Command:
 
 def commands(study: Study) -> tuple[Command, ...]:
     """In the order of the study's tables, each once."""
-    found = (*_knobs(), *_targets(study), *_chores(study), *_manual(study))
+    found = (*_knobs(study), *_targets(study), *_chores(study), *_manual(study))
     return tuple(dict.fromkeys(found))
 
 
@@ -40,8 +39,8 @@ def added(study: Study) -> dict[str, str]:
     }
 
 
-def _knobs() -> Iterator[Command]:
-    for knob in of_study():
+def _knobs(study: Study) -> Iterator[Command]:
+    for knob in study.knobs:
         if knob.read:
             read = tuple(word.format(device="") for word in knob.read)
             yield Command(knob.name, "will be read by", read)

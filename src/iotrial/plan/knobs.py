@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from iotrial.errors import UsageError
 from iotrial.model.step import Act
 from iotrial.model.tunable import Domain, Scope, Tunable
-from iotrial.tunables import Family, catalogue
+from iotrial.tunables import Family, every_family
 
 _LONG = 100
 """Characters of a command beyond which it is a script, and not shown."""
@@ -123,7 +123,7 @@ def takes(domain: Domain) -> str:
 
 def reference() -> str:
     """The whole page as Markdown.  Pure; the same for the same version of iotrial."""
-    known = catalogue()
+    known = every_family()
     index = [f"- [`{each.name}`](#{_anchor(each)}): {each.title}" for each in known]
     return "\n".join([_HEAD, *index, "", *(line for each in known for line in _family(each))])
 

@@ -18,6 +18,7 @@ from iotrial.errors import StudyError
 from iotrial.files import read_given
 from iotrial.model.measurement import define as define_metrics
 from iotrial.model.study import Place, Study
+from iotrial.model.tunable import Tunable
 from iotrial.model.workload import Workload
 from iotrial.plan import convert
 from iotrial.plan.check import checks, host_problems
@@ -31,7 +32,7 @@ from iotrial.plan.staging import staged_loads, stages, with_finer
 from iotrial.plan.unsupported import unsupported
 from iotrial.plan.validate import validate
 from iotrial.tools.command import defined
-from iotrial.tunables import define
+from iotrial.tunables import Catalogue
 
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 _YAML = re.compile(r"\s*(?:- )?[\w.-]+:(?:\s|$)|\s*---\s*$|\s*- ")
@@ -126,12 +127,10 @@ def parse_study(
         raise study_error(problems, source)
     _raise(inventory_problems(spec), source)
     spec, entries = with_inventory(spec, book)
-    # What a study defines must be known before its factors can be checked, and as long as it is
-    # executed or reported: the catalogue keeps it until the next study is read.
-    define(row for name, table in spec.knobs.items() for row in convert.knob(name, table))
-    _raise([*unsupported(spec), *checks(spec)], source)
+    knobs = tuple(row for name, table in spec.knobs.items() for row in convert.knob(name, table))
+    _raise([*unsupported(spec), *checks(spec, Catalogue(knobs))], source)
     workloads = _workloads(spec, read, source)
-    study = _study(spec, workloads, source)
+    study = _study(spec, workloads, knobs, source)
     if not entries:
         return study
     known = tuple((entry.name, entry.ssh) for entry in entries)
@@ -204,7 +203,9 @@ def _workloads(spec: StudyFile, read: Callable[[str], str], source: Source) -> t
     return tuple(found)
 
 
-def _study(spec: StudyFile, workloads: tuple[Workload, ...], source: Source) -> Study:
+def _study(
+    spec: StudyFile, workloads: tuple[Workload, ...], knobs: tuple[Tunable, ...], source: Source
+) -> Study:
     plain = tuple(convert.factor(name, table) for name, table in spec.factors.items())
     factors = with_finer(spec, plain)
     targets = convert.targets(spec.targets)
@@ -226,6 +227,7 @@ def _study(spec: StudyFile, workloads: tuple[Workload, ...], source: Source) -> 
         text=source.text,
         digest=digest(source.text, *(each.jobfile for each in workloads if each.jobfile)),
         stages=parts,
+        knobs=knobs,
     )
     _raise([*problems, *study_problems(study)], source)
     return study

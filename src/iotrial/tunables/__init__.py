@@ -11,14 +11,16 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from inspect import getdoc
 from types import ModuleType
 from typing import NamedTuple, cast
 
 from iotrial.errors import UsageError
+from iotrial.model.study import Study
 from iotrial.model.tunable import Tunable
-from iotrial.plugins import plugins
+from iotrial.plugins import Plugin, conflict, plugins
 
 
 @cache
@@ -35,11 +37,11 @@ class Family(NamedTuple):
     rows: tuple[Tunable, ...]
 
 
-def catalogue() -> tuple[Family, ...]:
+def every_family() -> tuple[Family, ...]:
     """Every family, by name."""
     return tuple(
         Family(str(each.FAMILY), str(each.TITLE), getdoc(each) or "", families()[each.FAMILY])
-        for each in sorted(_modules(), key=lambda module: str(module.FAMILY))
+        for each in _modules()
     )
 
 
@@ -50,48 +52,83 @@ def families() -> dict[str, tuple[Tunable, ...]]:
 
 
 def all_tunables() -> tuple[Tunable, ...]:
-    """The whole catalogue, in rank order."""
+    """Every row of every family, in rank order."""
     return _in_rank_order(row for rows in families().values() for row in rows)
 
 
-_OF_STUDY: dict[str, Tunable] = {}
-
-
-def define(rows: Iterable[Tunable]) -> None:
-    """Make these the rows that a study defines itself, in place of those of any study before."""
-    _OF_STUDY.clear()
-    _OF_STUDY.update((row.name, row) for row in rows)
-    _closure.cache_clear()
-
-
-def of_study() -> tuple[Tunable, ...]:
-    """The rows that the study defines itself."""
-    return tuple(_OF_STUDY.values())
-
-
-def by_command_of_study(name: str) -> bool:
-    """Whether only a command of the study's own says what is in force: that is for a run."""
-    return name in _OF_STUDY and bool(_OF_STUDY[name].read)
-
-
 @cache
-def _catalogue() -> dict[str, Tunable]:
+def _by_name() -> dict[str, Tunable]:
+    """Raises UsageError where two families have a row of one name."""
+    found: dict[str, Plugin] = {}
+    for plugin in plugins("tunables"):
+        for row in plugin.value:
+            if other := found.get(row.name):
+                raise conflict(row.name, other, plugin)
+            found[row.name] = plugin
     return {row.name: row for row in all_tunables()}
 
 
-def _by_name() -> dict[str, Tunable]:
-    return {**_catalogue(), **_OF_STUDY}
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Every tunable that a name may mean: the rows of the families, and those that a study defines
+    itself (``own``), which win."""
+
+    own: tuple[Tunable, ...] = ()
+
+    def tunable(self, name: str) -> Tunable:
+        """The tunable of this name.
+
+        Raises :class:`~iotrial.errors.UsageError`, naming the nearest ones, for a name unknown.
+        """
+        own = next((row for row in self.own if row.name == name), None)
+        known = own or _by_name().get(name) or _made(name)
+        if known is None:
+            raise UsageError(f"there is no tunable {name!r}", advice=self._nearest(name))
+        return known
+
+    def said_by_command(self, name: str) -> bool:
+        """Whether only a command of the study's own says what is in force: that is for a run."""
+        return any(row.name == name and row.read for row in self.own)
+
+    def group(self, names: Iterable[str]) -> tuple[Tunable, ...]:
+        """The named tunables and everything they move, transitively, in rank order.
+
+        This is what must be snapshotted before the first write: the law of settings, point 3.
+        Raises :class:`~iotrial.errors.UsageError` for an unknown name.
+        """
+        return _closure(self, tuple(names))
+
+    def _nearest(self, name: str) -> str:
+        words, names = sorted(re.split(r"[._-]", name)), [*_by_name(), *(r.name for r in self.own)]
+        near = [known for known in names if sorted(re.split(r"[._-]", known)) == words]
+        near = near or difflib.get_close_matches(name, names, n=3, cutoff=0.75)
+        near += [known for known in names if known.endswith(f".{name}") and known not in near]
+        meant = f"Did you mean {' or '.join(near)}? " if near else ""
+        return f"{meant}`iotrial knobs` lists them all."
+
+
+CATALOGUE = Catalogue()
+"""Without those of a study."""
+
+
+def catalogue_of(study: Study) -> Catalogue:
+    """With those of the study."""
+    return _with(study.knobs) if study.knobs else CATALOGUE
+
+
+@lru_cache(maxsize=64)
+def _with(own: tuple[Tunable, ...]) -> Catalogue:
+    return Catalogue(own)
 
 
 def tunable(name: str) -> Tunable:
-    """The tunable of this name.
+    """:meth:`Catalogue.tunable` of :data:`CATALOGUE`."""
+    return CATALOGUE.tunable(name)
 
-    Raises :class:`~iotrial.errors.UsageError`, naming the nearest ones, for a name unknown.
-    """
-    known = _OF_STUDY.get(name) or _catalogue().get(name) or _made(name)
-    if known is None:
-        raise UsageError(f"there is no tunable {name!r}", advice=_nearest(name))
-    return known
+
+def group(names: Iterable[str]) -> tuple[Tunable, ...]:
+    """:meth:`Catalogue.group` of :data:`CATALOGUE`."""
+    return CATALOGUE.group(names)
 
 
 @cache
@@ -103,29 +140,11 @@ def _made(name: str) -> Tunable | None:
     return None
 
 
-def _nearest(name: str) -> str:
-    words = sorted(re.split(r"[._-]", name))
-    near = [known for known in _by_name() if sorted(re.split(r"[._-]", known)) == words]
-    near = near or difflib.get_close_matches(name, list(_by_name()), n=3, cutoff=0.75)
-    near += [known for known in _by_name() if known.endswith(f".{name}") and known not in near]
-    meant = f"Did you mean {' or '.join(near)}? " if near else ""
-    return f"{meant}`iotrial knobs` lists them all."
-
-
-def group(names: Iterable[str]) -> tuple[Tunable, ...]:
-    """The named tunables and everything they move, transitively, in rank order.
-
-    This is what must be snapshotted before the first write: the law of settings, point 3.
-    Raises :class:`~iotrial.errors.UsageError` for an unknown name.
-    """
-    return _closure(tuple(names))
-
-
 @lru_cache(maxsize=1024)
-def _closure(names: tuple[str, ...]) -> tuple[Tunable, ...]:
+def _closure(catalogue: Catalogue, names: tuple[str, ...]) -> tuple[Tunable, ...]:
     """Asked for the same names on every one of a thousand hosts."""
-    found = {name: tunable(name) for name in names}
-    fresh, known = list(found.values()), tuple(_by_name().values())
+    found = {name: catalogue.tunable(name) for name in names}
+    fresh, known = list(found.values()), (*all_tunables(), *catalogue.own)
     while fresh:
         mover = fresh.pop()
         for row in known if mover.moves else ():
