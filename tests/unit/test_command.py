@@ -10,12 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError, StudyError, UsageError
-from iotrial.model.measurement import metric
+from iotrial.judgement import judge
+from iotrial.model.measurement import METRICS, Measurement, metric
+from iotrial.model.results import Results
 from iotrial.model.tool import Aimed
+from iotrial.model.trial import TrialRecord
 from iotrial.model.workload import OptionValue, Wanted, Workload
+from iotrial.plan.design import next_trials
 from iotrial.plan.load import parse_study
 from iotrial.tools import tool
-from iotrial.tools.command import TOOL, defined
+from iotrial.tools.command import TOOL
 
 AIMED = Aimed("/mnt/x", "directory")
 STUDY = """
@@ -28,6 +32,14 @@ options = { clients = 4, reads_only = true }
 [workloads.db.metrics]
 score = { pattern = "score: ([0-9.]+)", better = "lower", unit = "ms" }
 "read.bw" = { json = "a[0].bw", unit = "MiB/s" }
+"""
+FACTOR = """
+[factors.clients]
+option = "clients"
+levels = [1, 8]
+baseline = 1
+[design]
+blocks = 4
 """
 
 
@@ -191,12 +203,36 @@ def test_its_time_is_what_is_said() -> None:
 def test_a_study_may_decide_by_its_own_metric() -> None:
     study = parse_study(STUDY, "s.toml", str)
     assert study.decide.primary == (("db", "score"),)
-    assert metric("score").unit == "s"
-    assert metric("score").higher is False
-    assert [each.name for each in defined(study.workloads[0])] == ["score", "read.bw"]
-    parse_study(STUDY.replace("score", "mark"), "s.toml", str)
-    with pytest.raises(KeyError):
-        metric("score")
+    assert study.metrics.metric("score").unit == "s"
+    assert study.metrics.higher("score") is False
+    assert [each.name for each in study.metrics.own] == ["score", "read.bw"]
+    other = parse_study(STUDY.replace("score", "mark"), "s.toml", str)
+    for known in (METRICS, other.metrics):
+        with pytest.raises(KeyError):
+            known.metric("score")
+    assert study.metrics.higher("score") is False
+
+
+def test_two_studies_whose_metrics_have_one_name_are_each_judged_by_their_own() -> None:
+    """The same numbers: what is better for one is worse for the other."""
+
+    def judged(better: str) -> Results:
+        text = STUDY.replace('"lower"', f'"{better}"') + FACTOR
+        study = parse_study(text, f"{better}.toml", str)
+        planned = next_trials(study, (), ())
+        rates = {"1": 1.0, "8": 1.2}
+        records = tuple(
+            TrialRecord(trial, "valid", 0.0, 1.0, measurements=(Measurement("score", value, "s"),))
+            for trial in planned
+            for value in [rates[trial.treatment[0][1]] * (1 + trial.number * 1e-4)]
+        )
+        return Results(Path("r"), study, planned, records)
+
+    lower, higher = judged("lower"), judged("higher")
+    for results, verdict in ((lower, "worse"), (higher, "better"), (lower, "worse")):
+        (finding,) = judge(results).comparison.findings
+        assert (finding.metric, finding.verdict) == ("score", verdict)
+        assert next_trials(results.study, (), ()) == results.planned
 
 
 @pytest.mark.parametrize(

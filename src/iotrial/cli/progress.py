@@ -19,7 +19,6 @@ from iotrial.cli.moving import can_move
 from iotrial.cli.output import Output
 from iotrial.execute.interruption import Interruption
 from iotrial.live.pace import Pace
-from iotrial.model.measurement import metric
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord, treatment_text
 from iotrial.plan.ahead import open_ended
@@ -43,6 +42,7 @@ class Terminal:
     def __init__(self, output: Output, study: Study) -> None:
         self._output = output
         self._primary = dict(study.decide.primary)
+        self._metrics = study.metrics
         self._last: dict[tuple[str, str], float] = {}
         self._widest = max((len(workload.name) for workload in study.workloads), default=0)
         self._pace = Pace(abreast(study), study.design.budget)
@@ -131,7 +131,7 @@ class Terminal:
         value = record.value(name)
         if value is None:
             return "no value"
-        unit = metric(name).unit
+        unit = self._metrics.unit(name)
         key = (record.trial.workload, treatment_text(record.trial.treatment))
         last = self._last.get(key)
         self._last[key] = value

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from iotrial.model.measurement import higher_is_better, split
+from iotrial.model.measurement import Metrics, split
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
 
@@ -57,7 +57,11 @@ def rows(results: Results, responses: Mapping[str, str]) -> tuple[HostRow, ...]:
             values = _values(record, name)
             for host in dict.fromkeys(map(host_of, record.parts)):
                 by_host.setdefault(host, []).append((record, values))
-        found += [row for host, own in by_host.items() if (row := _row(host, own, name))]
+        found += [
+            row
+            for host, own in by_host.items()
+            if (row := _row(host, own, name, results.study.metrics))
+        ]
     return tuple(found)
 
 
@@ -92,7 +96,9 @@ def _values(record: TrialRecord, name: str) -> Values:
     return Values(by_host, sum(numbers), len(numbers), began, first)
 
 
-def _row(host: str, mine: Sequence[tuple[TrialRecord, Values]], name: str) -> HostRow | None:
+def _row(
+    host: str, mine: Sequence[tuple[TrialRecord, Values]], name: str, metrics: Metrics
+) -> HostRow | None:
     adds = split(name)[1] in _SUMS if "." in name else False
     logs, shares, late, evens = [], [], [0.0], []
     by_part: dict[str, list[float]] = {}
@@ -111,7 +117,7 @@ def _row(host: str, mine: Sequence[tuple[TrialRecord, Values]], name: str) -> Ho
     if not logs:
         return None
     behind = {part: sum(each) / len(each) for part, each in by_part.items()}
-    least = min if higher_is_better(name) is not False else max
+    least = min if metrics.higher(name) is not False else max
     worst = least(behind, key=behind.__getitem__)
     return HostRow(
         workload=mine[0][0].trial.workload,

@@ -16,7 +16,7 @@ from iotrial.model.finding import (
     Share,
     SimpleEffect,
 )
-from iotrial.model.measurement import Metric, metric
+from iotrial.model.measurement import Metric, Metrics
 from iotrial.model.results import Results
 from iotrial.model.workload import Workload
 from iotrial.stats.regress import RESULTS
@@ -138,7 +138,7 @@ def _part(
     return Part(
         workload=workload.name,
         load=workload,
-        metric=metric_named(response),
+        metric=metric_named(response, results.study.metrics),
         findings=_rows(results, own),
         guardrails=_rows(results, [each for each in beside if each.metric in asked]),
         resolvable=None,
@@ -152,7 +152,7 @@ def _rows(results: Results, findings: list[Finding]) -> tuple[VerdictRow, ...]:
     return tuple(
         VerdictRow(
             finding,
-            metric_named(finding.metric),
+            metric_named(finding.metric, results.study.metrics),
             known.get((finding.factor, finding.level)),
             known.get((finding.factor, finding.baseline)),
             0.0 if finding.primary else tolerated.get(finding.metric, 0.0),
@@ -161,9 +161,9 @@ def _rows(results: Results, findings: list[Finding]) -> tuple[VerdictRow, ...]:
     )
 
 
-def metric_named(name: str) -> Metric:
+def metric_named(name: str, known: Metrics) -> Metric:
     """The metric of this name, also where nobody knows it."""
     try:
-        return metric(name)
+        return known.metric(name)
     except KeyError:
         return Metric(name, "", None, name)

@@ -36,7 +36,11 @@ def steps(results: Results, findings: Sequence[Finding]) -> tuple[Step, ...]:
     """The baseline and every level of each factor that counts, by what the factor counts."""
     found: list[Step] = []
     counts = counting(results.study)
-    counted = [(each, scale) for each in findings if (scale := scaling(each, counts))]
+    counted = [
+        (each, scale)
+        for each in findings
+        if (scale := scaling(each, results.study.metrics, counts))
+    ]
     for factor in dict.fromkeys(each.factor for each, _ in counted):
         mine = [(each, scale) for each, scale in counted if each.factor == factor]
         mine.sort(key=lambda pair: float(pair[0].level))

@@ -24,7 +24,6 @@ from iotrial.live.events import (
 )
 from iotrial.live.pace import Pace
 from iotrial.live.rates import Rates, Values, device_rates, host_rates, path_rates, total
-from iotrial.model.measurement import metric
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.tunable import Setting
@@ -206,7 +205,7 @@ class Picture:
             **_trial(record.trial),
             "state": record.state,
             "metric": name,
-            "unit": "" if value is None else metric(name).unit,
+            "unit": "" if value is None else self._study.metrics.unit(name),
             "value": value,
             "why": next(filter(None, why), ""),
         }

@@ -214,7 +214,8 @@ class Knee:
     """The smallest ``level`` of an ordered factor that is as good as the best ('': none was shown
     to be).  ``levels`` are in order, those that are no number first; ``best`` is the one that was
     best on average (of a race: the kept one), ``value`` its geometric mean in the metric's unit.
-    ``confidence`` is that of the test; ``open`` are levels without any number.
+    ``confidence`` is that of the test; ``open`` are levels without any number; ``higher`` whether
+    more of the metric is better.
     """
 
     workload: str
@@ -226,6 +227,7 @@ class Knee:
     levels: tuple[KneeLevel, ...]
     confidence: float
     open: tuple[str, ...] = ()
+    higher: bool = True
 
 
 @dataclass(frozen=True, slots=True)

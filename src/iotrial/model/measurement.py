@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -33,40 +32,49 @@ class Metric:
     title: str
 
 
-_OF_STUDY: dict[str, Metric] = {}
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Every metric that a name may mean: those that iotrial knows, and those that a study defines
+    itself (``own``), which win."""
+
+    own: tuple[Metric, ...] = ()
+
+    def metric(self, name: str) -> Metric:
+        """The metric with this dotted name.  Raises KeyError as :func:`metric`."""
+        own = next((each for each in self.own if each.name == name), None)
+        return own or metric(name)
+
+    def higher(self, name: str) -> bool | None:
+        """Whether more of the metric is better; None for one without direction, or unknown."""
+        try:
+            return self.metric(name).higher
+        except KeyError:
+            return None
+
+    def unit(self, name: str) -> str:
+        """Its base unit; '' for one that has none, or is unknown."""
+        try:
+            return self.metric(name).unit
+        except KeyError:
+            return ""
+
+    def defines(self, name: str) -> bool:
+        """Whether the study defines it."""
+        return any(each.name == name for each in self.own)
 
 
-def define(metrics: Iterable[Metric]) -> None:
-    """Make these the metrics that a study defines itself, in place of those of any before."""
-    _OF_STUDY.clear()
-    _OF_STUDY.update((each.name, each) for each in metrics)
-
-
-def of_study() -> frozenset[str]:
-    """The names of the metrics that the study defines itself."""
-    return frozenset(_OF_STUDY)
-
-
-def metric(name: str) -> Metric:
-    """The metric with this dotted name, ``<operation>.<quantity>``; an operation on files may
-    say in which order: ``create.seq.rate``.  A quantity alone is that of several operations.
-
-    Raises KeyError for a quantity that neither iotrial nor the study knows.
-    """
-    return _OF_STUDY.get(name) or known(name)
-
-
-def higher_is_better(name: str) -> bool | None:
-    """Whether more of the metric is better; None for one without direction, or unknown."""
-    try:
-        return metric(name).higher
-    except KeyError:
-        return None
+METRICS = Metrics()
+"""Without those of a study."""
 
 
 @cache
-def known(name: str) -> Metric:
-    """:func:`metric`, of those only that iotrial knows."""
+def metric(name: str) -> Metric:
+    """The metric that iotrial knows by this dotted name, ``<operation>.<quantity>``; an operation
+    on files may say in which order: ``create.seq.rate``.  A quantity alone is that of several
+    operations.
+
+    Raises KeyError for a quantity that it does not know.
+    """
     operation, quantity = split(name) if "." in name else ("", name)
     if quantity.startswith(("clat.", "slat.", "lat.")):
         return Metric(name, "s", higher=False, title=f"{operation} latency {quantity}")

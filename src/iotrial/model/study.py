@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from iotrial.model.listen import Listen
+from iotrial.model.measurement import Metrics
 from iotrial.model.prior import Prior
 from iotrial.model.stage import Stage
 from iotrial.model.target import Target
 from iotrial.model.tunable import Tunable
-from iotrial.model.workload import OptionValue, Workload
+from iotrial.model.workload import OptionValue, Workload, metrics_of
 
 FactorKind = Literal["tunable", "group", "option", "target", "manual", "count", "recorded"]
 
@@ -165,7 +166,11 @@ class Study:
     """The machines that the targets are on, in the study's order: those they name, or the study's
     only one, or this machine."""
 
+    metrics: Metrics = field(init=False, repr=False, compare=False)
+    """Those that iotrial knows, and those that the workloads define."""
+
     def __post_init__(self) -> None:
+        object.__setattr__(self, "metrics", metrics_of(self.workloads))
         # Reckoned once: with a thousand hosts it is asked for a thousand times a trial.
         named = {host for target in self.targets for host in target.hosts}
         known = [place for place in self.hosts if place.name in named or len(self.hosts) == 1]

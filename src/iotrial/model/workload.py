@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 from iotrial.model.chore import Cache, Chore
+from iotrial.model.measurement import Metric, Metrics, metric
+from iotrial.units import parse_unit
 
 OptionValue = str | int | float | bool
 Start = Literal["plain", "server"]
@@ -25,6 +28,21 @@ class Wanted:
     unit: str = ""
     take: str = "only"
     higher: bool | None = None
+
+    @property
+    def metric(self) -> Metric:
+        """``own.rate`` is a rate as iotrial knows them, of an operation that it does not know."""
+        try:
+            return metric(self.name)
+        except KeyError:
+            return Metric(self.name, _base(self.unit), self.higher, self.name)
+
+
+def _base(unit: str) -> str:
+    try:
+        return parse_unit(unit)[1]
+    except ValueError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +68,8 @@ class Workload:
 
     def option(self, name: str, default: OptionValue = "") -> OptionValue:
         return dict(self.options).get(name, default)
+
+
+def metrics_of(workloads: Iterable[Workload]) -> Metrics:
+    """The metrics there are beside these workloads: also those that they define."""
+    return Metrics(tuple(wanted.metric for each in workloads for wanted in each.metrics))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from iotrial.model.listen import parse
-from iotrial.model.measurement import higher_is_better
+from iotrial.model.measurement import Metrics
 from iotrial.model.order import UNSET
 from iotrial.model.study import Decide, Design, Factor, FactorKind, Level, Place
 from iotrial.model.target import Mounting, Target, TargetKind
@@ -259,10 +259,10 @@ def wanted(name: str, table: MetricTable) -> Wanted:
     )
 
 
-def design(table: DesignTable, rule: Decide, factors: Sequence[Factor]) -> Design:
+def design(table: DesignTable, rule: Decide, factors: Sequence[Factor], metrics: Metrics) -> Design:
     """The design; where its kind is not said, a race, unless the number of blocks is said, or a
     race makes no sense."""
-    races = not table.blocks and table.blocks_over == "time" and not unfit(rule, factors)
+    races = not table.blocks and table.blocks_over == "time" and not unfit(rule, factors, metrics)
     chosen = table.kind or ("race" if races else "full")
     return Design(
         kind=chosen,
@@ -277,7 +277,9 @@ def design(table: DesignTable, rule: Decide, factors: Sequence[Factor]) -> Desig
     )
 
 
-def unfit(rule: Decide, factors: Sequence[Factor]) -> tuple[KeyPath, str, str] | None:
+def unfit(
+    rule: Decide, factors: Sequence[Factor], metrics: Metrics
+) -> tuple[KeyPath, str, str] | None:
     """Why a study cannot be a race: the key, the reason, the remedy; None where it can."""
     if all(len(factor.levels) == 1 for factor in factors):
         return ("design", "kind"), "a race needs two treatments", "Add a factor with two levels."
@@ -286,7 +288,7 @@ def unfit(rule: Decide, factors: Sequence[Factor]) -> tuple[KeyPath, str, str] |
             what = "a race changes settings in every block, and this factor is hard to change"
             return ("factors", factor.name, "hard"), what, 'Use kind = "full", or leave it out.'
     for workload, name in rule.primary:
-        if higher_is_better(name) is None:
+        if metrics.higher(name) is None:
             what = f"a race asks who is ahead, and of {name} ({workload}) neither more nor less is"
             return ("decide", "primary"), what, 'Decide by another metric, or use kind = "full".'
     return None

@@ -16,10 +16,9 @@ from typing import Any
 
 from iotrial.errors import StudyError
 from iotrial.files import read_given
-from iotrial.model.measurement import define as define_metrics
 from iotrial.model.study import Place, Study
 from iotrial.model.tunable import Tunable
-from iotrial.model.workload import Workload
+from iotrial.model.workload import Workload, metrics_of
 from iotrial.plan import convert
 from iotrial.plan.check import checks, host_problems
 from iotrial.plan.chores import chore_problems
@@ -31,7 +30,6 @@ from iotrial.plan.sense import decide, study_problems, tool_problems, unmeasured
 from iotrial.plan.staging import staged_loads, stages, with_finer
 from iotrial.plan.unsupported import unsupported
 from iotrial.plan.validate import validate
-from iotrial.tools.command import defined
 from iotrial.tunables import Catalogue
 
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
@@ -209,7 +207,6 @@ def _study(
     plain = tuple(convert.factor(name, table) for name, table in spec.factors.items())
     factors = with_finer(spec, plain)
     targets = convert.targets(spec.targets)
-    define_metrics(each for workload in workloads for each in defined(workload))
     parts = stages(spec)
     _raise(tool_problems((*workloads, *staged_loads(workloads, parts)), factors), source)
     _raise(chore_problems(workloads, factors, targets), source)
@@ -221,7 +218,7 @@ def _study(
         targets=targets,
         workloads=workloads,
         factors=factors,
-        design=convert.design(spec.design, rule, factors),
+        design=convert.design(spec.design, rule, factors, metrics_of(workloads)),
         decide=rule,
         exclude=convert.exclusions(spec),
         text=source.text,

@@ -19,7 +19,6 @@ from typing import Any
 
 from iotrial.errors import UsageError
 from iotrial.model.doubt import Doubt
-from iotrial.model.measurement import higher_is_better
 from iotrial.model.prior import Prior, Sighting
 from iotrial.model.results import Results
 from iotrial.model.study import Study
@@ -74,7 +73,7 @@ def _ranked(study: Study, results: Results) -> tuple[tuple[str, tuple[Treatment,
         scores: dict[Treatment, list[float]] = defaultdict(list)
         for treatment, mean in means.items():
             scores[_only(treatment, shared)].append(mean)
-        way = 1.0 if higher_is_better(metric) is False else -1.0
+        way = 1.0 if study.metrics.higher(metric) is False else -1.0
         known = {
             cell: way * math.fsum(own) / len(own)
             for cell in cells(study, workload.name)

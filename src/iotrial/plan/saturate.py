@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from iotrial.model.measurement import higher_is_better
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Treatment, Trial, TrialRecord
 from iotrial.plan.problem import Problem
@@ -64,7 +63,7 @@ def unsearchable(study: Study) -> Iterator[Problem]:
         yield Problem(("factors",), "nothing is varied", "Add a factor with two levels.")
     metrics = dict(study.decide.primary)
     one, other = (metrics.get(name, "") for name in workloads(study))
-    if one != other or higher_is_better(one) is not True:
+    if one != other or study.metrics.higher(one) is not True:
         message = "a search is for the highest value of one metric, of which more is better"
         yield Problem(("decide", "primary"), message, 'Such as primary = "read.iops"')
     if len(study.decide.limits) > 1:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from iotrial.errors import IotrialError, UsageError
-from iotrial.model.measurement import Metric, metric, of_study, split
+from iotrial.model.measurement import METRICS, Metric, Metrics, metric, split
 from iotrial.model.study import Decide, Factor, Level, Study
 from iotrial.model.tool import Aimed, Measuring, Naming, Reach, Served, Tool
-from iotrial.model.workload import Workload
+from iotrial.model.workload import Workload, metrics_of
 from iotrial.plan.convert import unfit
 from iotrial.plan.design import applies, cells, open_factors, with_option
 from iotrial.plan.foreseen import each_study, loads_on
@@ -127,6 +127,7 @@ def decide(
     A workload without a declared metric is decided by the first of its own, else by ``read.iops``
     if it always reads, else by ``write.iops``.
     """
+    known = metrics_of(workloads)
     primary: list[tuple[str, str]] = []
     problems: list[Problem] = []
     for workload in workloads:
@@ -137,14 +138,14 @@ def decide(
         name = declared or own or _default_metric(touched, tool(workload.tool))
         path: KeyPath = ("decide", "primary")
         path = path if isinstance(given, str) or not declared else (*path, workload.name)
-        problems += _metric(path, name, primary=True)
+        problems += _metric(path, name, known, primary=True)
         problems += _made(path, name, workload.name, touched)
         primary.append((workload.name, name))
     for name in table.guardrails:
-        problems += _metric(("decide", "guardrails", name), name, primary=False)
+        problems += _metric(("decide", "guardrails", name), name, known, primary=False)
     for name in table.limits:
-        problems += _metric(("decide", "limits", name), name, primary=False)
-        if (found := known_metric(name)) and found.unit != "s":
+        problems += _metric(("decide", "limits", name), name, known, primary=False)
+        if (found := known_metric(name, known)) and found.unit != "s":
             what = f"{name} is no latency"
             problems.append(Problem(("decide", "limits", name), what, "Such as read.clat.p99"))
     rule = Decide(
@@ -165,10 +166,10 @@ def _default_metric(touched: Sequence[Reach], driver: Tool) -> str:
     return driver.usual if "." in driver.usual else f"{operation}.{driver.usual}"
 
 
-def known_metric(name: str) -> Metric | None:
+def known_metric(name: str, known: Metrics = METRICS) -> Metric | None:
     """The metric of this name, or None; unlike :func:`metric` it minds the operation too."""
-    if name in of_study():
-        return metric(name)
+    if known.defines(name):
+        return known.metric(name)
     operation, quantity = split(name)
     if operation.partition(".")[0] not in _OPERATIONS:
         return None
@@ -180,8 +181,8 @@ def known_metric(name: str) -> Metric | None:
         return None
 
 
-def _metric(path: KeyPath, name: str, *, primary: bool) -> Iterator[Problem]:
-    found = known_metric(name)
+def _metric(path: KeyPath, name: str, known: Metrics, *, primary: bool) -> Iterator[Problem]:
+    found = known_metric(name, known)
     if found is None:
         examples = [f"{op}.{what}" for op in ("read", "write") for what in _QUANTITIES]
         advice = choices(name, [*examples, "cpu.usr", "cpu.sys"], "for example")
@@ -222,7 +223,8 @@ def unmeasured(study: Study) -> Iterator[Problem]:
 
 def _given(path: KeyPath, name: str, workloads: Sequence[Workload]) -> Iterator[Problem]:
     """A metric that no tool of these loads can give would have no value in any trial."""
-    if name in of_study() or known_metric(name) is None:
+    metrics = metrics_of(workloads)
+    if metrics.defines(name) or known_metric(name, metrics) is None:
         return
     drivers = [tool(each.tool) for each in workloads]
     if any(not isinstance(d, Measuring) or d.measures.fullmatch(name) for d in drivers):
@@ -255,7 +257,7 @@ def _ever(
 
 def study_problems(study: Study) -> Iterator[Problem]:
     """Factors that pull at the same knob, and workloads with nothing left to try."""
-    if study.design.kind == "race" and (why := unfit(study.decide, study.factors)):
+    if study.design.kind == "race" and (why := unfit(study.decide, study.factors, study.metrics)):
         yield Problem(*why)
     if study.design.kind == "saturate":
         yield from unsearchable(study)

@@ -11,6 +11,7 @@ from iotrial.judgement.parts import Part, VerdictRow
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Needs
 from iotrial.model.latency import Latency
+from iotrial.model.measurement import Metrics
 from iotrial.model.trial import TrialRecord
 from iotrial.report import (
     block_hosts,
@@ -68,7 +69,7 @@ def document(judged: Judged) -> dict[str, Any]:
             part.workload: part.resolvable for part in parts if part.resolvable is not None
         },
         "findings": [
-            _finding(row)
+            _finding(row, results.study.metrics)
             for part in parts
             for row in (*part.findings, *part.guardrails, *part.others)
         ],
@@ -106,7 +107,7 @@ def _scaling(parts: Sequence[Part]) -> list[dict[str, Any]]:
     return [row for part in parts for row in scales.as_data(part.scaling)]
 
 
-def _finding(row: VerdictRow) -> dict[str, Any]:
+def _finding(row: VerdictRow, metrics: Metrics) -> dict[str, Any]:
     finding = row.finding
     return {
         "workload": finding.workload,
@@ -124,7 +125,7 @@ def _finding(row: VerdictRow) -> dict[str, Any]:
         "bound": finding.bound,
         "needs": _needs(finding.needs),
         **({"stage": finding.stage} if finding.stage else {}),
-        "efficiency": scale.efficiency if (scale := scaling(finding)) else None,
+        "efficiency": scale.efficiency if (scale := scaling(finding, metrics)) else None,
         "unit": row.metric.unit,
         "value": row.value,
         "baseline_value": row.base,

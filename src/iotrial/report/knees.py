@@ -7,7 +7,6 @@ from typing import Any
 
 from iotrial.judgement.parts import Part
 from iotrial.model.finding import Knee, KneeLevel
-from iotrial.model.measurement import higher_is_better
 from iotrial.report import words
 from iotrial.report.visible import visible
 from iotrial.units import format_change
@@ -71,7 +70,7 @@ def may_be(each: Knee, one: KneeLevel, margin: float) -> bool:
     if one.low is None or one.high is None:
         return True
     # In goodness: the better end of its interval, against the level that was best on average.
-    better = 1 / one.low if higher_is_better(each.metric) is False else one.high
+    better = one.high if each.higher else 1 / one.low
     return better >= 1 / (1 + margin)
 
 

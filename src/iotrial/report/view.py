@@ -219,7 +219,9 @@ def _shown(row: VerdictRow) -> VerdictRow:
 
 def _trials(results: Results, responses: Mapping[str, str]) -> tuple[TrialRow, ...]:
     start = min((record.started for record in results.records), default=0.0)
-    metrics = {workload: metric_named(name) for workload, name in responses.items()}
+    metrics = {
+        workload: metric_named(name, results.study.metrics) for workload, name in responses.items()
+    }
     nothing = Metric("", "", None, "")
     return tuple(
         _trial(record, metrics.get(record.trial.workload, nothing), record.started - start)

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from iotrial.model.grid import Grid, Place
-from iotrial.model.measurement import higher_is_better, metric, split
+from iotrial.model.measurement import METRICS, split
 from iotrial.model.trial import UNKNOWN, treatment_text
 from iotrial.stats.grid import NEAR, not_additive
 from iotrial.units import format_value
@@ -80,11 +80,7 @@ def value(name: str, number: float) -> str:
     if split(name)[1] == "iops":
         rounded = float(f"{number:.4g}")
         return f"{rounded:,.0f} IOPS" if rounded >= 1000 else f"{rounded:g} IOPS"  # noqa: PLR2004
-    try:
-        unit = metric(name).unit
-    except KeyError:
-        unit = ""
-    return format_value(number, unit)
+    return format_value(number, METRICS.unit(name))
 
 
 def fixed(levels: Iterable[tuple[str, str]]) -> str:
@@ -108,7 +104,7 @@ def _tops(grids: Sequence[Grid]) -> list[Grid]:
         if grid.best is not None:
             found[grid.workload, grid.metric].append(grid)
     return [
-        max(each, key=_value) if higher_is_better(name) else min(each, key=_value)
+        max(each, key=_value) if METRICS.higher(name) else min(each, key=_value)
         for (_, name), each in found.items()
     ]
 

@@ -33,7 +33,7 @@ import numpy as np
 from scipy.stats import f as fisher
 
 from iotrial.model.grid import Additivity, Grid, GridCell, Place
-from iotrial.model.measurement import higher_is_better
+from iotrial.model.measurement import METRICS
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import UNKNOWN, Treatment
@@ -239,7 +239,7 @@ def _cell(cell: Cell) -> GridCell:
 
 def _best(cells: Cells, metric: str) -> tuple[Place | None, Place | None]:
     """The best cell, and the smallest of those about as good."""
-    higher = higher_is_better(metric)
+    higher = METRICS.higher(metric)
     if higher is None or not cells:
         return None, None
     sign = 1 if higher else -1

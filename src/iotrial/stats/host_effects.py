@@ -25,7 +25,6 @@ from scipy.special import fdtrc
 
 from iotrial.model.doubt import Doubt
 from iotrial.model.folding import folded
-from iotrial.model.measurement import higher_is_better
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, treatment_text
 from iotrial.stats.blocks import ARITHMETIC, Layout, fit
@@ -136,7 +135,7 @@ def _effects(results: Results, workload: str, data: Responses) -> tuple[HostEffe
     }
     means = {host: float(values.mean()) for host, values in whole.items() if len(values)}
     middle = math.fsum(means.values()) / len(means) if means else 0.0
-    sign = -1.0 if higher_is_better(data.metric) is False else 1.0
+    sign = -1.0 if results.study.metrics.higher(data.metric) is False else 1.0
     found = []
     for host in sorted(by_host, key=lambda name: order.index(name) if name in order else -1):
         blocks = by_host[host]

@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from iotrial.model.finding import Comparison, Finding, Needs, Verdict
-from iotrial.model.measurement import higher_is_better
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.stats import contrasts as compared
@@ -252,7 +251,7 @@ def answer(question: Question, logs: Floats) -> Answer:
 
 def verdict_on(results: Results, question: Question, low: float, high: float) -> Verdict:
     """The verdict that the study's decision rule reads from one interval."""
-    higher = higher_is_better(question.responses.metric)
+    higher = results.study.metrics.higher(question.responses.metric)
     if question.tolerance is not None:
         return guardrail(low, high, question.tolerance, higher_is_better=higher)
     return verdict(low, high, results.study.decide.margin, higher_is_better=higher)
@@ -320,7 +319,7 @@ def _needs(results: Results, question: Question, got: Answer, number: int) -> Ne
     estimate, a_block = float(got.fit.estimate[number]), seconds_of_a_block(results)
     if question.tolerance is not None:
         return to_hold(seen, estimate, question.tolerance, a_block=a_block)
-    directed = higher_is_better(question.responses.metric) is not None
+    directed = results.study.metrics.higher(question.responses.metric) is not None
     margin = results.study.decide.margin
     return to_tell(seen, estimate, margin, directed=directed, a_block=a_block)
 

@@ -22,7 +22,6 @@ from dataclasses import replace
 import numpy as np
 
 from iotrial.model.finding import Finding, Knee, KneeLevel
-from iotrial.model.measurement import higher_is_better
 from iotrial.model.order import ordered
 from iotrial.model.results import Results
 from iotrial.model.study import Factor
@@ -108,7 +107,8 @@ def _knee(results: Results, of: tuple[str, Factor], pairs: Pairs, confidence: fl
     own = [at for at, cell in enumerate(data.cells) if (factor.name, best) in cell]
     logs = data.logs[np.isin(data.layout.cell, own)]
     by_label = {step.level: step for step in tests}
-    sign = -1.0 if higher_is_better(metric) is False else 1.0
+    higher = study.metrics.higher(metric) is not False
+    sign = 1.0 if higher else -1.0
     return Knee(
         load,
         metric,
@@ -128,6 +128,7 @@ def _knee(results: Results, of: tuple[str, Factor], pairs: Pairs, confidence: fl
         ),
         confidence,
         tuple(level.label for level in factor.levels if level.label not in pairs.labels),
+        higher,
     )
 
 
@@ -198,6 +199,7 @@ def _of_race(results: Results, each: Raced, factor: Factor) -> Knee:
         tuple(levels),
         each.confidence,
         tuple(each.label(n) for n in sorted(unknown)),
+        each.higher,
     )
     return _smallest(found, {label for label, at in place.items() if each.broken[at]})
 

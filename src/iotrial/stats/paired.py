@@ -30,7 +30,7 @@ from scipy.stats import t as student
 
 from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.grid import Grid
-from iotrial.model.measurement import higher_is_better
+from iotrial.model.measurement import METRICS
 from iotrial.model.results import Results
 from iotrial.model.study import Decide
 from iotrial.stats.best_cells import sentences, value
@@ -95,7 +95,7 @@ def _finding(
         if _spread(units):
             error = (1 - decide.confidence) / (family if table.primary else 1)
             low, high = (ratio_of(end) for end in _interval(units, 1 - error))
-            claim = verdict(low, high, decide.margin, higher_is_better=higher_is_better(name))
+            claim = verdict(low, high, decide.margin, higher_is_better=METRICS.higher(name))
     else:
         sides = {pair.side for pair in pairs}
         bound = pairs[0].side or "" if len(sides) == 1 else ""

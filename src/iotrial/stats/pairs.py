@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from iotrial.model.measurement import Measurement, higher_is_better, split
+from iotrial.model.measurement import Measurement, split
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import UNKNOWN, Treatment
@@ -177,12 +177,14 @@ def primary(study: Study, workload: str, names: Mapping[str, int]) -> tuple[str,
     if (wanted := chosen.get(workload, chosen.get("", ""))) in names:
         return (wanted,)
     total = [name for name in names if name.startswith("total.")]
-    rates = [n for n in total or names if split(n)[1] in _RATES and higher_is_better(n)]
+    rates = [n for n in total or names if split(n)[1] in _RATES and study.metrics.higher(n)]
     kept, other = ("bw", "iops") if sized(study) else ("iops", "bw")
     counted = {split(name)[0]: names[name] for name in rates if split(name)[1] == kept}
     rates = [n for n in rates if split(n)[1] != other or counted.get(split(n)[0], 0) < names[n]]
     return (
-        tuple(rates) or tuple(n for n in names if higher_is_better(n) is not None) or tuple(names)
+        tuple(rates)
+        or tuple(n for n in names if study.metrics.higher(n) is not None)
+        or tuple(names)
     )
 
 

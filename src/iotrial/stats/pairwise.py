@@ -24,7 +24,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from iotrial.model.finding import Verdict
-from iotrial.model.measurement import higher_is_better
 from iotrial.model.results import Results
 from iotrial.stats import contrasts as compared
 from iotrial.stats.anytime import bound_at
@@ -127,7 +126,7 @@ def pairwise(results: Results, workload: str, factor: str) -> Pairs:
             [found[at] for at in group], fitted.estimate, fitted.standard_error, strict=True
         ):
             at = labels.index(contrast.level), labels.index(contrast.baseline)
-            way = -1.0 if higher_is_better(metric) is False else 1.0
+            way = -1.0 if study.metrics.higher(metric) is False else 1.0
             gain[at], gain[at[::-1]] = way * estimate, -way * estimate
             error[at] = error[at[::-1]] = spread
     blocks = int(data.layout.block.max(initial=-1)) + 1

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from scipy.special import stdtrit
 
-from iotrial.model.measurement import higher_is_better
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
 from iotrial.stats.boundary import tails
@@ -101,7 +100,7 @@ def _race(
     terms: _Terms,
 ) -> Raced:
     metric = dict(study.decide.primary)[workload]
-    higher = higher_is_better(metric) is not False
+    higher = study.metrics.higher(metric) is not False
     standing = [
         number
         for number, cell in enumerate(cells)
@@ -187,7 +186,7 @@ class _Guards:
             name
             for name, tolerance in self._study.decide.guardrails
             if (ends := self.interval(treatment, name)) is not None
-            and _verdict(name, tolerance, *ends) == "worse"
+            and self._verdict(name, tolerance, *ends) == "worse"
         )
 
     def waiting(self) -> set[int]:
@@ -200,7 +199,7 @@ class _Guards:
             if treatment != self._favourite
             and any(
                 (ends := self.interval(treatment, name)) is None
-                or _verdict(name, tolerance, *ends) != "same"
+                or self._verdict(name, tolerance, *ends) != "same"
                 for name, tolerance in self._study.decide.guardrails
             )
         }
@@ -218,6 +217,6 @@ class _Guards:
         half = -float(stdtrit(count - 1, tail)) * math.sqrt(variance / count)
         return math.exp(max(mean - half, -700.0)), math.exp(min(mean + half, 700.0))
 
-
-def _verdict(name: str, tolerance: float, low: float, high: float) -> str:
-    return guardrail(low, high, tolerance, higher_is_better=higher_is_better(name))
+    def _verdict(self, name: str, tolerance: float, low: float, high: float) -> str:
+        higher = self._study.metrics.higher(name)
+        return guardrail(low, high, tolerance, higher_is_better=higher)

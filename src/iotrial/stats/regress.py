@@ -35,7 +35,6 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from iotrial.model.finding import Comparison, Finding, Verdict
-from iotrial.model.measurement import metric
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
@@ -203,16 +202,17 @@ def _finding(  # noqa: PLR0913 (the parts of one comparison)
         ratio=ratio_of(shift),
         low=low,
         high=high,
-        verdict=_verdict(low, high, name, former.study.decide.margin),
+        verdict=_verdict(low, high, former.study, name),
         n=min(len(ours.logs), len(theirs.logs)) if single else min(len(a), len(b)),
         trials=(*ours.trials, *theirs.trials),
     )
 
 
-def _verdict(low: float | None, high: float | None, name: str, margin: float) -> Verdict:
+def _verdict(low: float | None, high: float | None, study: Study, name: str) -> Verdict:
     if low is None or high is None:
         return "cannot-tell"
-    return verdict(low, high, margin, higher_is_better=metric(name).higher)
+    higher = study.metrics.higher(name)
+    return verdict(low, high, study.decide.margin, higher_is_better=higher)
 
 
 def _interval(

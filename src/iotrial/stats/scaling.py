@@ -13,7 +13,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from iotrial.model.finding import Finding
-from iotrial.model.measurement import higher_is_better
+from iotrial.model.measurement import Metrics
 from iotrial.model.study import Study
 
 COUNTS = (
@@ -40,11 +40,11 @@ def counting(study: Study) -> frozenset[str]:
     )
 
 
-def scaling(finding: Finding, counts: Container[str] = ()) -> Scaling | None:
-    """The efficiency of a finding on a rate and a count; None for any other.  ``counts`` are
-    factors that count, whatever their names."""
+def scaling(finding: Finding, metrics: Metrics, counts: Container[str] = ()) -> Scaling | None:
+    """The efficiency of a finding on a rate and a count; None for any other.  ``metrics`` are those
+    of the study, ``counts`` factors that count, whatever their names."""
     counted = finding.factor in counts or finding.factor.lower() in COUNTS
-    if not counted or not higher_is_better(finding.metric):
+    if not counted or not metrics.higher(finding.metric):
         return None
     try:
         more = float(finding.level) / float(finding.baseline)

@@ -26,7 +26,6 @@ import numpy as np
 from scipy.special import ndtr, stdtr
 
 from iotrial.model.doubt import Doubt
-from iotrial.model.measurement import metric as metric_named
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment
 from iotrial.stats.blocks import ARITHMETIC, Floats, fit
@@ -96,7 +95,7 @@ def nothing_varied(results: Results) -> str:
     sentences = ["Nothing was varied, so there is nothing to recommend."]
     for part in summaries(results):
         spread = f", sd {noise_text(part.sd)}" if part.n > 1 else ""
-        value = format_value(part.mean, _unit(part.metric))
+        value = format_value(part.mean, results.study.metrics.unit(part.metric))
         sentences.append(f"{part.workload}: {part.metric} {value} (n = {part.n}{spread}).")
     return " ".join(sentences)
 
@@ -194,10 +193,3 @@ def _ranks(values: Floats) -> Floats:
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((last - (counts - 1) / 2)[place], dtype=np.float64)
-
-
-def _unit(metric: str) -> str:
-    try:
-        return metric_named(metric).unit
-    except KeyError:
-        return ""

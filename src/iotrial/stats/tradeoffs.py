@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from iotrial.model.measurement import metric as metric_named
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord
 from iotrial.stats.blocks import fit
@@ -102,18 +101,11 @@ def _points(
     both = {cell: (gains[cell], costs[cell]) for cell in gains if cell in costs}
     if len(both) > MOST:
         return ()
-    ways = (_higher(gain), _higher(cost))
+    ways = tuple(results.study.metrics.higher(name) is True for name in (gain, cost))
     return tuple(
         Point(cell, *own, not any(beaten(own, other, ways) for other in both.values()))
         for cell, own in both.items()
     )
-
-
-def _higher(name: str) -> bool:
-    try:
-        return metric_named(name).higher is True
-    except KeyError:
-        return False
 
 
 def _extents(

@@ -25,7 +25,7 @@ from typing import Any
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.lines import text_of
 from iotrial.formats.table.cells import parse_number
-from iotrial.model.measurement import Measurement, Metric, known
+from iotrial.model.measurement import Measurement, metric
 from iotrial.model.tool import Aimed, Load, Parsed, Reach
 from iotrial.model.workload import Wanted, Workload
 from iotrial.units import parse_seconds, parse_unit
@@ -121,23 +121,6 @@ def _paths(word: str) -> list[str]:
     return ["/" + each.lstrip("/") if each.startswith("//") else each for each in found]
 
 
-def defined(workload: Workload) -> Iterator[Metric]:
-    """The metrics that a workload says itself: ``own.rate`` is a rate as iotrial knows them, of an
-    operation that it does not know."""
-    for each in workload.metrics:
-        try:
-            yield known(each.name)
-        except KeyError:
-            yield Metric(each.name, _base(each.unit), each.higher, each.name)
-
-
-def _base(unit: str) -> str:
-    try:
-        return parse_unit(unit)[1]
-    except ValueError:
-        return ""
-
-
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -193,7 +176,7 @@ def _unlike(each: Wanted) -> Iterator[str]:
     """What a metric is said to be, and is not."""
     try:
         base = parse_unit(each.unit)[1]
-        own = known(each.name)
+        own = metric(each.name)
     except ValueError as error:
         yield str(error)
         return
@@ -232,16 +215,9 @@ def _measured(folder: Path, wanted: Wanted) -> Measurement:
         what = f"{place}: {wanted.pattern!r} is found {len(found)} times"
         raise FormatError(what, advice=advice)
     chosen = {"first": found[:1], "last": found[-1:]}.get(wanted.take, found)
-    unit = _unit(wanted)
+    unit = wanted.metric.unit
     value = math.fsum(_number(each, wanted, unit, place) for each in chosen)
     return Measurement(wanted.name, value, unit, "all", wanted.source)
-
-
-def _unit(wanted: Wanted) -> str:
-    try:
-        return known(wanted.name).unit
-    except KeyError:
-        return _base(wanted.unit)
 
 
 def _number(text: str, wanted: Wanted, unit: str, place: str) -> float:
