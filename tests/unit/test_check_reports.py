@@ -15,12 +15,13 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from iotrial.model.checked import Checked, Command, Machine, Result
+from iotrial.report.checked.document import document
 from iotrial.report.checked.files import FORMS, written
-from iotrial.report.checked.html import html
 from iotrial.report.checked.junit import junit
-from iotrial.report.checked.markdown import markdown
 from iotrial.report.checked.tap import tap
 from iotrial.report.checked.words import summary
+from iotrial.report.render.html import html
+from iotrial.report.render.markdown import markdown
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EVIL = 'mdadm: <script>alert("x")</script> # SKIP | \x1b[31mred\x1b[0m ]]> \u202e\ufffe'
@@ -104,13 +105,13 @@ class Tags(HTMLParser):
 
 def test_the_page_runs_nothing_loads_nothing_and_its_links_lead_somewhere() -> None:
     page = Tags()
-    page.feed(html(CHECKED))
+    page.feed(html(document(CHECKED)))
     assert not {"script", "b", "img", "iframe", "link"} & set(page.seen)
     inside = {target[1:] for target in page.targets if target.startswith("#")}
     assert inside <= page.ids
     assert inside
     assert not [target for target in page.targets if "://" in target]
-    assert "\x1b" not in html(CHECKED)
+    assert "\x1b" not in html(document(CHECKED))
 
 
 def test_what_a_host_said_cannot_break_a_report(tmp_path: Path) -> None:
@@ -136,5 +137,5 @@ def test_what_a_session_did_not_come_to_is_in_every_report() -> None:
     lines = tap(early).splitlines()
     assert lines[1] == "1..7"
     assert lines[-1] == "Bail out! SIGINT"
-    for text in (tap(early), markdown(early), html(early), junit(early)):
+    for text in (tap(early), markdown(document(early)), html(document(early)), junit(early)):
         assert "late (round 2)" in text

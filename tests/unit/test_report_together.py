@@ -19,8 +19,9 @@ from iotrial.execute.checking import folder as sessions
 from iotrial.judgement import completed
 from iotrial.judgement.parts import VerdictRow
 from iotrial.model.checked import Checked, Machine, Result
-from iotrial.report.together.html import html
-from iotrial.report.together.markdown import markdown
+from iotrial.report.render.html import html as page_of
+from iotrial.report.render.markdown import markdown as markdown_of
+from iotrial.report.together.document import document
 from iotrial.report.together.view import Checks, Study, Together, together
 from iotrial.report.view import View, view
 from iotrial.report.visible import visible
@@ -34,6 +35,14 @@ CREATE = Result("cluster-md/create", "It is made", 1, "pass", folder="cases/clus
 GROW = Result("cluster-md/bitmap", "It grows", 1, "known failure", ("refused",), "mdadm 4.2")
 RAISED = Result("stress/verify", "No byte is lost", 1, "fail", ("byte 4096 differs",), seconds=3.0)
 THREE = Result("cluster-md/three", "Three have it", 1, "not run", ("needs 3 hosts", "no mdadm"))
+
+
+def html(all_: Together) -> str:
+    return page_of(document(all_))
+
+
+def markdown(all_: Together) -> str:
+    return markdown_of(document(all_))
 
 
 def checks(*results: Result, name: str = "arrays", at: str = "../arrays/") -> Checks:

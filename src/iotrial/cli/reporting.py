@@ -15,9 +15,10 @@ from iotrial.judgement import Judged, judge
 from iotrial.model.checked import Checked
 from iotrial.report.checked.files import written
 from iotrial.report.html import html as page_of
+from iotrial.report.render.html import html
+from iotrial.report.render.markdown import markdown
 from iotrial.report.together.data import data
-from iotrial.report.together.html import html
-from iotrial.report.together.markdown import markdown
+from iotrial.report.together.document import document
 from iotrial.report.together.view import Checks, Study, together
 from iotrial.report.view import view
 from iotrial.store import open_results
@@ -61,10 +62,9 @@ def report_together(output: Output, folders: Sequence[Path], kind: str, out: Pat
         pages.append(page)
     all_ = together(sessions, studies)
     if kind == "json":
-        document = data(all_, sessions, judged)
-        text = json_text(document) + "\n"
+        text = json_text(data(all_, sessions, judged)) + "\n"
     else:
-        text = html(all_) if kind == "html" else markdown(all_)
+        text = (html if kind == "html" else markdown)(document(all_))
     if str(place) == "-":
         output.text(text)
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from iotrial.judgement.parts import VerdictRow
@@ -21,11 +20,11 @@ from iotrial.report import (
 )
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.keepsake import Keepsake
+from iotrial.report.render.markdown import code, escape
 from iotrial.report.strip import Scale, scale, strip
 from iotrial.report.view import Part, View
 from iotrial.units import format_value
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]#|~>$]|^[-+=])")
 _STRIP = 23
 _MOST = 100  # latencies
 
@@ -33,19 +32,6 @@ _MOST = 100  # latencies
 def markdown(view: View) -> str:
     """The whole report, without charts: answer, verdicts, doubts, settings, machine, commands."""
     return "\n".join(line for block in _blocks(view) for line in (*block, "")).rstrip() + "\n"
-
-
-def escape(text: str) -> str:
-    """``text`` as it is, whatever it holds: no markup, no link, no mention, one table cell."""
-    safe = _SPECIAL.sub(r"\\\1", " ".join(text.splitlines()))
-    return safe.replace("&", "&amp;").replace("<", "&lt;").replace("://", "&#58;//")
-
-
-def code(text: str) -> str:
-    """``text`` between as many backticks as it needs; fit for a table cell."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence, pad = "`" * (longest + 1), " " if "`" in text else ""
-    return f"{fence}{pad}{text}{pad}{fence}".replace("|", "\\|")
 
 
 def _blocks(view: View) -> Iterator[list[str]]:

@@ -7,14 +7,15 @@ from pathlib import Path
 
 from iotrial.files import write_text
 from iotrial.model.checked import Checked
-from iotrial.report.checked.html import html
+from iotrial.report.checked.document import document
 from iotrial.report.checked.junit import junit
-from iotrial.report.checked.markdown import markdown
 from iotrial.report.checked.tap import tap
+from iotrial.report.render.html import html
+from iotrial.report.render.markdown import markdown
 
 FORMS: Mapping[str, Callable[[Checked], str]] = {
-    "report.html": html,
-    "report.md": markdown,
+    "report.html": lambda checked: html(document(checked)),
+    "report.md": lambda checked: markdown(document(checked)),
     "report.xml": junit,
     "report.tap": tap,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iotrial.model.checked import Checked, Command, Result, State
+from iotrial.report.blocks import Span
 from iotrial.report.visible import visible
 from iotrial.units import format_wait
 
@@ -80,6 +81,11 @@ def machines(checked: Checked) -> tuple[str, ...]:
         )
         for each in checked.machines
     )
+
+
+def state(of: State) -> Span:
+    """A result, as it looks."""
+    return Span(of, f"state {STYLES[of]}")
 
 
 def ended(command: Command) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from iotrial.model.checked import Checked, Result
+from iotrial.model.checked import Checked, Result, State
 from iotrial.report import words
 from iotrial.report.checked.words import lines, seconds, summary
 from iotrial.report.evidence import DoubtGroup
@@ -72,7 +72,7 @@ class CaseRow:
 
     case: str
     title: str
-    state: str
+    state: State
     why: tuple[str, ...]
     seconds: str
     href: str

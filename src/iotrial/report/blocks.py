@@ -1,0 +1,177 @@
+"""Blocks: what a report is made of before it has a shape.
+
+A section of a report is a function that gives blocks.  A renderer of :mod:`iotrial.report.render`
+gives all of them one shape (HTML, Markdown), adds nothing and leaves nothing unsaid; where a shape
+has no room for a block, the section says so (:class:`Only`).
+
+Text in blocks is fit to look at (:mod:`iotrial.report.visible`) and not escaped for any shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from markupsafe import Markup
+
+Shape = Literal["html", "markdown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Words with a ``look``: ``strong``, ``code``, ``small`` (on a line of its own, less
+    important), or words of the style sheet such as ``verdict better``.  ``href`` leads to another
+    place ('': it is no link)."""
+
+    text: str
+    look: str = ""
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What a page shows and ``text`` says with characters elsewhere ('': nothing)."""
+
+    svg: Markup
+    text: str = ""
+
+
+Piece = str | Span | Picture
+Words = Piece | tuple[Piece, ...]
+"""A line break in a text begins a new line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """``level`` 2 is a section's; ``id`` names the place on a page ('': nothing leads there)."""
+
+    words: Words
+    level: int = 2
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A paragraph.  ``look``: ``note`` is less important, ``lead`` more, ``alert`` first of all."""
+
+    words: Words
+    look: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    items: tuple[Words, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """``look``: ``n`` is a number (on the right), ``k`` is not broken, ``head`` names its row,
+    ``strip`` holds pictures, which a small screen leaves out."""
+
+    name: str
+    look: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A line of a table that says what the rows below it are of."""
+
+    words: Words
+
+
+Row = tuple[Words, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """``about`` says what it holds, to who cannot see it; ``empty`` what stands there without a
+    row."""
+
+    head: tuple[Column, ...]
+    rows: tuple[Row | Group, ...]
+    about: str = ""
+    empty: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Callout:
+    """A thing to read before believing the rest: its name, a ``tag`` where it is grave, and what is
+    said of it."""
+
+    name: str
+    paragraphs: tuple[Text, ...]
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pre:
+    """Text as a program or a file has it, line by line."""
+
+    text: str
+    look: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Evidence that most readers skip: a page shows its ``summary``, and the rest when asked."""
+
+    summary: Words
+    blocks: tuple[Block, ...]
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """A block for one shape alone."""
+
+    shape: Shape
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Blocks that belong together; ``title`` is its heading, ``short`` its name in the list of a
+    page's sections ('': it is not there)."""
+
+    title: Words
+    blocks: tuple[Block, ...]
+    id: str = ""
+    short: str = ""
+
+
+Block = Heading | Text | Items | Table | Callout | Pre | Fold | Only | Section
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A whole report: its title, what stands above all sections, the sections, and the last
+    line."""
+
+    title: str
+    head: tuple[Block, ...]
+    sections: tuple[Block, ...]
+    foot: str = ""
+
+
+def pieces(words: Words) -> tuple[Piece, ...]:
+    return words if isinstance(words, tuple) else (words,)
+
+
+def joined(several: Sequence[Words], between: str = ", ") -> Words:
+    """All of them, with a text between each two."""
+    found: list[Piece] = []
+    for each in several:
+        found += [*([between] if found else []), *pieces(each)]
+    return tuple(found)
+
+
+def of(shape: Shape, blocks: Sequence[Block]) -> Iterator[Block]:
+    """Those that a shape has room for."""
+    for each in blocks:
+        if not isinstance(each, Only):
+            yield each
+        elif each.shape == shape:
+            yield each.block

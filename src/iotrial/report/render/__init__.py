@@ -1,0 +1,1 @@
+"""Renderers: one module a shape, which gives the blocks of any report that shape."""

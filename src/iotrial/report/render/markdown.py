@@ -1,0 +1,128 @@
+"""Blocks as Markdown: for an issue, a merge request or a wiki.  Tables as GitHub reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from iotrial.report.blocks import (
+    Block,
+    Callout,
+    Document,
+    Fold,
+    Group,
+    Heading,
+    Items,
+    Picture,
+    Piece,
+    Pre,
+    Section,
+    Table,
+    Text,
+    Words,
+    of,
+    pieces,
+)
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]#|~>$]|^[-+=])")
+_STRONG = frozenset(
+    {"strong", "changed", "worse", "state fail", "state known", "verdict better", "verdict worse"}
+)
+"""Looks that stand out."""
+
+
+def markdown(document: Document) -> str:
+    """The document.  Evidence that a page folds away is left out."""
+    blocks = (Heading(document.title, 1), *document.head, *document.sections)
+    return "\n".join(line for each in _rendered(blocks) for line in (*each, "")).rstrip() + "\n"
+
+
+def escape(text: str) -> str:
+    """``text`` as it is, whatever it holds: no markup, no link, no mention, one table cell."""
+    safe = _SPECIAL.sub(r"\\\1", " ".join(text.splitlines()))
+    return safe.replace("&", "&amp;").replace("<", "&lt;").replace("://", "&#58;//")
+
+
+def code(text: str) -> str:
+    """``text`` between as many backticks as it needs; fit for a table cell."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence, pad = "`" * (longest + 1), " " if "`" in text else ""
+    return f"{fence}{pad}{text}{pad}{fence}".replace("|", "\\|")
+
+
+def _rendered(blocks: Sequence[Block]) -> Iterator[list[str]]:
+    """The lines of each block; between two blocks there is an empty one."""
+    for block in of("markdown", blocks):
+        match block:
+            case Section():
+                yield from _rendered((Heading(block.title), *block.blocks))
+            case Heading():
+                yield [f"{'#' * block.level} {_words(block.words)}"]
+            case Text():
+                said = _words(block.words)
+                yield [f"> **{said}**" if block.look == "alert" else said]
+            case Items():
+                yield [f"- {_words(each)}" for each in block.items]
+            case Table():
+                yield _table(block)
+            case Callout():
+                yield [_callout(block)]
+            case Pre():
+                yield [f"    {line}" for line in block.text.splitlines()]
+            case Fold():
+                pass
+            case _:
+                raise TypeError(f"Markdown cannot say {block!r}")
+
+
+def _words(words: Words) -> str:
+    return "".join(map(_piece, pieces(words)))
+
+
+def _piece(piece: Piece) -> str:
+    if isinstance(piece, Picture):
+        return code(piece.text) if piece.text else ""
+    if isinstance(piece, str):
+        return _lines(piece)
+    if piece.look == "code":
+        return code(piece.text)
+    said = _lines(piece.text)
+    if piece.href and not piece.href.startswith("#"):  # headings get anchors of their own
+        said = f"[{said}](<{piece.href}>)"
+    if piece.look == "small":
+        return f"<br>{said}"
+    return f"**{said}**" if piece.look in _STRONG and said else said
+
+
+def _lines(text: str) -> str:
+    """Blanks at its ends stay: what stands beside it is another piece."""
+    return "<br>".join(map(_kept, text.split("\n")))
+
+
+def _kept(text: str) -> str:
+    bare = text.strip(" ")
+    before = text[: len(text) - len(text.lstrip(" "))]
+    return f"{before}{escape(bare)}{text[len(before) + len(bare) :]}"
+
+
+def _table(block: Table) -> list[str]:
+    marks = {"n": "--:"}
+    lines = [
+        [_lines(column.name) for column in block.head],
+        [marks.get(column.look, "---") for column in block.head],
+    ]
+    for row in block.rows:
+        if isinstance(row, Group):
+            said = _words(row.words)
+            lines.append([f"**{said}**", *[""] * (len(block.head) - 1)])
+        else:
+            lines.append([_words(each) or "–" for each in row])
+    if not block.rows and block.empty:
+        lines.append([_lines(block.empty), *[""] * (len(block.head) - 1)])
+    return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def _callout(block: Callout) -> str:
+    tag = f" ({block.tag.lower()})" if block.tag else ""
+    said = " ".join(_words(each.words) for each in block.paragraphs)
+    return f"- **{_lines(block.name)}**{tag}: {said}"
