@@ -13,15 +13,13 @@ from iotrial.cli.output import json_text
 from iotrial.execute.checking.folder import HEADER, checked
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import Watcher, execute_on
-from iotrial.judgement import judge
-from iotrial.model.results import Results
+from iotrial.judgement import Judged, judge
 from iotrial.model.study import Study
 from iotrial.report.csv import csv
 from iotrial.report.document import whole
-from iotrial.report.html import html
 from iotrial.report.junit import junit
-from iotrial.report.markdown import markdown
 from iotrial.report.parquet import parquet
+from iotrial.report.study import html, markdown
 from iotrial.report.view import View, view
 from iotrial.report.xlsx import xlsx
 from iotrial.store import open_results
@@ -46,15 +44,15 @@ WORDS = {
 """Keys of sentences, which may be put better, and of what is no finding."""
 
 
-Shape = Callable[[View, Results], str | bytes]
+Shape = Callable[[View, Judged], str | bytes]
 SHAPES: dict[str, Shape] = {
     "html": lambda seen, _: html(seen),
     "md": lambda seen, _: markdown(seen),
-    "json": lambda seen, results: json_text(whole(seen, results)),
+    "json": lambda _, judged: json_text(whole(judged)),
     "junit": lambda seen, _: junit(seen),
-    "csv": lambda _, results: csv(results),
-    "parquet": lambda _, results: parquet(results),
-    "xlsx": xlsx,
+    "csv": lambda _, judged: csv(judged.results),
+    "parquet": lambda _, judged: parquet(judged.results),
+    "xlsx": lambda seen, judged: xlsx(seen, judged.results),
 }
 """All shapes of a report; each of them once judged, where the verb judges for each."""
 
@@ -72,9 +70,9 @@ def unpacked(path: Path, folder: Path) -> Path:
     return folder / "results"
 
 
-def seen_in(folder: Path) -> tuple[View, Results]:
+def seen_in(folder: Path) -> tuple[View, Judged]:
     judged = judge(open_results(folder))
-    return view(judged), judged.results
+    return view(judged), judged
 
 
 def pretended(study: Study, folder: Path, watcher: Watcher) -> None:

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from iotrial.model.finding import Finding
 from iotrial.report import words
-from iotrial.report.markdown import escape
+from iotrial.report.render.markdown import escape
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

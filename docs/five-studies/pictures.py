@@ -14,10 +14,10 @@ from typing import Any
 
 import altair as alt
 
+from iotrial.judgement.parts import VerdictRow
 from iotrial.model.finding import Finding
 from iotrial.model.measurement import metric
 from iotrial.report import charts, palette
-from iotrial.report.view import VerdictRow
 
 WIDTH = 640
 _MUTED = palette.MUTED.light

@@ -23,7 +23,7 @@ import pytest
 
 import factories
 from iotrial.judgement import completed
-from iotrial.report.html import html as page
+from iotrial.report.study import html as page
 from iotrial.report.view import view
 
 pytestmark = pytest.mark.browser

@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 
 from iotrial.store import open_results
-from iotrial.trial_files import read_strains
 from lab import Box, Lab, lab, why_not
 from throttled import GROUP, LIMIT
 from throttled import why_not as why_no_throttle
@@ -130,7 +129,7 @@ def test_the_host_that_is_held_back_is_named_where_the_scaling_bends(
     # What it says is what the kernel counted.
     results = open_results(out)
     wide = next(r for r in results.records if dict(r.trial.treatment)["scale"] == "2")
-    strains = read_strains(out / "trials" / wide.trial.folder)
+    strains = results.traces.strains(wide)
     ios = {each.host: each.ios for each in strains if each.kind == "device"}
     for host, did in ios.items():
         own = wide.of_part(f"{host}/disk", "read.iops")

@@ -19,8 +19,7 @@ from scipy.stats import f as fisher
 
 from iotrial.cli.main import status
 from iotrial.judgement import judge
-from iotrial.report.html import html
-from iotrial.report.markdown import markdown
+from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import View, view
 from iotrial.stats.grid import additivity

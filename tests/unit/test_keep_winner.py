@@ -15,8 +15,8 @@ from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.load import parse_study
-from iotrial.report.html import html
 from iotrial.report.keepsake import keepsake
+from iotrial.report.study import html
 from iotrial.report.view import view
 from iotrial.stats.judge import judge
 

@@ -22,9 +22,8 @@ from iotrial.model.results import Results
 from iotrial.model.study import Decide
 from iotrial.report import knees as told
 from iotrial.report.document import document
-from iotrial.report.html import html
 from iotrial.report.knee_charts import knee_figures, knee_spec
-from iotrial.report.markdown import markdown
+from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import View, view
 from iotrial.stats.judge import judge

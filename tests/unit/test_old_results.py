@@ -107,11 +107,11 @@ def test_a_study_is_reported_in_every_shape(
     name: str, opened: Opened, request: pytest.FixtureRequest
 ) -> None:
     drawn = name.partition("/")[2] in DRAWN or request.config.getoption("--all")
-    seen, results = seen_in(opened(name))
+    seen, judged = seen_in(opened(name))
     kinds = [kind for kind in SHAPES if drawn or kind not in SLOW]
-    pages = {kind: SHAPES[kind](seen, results) for kind in kinds}
+    pages = {kind: SHAPES[kind](seen, judged) for kind in kinds}
     assert min(map(len, pages.values())) > 300
-    for record in results.records:
+    for record in judged.results.records:
         assert record.trial.folder in str(pages["csv"])
 
 

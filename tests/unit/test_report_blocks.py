@@ -15,7 +15,10 @@ from iotrial.report.blocks import (
     Block,
     Callout,
     Column,
+    Contents,
     Document,
+    Figure,
+    Figures,
     Fold,
     Group,
     Heading,
@@ -23,6 +26,7 @@ from iotrial.report.blocks import (
     Only,
     Picture,
     Pre,
+    Ready,
     Section,
     Span,
     Table,
@@ -53,6 +57,9 @@ def every(text: str) -> tuple[Block, ...]:
         Callout(text, (Text(text),)),
         Pre(text, "said"),
         Fold(words, (Text(text),), open=True),
+        Figures((Figure("trials", SVG, text, text), Figure("x", SVG, text, text)), (Text(text),)),
+        Contents(((text, text),)),
+        Ready(Markup("<hr>")),
         Only("html", Text(text)),
         Only("markdown", Text(text)),
         Section(words, (Text(text),), text, text),
@@ -73,7 +80,7 @@ class Tags(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         assert not [name for name, _ in attrs if name.startswith("on")]
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "hr"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:

@@ -21,7 +21,7 @@ from iotrial.judgement import completed
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
-from iotrial.report.html import html as page
+from iotrial.report.study import html as page
 from iotrial.report.view import view
 from iotrial.report.words import headline
 
@@ -246,7 +246,7 @@ comparison = factories.comparison(results)
 began = time.process_time()
 from iotrial.report.view import view
 from iotrial.report.words import headline
-from iotrial.report.html import html
+from iotrial.report.study import html
 page = html(view(completed(results, comparison)))
 print(json.dumps({
     "cpu": time.process_time() - began,

@@ -24,8 +24,9 @@ from iotrial.judgement import completed
 from iotrial.model.finding import Comparison, Finding
 from iotrial.report import words
 from iotrial.report.document import document
-from iotrial.report.markdown import code, escape, markdown
+from iotrial.report.render.markdown import code, escape
 from iotrial.report.strip import Scale, ruler, scale, strip
+from iotrial.report.study import markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import View, view
 

@@ -15,9 +15,8 @@ from iotrial.cli.main import status
 from iotrial.judgement import judge
 from iotrial.model.results import Results
 from iotrial.report.document import document
-from iotrial.report.html import html
 from iotrial.report.junit import junit
-from iotrial.report.markdown import markdown
+from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import View, view
 from iotrial.stats.regress import regress

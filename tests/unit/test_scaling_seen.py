@@ -16,9 +16,8 @@ from iotrial.judgement import Judged, completed
 from iotrial.judgement.scaling import Step
 from iotrial.model.strain import Strain
 from iotrial.report.document import document
-from iotrial.report.html import html
-from iotrial.report.markdown import markdown
 from iotrial.report.strains import MOST, rows
+from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import View, view
 from iotrial.stats.judge import judge

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from stats_studies import results
 
-from iotrial.cli.verdicts import judged
+from iotrial.judgement import judge as judge_all
 from iotrial.model.finding import Comparison, Share
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
@@ -97,7 +97,8 @@ def test_one_factor_has_no_interactions() -> None:
 
 def test_opposite_effects_make_a_doubt_that_names_the_cells() -> None:
     of = study(TWO, {("scheduler=bfq",): 0.8, ("scheduler=bfq", "depth=32"): 1.6}, 0.002)
-    doubted, comparison = judged(of)
+    doubted = judge_all(of)
+    comparison = doubted.comparison
     main = next(f for f in comparison.findings if f.factor == "scheduler")
     assert main.ratio == pytest.approx(math.sqrt(0.8 * 1.28), rel=0.01), "the average hides it"
     [doubt] = [each for each in doubted.doubts if each.check == "interaction"]
@@ -108,7 +109,8 @@ def test_opposite_effects_make_a_doubt_that_names_the_cells() -> None:
 
 def test_effects_of_one_direction_make_no_doubt() -> None:
     of = study(TWO, {("scheduler=bfq",): 0.8, ("scheduler=bfq", "depth=32"): 0.9}, 0.002)
-    doubted, comparison = judged(of)
+    doubted = judge_all(of)
+    comparison = doubted.comparison
     assert told(comparison) == {("bfq", "32"): (pytest.approx(0.9, rel=0.01), "differs")}
     assert not [each for each in doubted.doubts if each.check == "interaction"]
 

@@ -11,7 +11,7 @@ from race_studies import FOUR, gauss, raced
 from scipy import stats as oracle
 from stats_studies import SCHEDULER, noisy, results
 
-from iotrial.cli.verdicts import judged
+from iotrial.judgement import judge as judge_all
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
 from iotrial.stats.blocks import Floats, Layout
@@ -65,7 +65,8 @@ def test_of_a_block_of_two_nobody_can_tell_which() -> None:
 
 def test_the_doubt_is_among_those_of_a_study_and_leaves_the_findings_alone() -> None:
     of = hit({17: 0.775})
-    with_doubts, comparison = judged(of)
+    with_doubts = judge_all(of)
+    comparison = with_doubts.comparison
     assert "outlier" in {doubt.check for doubt in with_doubts.doubts}
     assert all(len(finding.trials) == 20 for finding in comparison.findings)
 

@@ -14,7 +14,7 @@ from race_studies import gauss, raced
 from scipy import stats as oracle
 from stats_studies import SCHEDULER, results
 
-from iotrial.cli.verdicts import judged
+from iotrial.judgement import judge as judge_all
 from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
@@ -203,7 +203,7 @@ def test_a_study_with_one_noisy_treatment_has_the_doubt_and_says_which() -> None
     def unsteady(trial: Trial, chance: random.Random) -> float:
         return chance.gauss(0, 0.05 if trial.treatment[0][1] == "bfq" else 0.01)
 
-    of, _ = judged(full(unsteady, 20, 3))
+    of = judge_all(full(unsteady, 20, 3))
     (doubt,) = [doubt for doubt in of.doubts if doubt.check == "unequal-noise"]
     assert "scheduler=bfq vary about" in doubt.what
     assert not doubt.invalid

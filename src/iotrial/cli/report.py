@@ -122,11 +122,11 @@ def _written(kind: str, results: Results) -> str | bytes:
 
 def _shaped(kind: str, seen: View) -> str:
     if kind == "html":
-        from iotrial.report.html import html
+        from iotrial.report.study import html
 
         return html(seen)
     if kind == "md":
-        from iotrial.report.markdown import markdown
+        from iotrial.report.study import markdown
 
         return markdown(seen)
     from iotrial.report.junit import junit

@@ -14,9 +14,9 @@ from iotrial.execute.checking.folder import HEADER, checked
 from iotrial.judgement import Judged, judge
 from iotrial.model.checked import Checked
 from iotrial.report.checked.files import written
-from iotrial.report.html import html as page_of
 from iotrial.report.render.html import html
 from iotrial.report.render.markdown import markdown
+from iotrial.report.study import html as page_of
 from iotrial.report.together.data import data
 from iotrial.report.together.document import document
 from iotrial.report.together.view import Checks, Study, together

@@ -4,11 +4,12 @@ hosts (:mod:`iotrial.stats.host_effects`)."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iotrial.model.folding import folded
 from iotrial.model.trial import treatment_text
+from iotrial.report.blocks import Block, Heading, plain
 from iotrial.report.visible import visible
 from iotrial.stats.host_effects import HostEffect
 from iotrial.units import format_change
@@ -91,3 +92,10 @@ def as_data(effects: Sequence[HostEffect]) -> dict[str, Any]:
             for each in effects
         ]
     }
+
+
+def blocks(effects: Sequence[HostEffect]) -> Iterator[Block]:
+    """Where each block ran."""
+    if effects:
+        yield Heading(TITLE, id="block-hosts")
+        yield plain(HEAD, cells(effects), TITLE)

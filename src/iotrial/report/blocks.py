@@ -9,7 +9,7 @@ Text in blocks is fit to look at (:mod:`iotrial.report.visible`) and not escaped
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -88,12 +88,13 @@ Row = tuple[Words, ...]
 @dataclass(frozen=True, slots=True)
 class Table:
     """``about`` says what it holds, to who cannot see it; ``empty`` what stands there without a
-    row."""
+    row; ``look``: ``facts`` is as wide as what it holds, ``grid`` numbers in two directions."""
 
     head: tuple[Column, ...]
     rows: tuple[Row | Group, ...]
     about: str = ""
     empty: str = ""
+    look: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,39 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """A drawn chart: ``kind`` says how much room it wants (``trials``: all the width), ``caption``
+    how to read it."""
+
+    kind: str
+    svg: Markup
+    title: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Charts side by side, with what stands beside them."""
+
+    figures: tuple[Figure, ...]
+    beside: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Links to sections: their ids and short names."""
+
+    places: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What is so long that its section makes the page's markup itself, text by text escaped."""
+
+    markup: Markup
+
+
+@dataclass(frozen=True, slots=True)
 class Only:
     """A block for one shape alone."""
 
@@ -133,27 +167,34 @@ class Only:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Blocks that belong together; ``title`` is its heading, ``short`` its name in the list of a
-    page's sections ('': it is not there)."""
+    """Blocks that belong together; ``title`` is its heading ('': it has none, and ``about`` says
+    what it is)."""
 
     title: Words
     blocks: tuple[Block, ...]
     id: str = ""
-    short: str = ""
+    about: str = ""
 
 
-Block = Heading | Text | Items | Table | Callout | Pre | Fold | Only | Section
+Block = (
+    Heading | Text | Items | Table | Callout | Pre | Fold | Figures | Contents | Ready | Only
+    | Section
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A whole report: its title, what stands above all sections, the sections, and the last
-    line."""
+    """A whole report: its title, what stands above all sections, the sections, and the last line.
+    ``alert`` stands before everything; ``name`` is what a window is called that shows it ('': as
+    the title); ``sortable``: tables can be sorted by a column."""
 
     title: str
     head: tuple[Block, ...]
     sections: tuple[Block, ...]
     foot: str = ""
+    alert: str = ""
+    name: str = ""
+    sortable: bool = False
 
 
 def pieces(words: Words) -> tuple[Piece, ...]:
@@ -166,6 +207,16 @@ def joined(several: Sequence[Words], between: str = ", ") -> Words:
     for each in several:
         found += [*([between] if found else []), *pieces(each)]
     return tuple(found)
+
+
+def plain(head: Sequence[str], rows: Iterable[Sequence[str]], about: str = "") -> Table:
+    """A table of texts."""
+    return Table(tuple(map(Column, head)), tuple(map(tuple, rows)), about)
+
+
+def sentence(text: str) -> str:
+    """A phrase with a capital and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def of(shape: Shape, blocks: Sequence[Block]) -> Iterator[Block]:

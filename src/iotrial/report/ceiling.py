@@ -8,6 +8,7 @@ from typing import Any
 from iotrial.model.finding import Ceiling, LoadPoint
 from iotrial.model.measurement import metric
 from iotrial.model.trial import treatment_text
+from iotrial.report.blocks import Block, Figure, Figures, Heading, plain
 from iotrial.report.visible import visible
 from iotrial.units import format_value
 
@@ -78,3 +79,13 @@ def rows(found: Ceiling) -> Iterator[tuple[str, ...]]:
             str(each.trials),
             ", ".join(marks),
         )
+
+
+def blocks(found: Ceiling | None, drawn: Figure | None) -> Iterator[Block]:
+    """The latency-against-load curve of a search for the highest value."""
+    if found is None or not found.points:
+        return
+    yield Heading("Latency against load", id="ceiling")
+    if drawn:
+        yield Figures((drawn,))
+    yield plain(HEAD, rows(found), "Latency against load")

@@ -15,7 +15,8 @@ from iotrial.model.finding import Ceiling, LoadPoint
 from iotrial.model.measurement import metric
 from iotrial.model.trial import treatment_text
 from iotrial.report import ceiling, palette
-from iotrial.report.charts import SECONDS, WIDE, Figure, document, log_ticks, svg
+from iotrial.report.blocks import Figure
+from iotrial.report.charts import SECONDS, WIDE, document, log_ticks, svg
 from iotrial.report.visible import visible
 from iotrial.units import axis_scale, format_seconds, format_value
 

@@ -12,7 +12,7 @@ import math
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import vl_convert
@@ -21,6 +21,7 @@ from markupsafe import Markup
 from iotrial.judgement.parts import VerdictRow
 from iotrial.model.measurement import Metric
 from iotrial.report import alternatives, palette
+from iotrial.report.blocks import Figure
 from iotrial.report.series import ALL_SHOWN, Series, Spread
 from iotrial.report.strip import Scale, scale
 from iotrial.report.view import Part
@@ -42,16 +43,6 @@ _ROW = 46
 _CROWD = 400  # points from which they are drawn small
 _FEW_DECADES = 1e4
 _SPEC = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A drawn chart: ``svg`` is safe to put into HTML; ``caption`` says how to read it."""
-
-    kind: str
-    svg: Markup
-    title: str
-    caption: str
 
 
 def figures(part: Part, margin: float, ident: str) -> tuple[Figure, ...]:

@@ -18,7 +18,8 @@ from iotrial.model.finding import SimpleEffect
 from iotrial.model.measurement import metric as metric_named
 from iotrial.model.trial import treatment_text
 from iotrial.report import effects, palette, words
-from iotrial.report.charts import NARROW, WIDE, Figure, by_group, document, svg
+from iotrial.report.blocks import Figure
+from iotrial.report.charts import NARROW, WIDE, by_group, document, svg
 from iotrial.report.view import Part
 from iotrial.report.visible import visible
 from iotrial.stats.tradeoffs import Extent, Point, Tradeoff

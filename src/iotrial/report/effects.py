@@ -9,6 +9,7 @@ from iotrial.judgement.parts import Part
 from iotrial.model.finding import Interaction, Likeness, Share
 from iotrial.model.trial import treatment_text
 from iotrial.report import words
+from iotrial.report.blocks import Block, Column, Heading, Only, Row, Table, Text, sentence
 from iotrial.report.visible import visible
 from iotrial.stats.tradeoffs import Extent, Tradeoff
 from iotrial.units import format_change, format_value
@@ -166,3 +167,31 @@ def as_data(part: Part) -> dict[str, Any]:
 
 def _extent(value: Extent) -> dict[str, float | None]:
     return {"value": value.middle, "low": value.low, "high": value.high}
+
+
+_READ = (
+    "Each number: how many times the effect of the first level changes when the second factor"
+    " leaves its baseline."
+)
+
+
+def blocks(part: Part) -> Iterator[Block]:
+    """Interactions.  What explains the variation, and what is best in two things at once, is drawn
+    on a page and written elsewhere."""
+    if part.interactions:
+        yield Heading("Interactions: does one factor's effect depend on another?", 3)
+        yield Text(f"{sentence(counted(part))} {_READ}", "note")
+        head = (
+            *(Column("interaction"), Column("verdict")),
+            Column("change of the effect (interval)", "k"),
+            *(Column("cannot be told from"), Column("blocks", "n")),
+        )
+        told: tuple[Row, ...] = tuple(
+            (name(each), LIKENESS[each.verdict], change(each), beside(each) or "–", str(each.n))
+            for each in listed(part)
+        )
+        yield Table(head, told, f"Interactions of {part.workload}")
+    if part.shares:
+        yield Only("markdown", Text(f"Variation explained: {explained(part.shares)}."))
+    for line in fronts(part):
+        yield Only("markdown", Text(sentence(line)))

@@ -6,13 +6,29 @@ import itertools
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, treatment_text
+from iotrial.report import words
 from iotrial.report.alike import said_once
+from iotrial.report.blocks import (
+    Block,
+    Callout,
+    Column,
+    Fold,
+    Heading,
+    Pre,
+    Section,
+    Span,
+    Table,
+    Text,
+    Words,
+    joined,
+    pieces,
+)
 from iotrial.report.series import ordered
 from iotrial.report.visible import visible
 from iotrial.units import format_bytes
@@ -268,3 +284,99 @@ def _group(check: str, invalid: bool, advice: str, members: list[Doubt]) -> Doub
     what += said_once(doubt.what.rstrip(". ") for doubt in members if doubt.trial)
     trials = tuple(dict.fromkeys(doubt.trial for doubt in members if doubt.trial))
     return DoubtGroup(check, invalid, advice.rstrip(". "), what[:_EXAMPLES], len(what), trials)
+
+
+# -- as sections of a report ----------------------------------------------------------------------
+
+_TRIALS = 12
+"""Trials of a doubt that are named."""
+_WIDE = 6
+"""Treatments up to which settings stand in lines and treatments in columns."""
+
+
+def doubts_section(
+    groups: Sequence[DoubtGroup], one: str, anchor: Callable[[str], str]
+) -> Section | None:
+    """``one`` is what a trial is called, ``anchor`` the place of one on the page, by its folder."""
+    if not groups:
+        return None
+    found = tuple(_callout(group, one, anchor) for group in groups)
+    return Section("Doubts", found, "doubts")
+
+
+def _callout(group: DoubtGroup, one: str, anchor: Callable[[str], str]) -> Callout:
+    more = group.said - len(group.what)
+    said = [Text(what) for what in group.what]
+    said += [Text(f"and {more:,} more like these", "note")] if more else []
+    said.append(Text(f"What to do: {group.advice}.", "note"))
+    where: Words = "The whole study."
+    if group.trials:
+        shown = [Span(each, href=f"#{anchor(each)}") for each in group.trials[:_TRIALS]]
+        left = len(group.trials) - len(shown)
+        many = f"{words.count(len(group.trials), one)}: "
+        where = (many, *pieces(joined(shown)), f" and {left:,} more" if left else "")
+    said.append(Text(where, "note"))
+    return Callout(group.check, tuple(said), "DOES NOT COUNT" if group.invalid else "")
+
+
+def settings_section(found: Settings) -> Section:
+    """What was in force in each treatment, and before the study."""
+    blocks: list[Block] = [Text("No setting differed between treatments.", "note")]
+    if found.varied.columns:
+        on = f", on {found.device}" if found.device else ""
+        read = (
+            f"Read back before each load began{on}, and again after it; a trial in which they"
+            " differed is INVALID."
+        )
+        blocks = [Text(read, "note"), _varied(found.varied)]
+    if found.constant:
+        same = _facts(found.constant, "Settings the same in every trial")
+        blocks += [Heading("The same in every trial", 3), same]
+    return Section("Settings in force", tuple(blocks), "settings")
+
+
+def _varied(varied: Varied) -> Table:
+    """As few columns as may be."""
+    lines = (("before the study", varied.start), *varied.rows)
+    if len(varied.rows) <= _WIDE < len(varied.columns) or len(varied.rows) < len(varied.columns):
+        head = (Column("setting", "head"), *(Column(name) for name, _ in lines))
+        told = tuple(
+            (name, *(values[at] or "–" for _, values in lines))
+            for at, name in enumerate(varied.columns)
+        )
+    else:
+        head = (Column("treatment"), *map(Column, varied.columns))
+        told = tuple((name, *(value or "–" for value in values)) for name, values in lines)
+    return Table(head, told, "Settings by treatment")
+
+
+def _facts(pairs: Sequence[tuple[str, str]], about: str) -> Table:
+    return Table((Column("", "head"), Column("")), tuple(pairs), about, look="facts")
+
+
+def machines_section(every: Sequence[Machine]) -> Section:
+    """What each host is."""
+    blocks: list[Block] = []
+    for each in every:
+        blocks += [Heading(each.host, 3), _facts(each.facts, f"Facts of {each.host}")]
+        if each.queues:
+            queues = _facts(each.queues, f"Settings of {each.host} before the study")
+            blocks.append(Fold("Every setting of its devices before the study", (queues,)))
+    none = Text("No facts were kept about the machine.", "note")
+    return Section("Machine", tuple(blocks) or (none,), "machine")
+
+
+def commands_blocks(every: Sequence[Command], more: int) -> Iterator[Block]:
+    """The command lines, as they were executed."""
+    yield Heading("Commands, as they were executed")
+    for each in every:
+        yield Pre(each.line)
+        many = words.count(len(each.trials), "trial")
+        yield Text(f"{many}: {words.some(each.trials, 4)}", "note")
+    if not every:
+        yield Text("No command was executed.", "note")
+    if more:
+        own = "; each trial's folder holds its own in the file "
+        yield Text(
+            (words.count(more, "more command line"), own, Span("command", "code"), "."), "note"
+        )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iotrial.judgement.hosts import HostRow
+from iotrial.report.blocks import Block, Heading, plain
 from iotrial.report.visible import visible
 from iotrial.units import format_value
 
@@ -90,3 +91,10 @@ def as_data(found: Sequence[HostRow]) -> dict[str, Any]:
             for row in found
         ]
     }
+
+
+def blocks(found: Sequence[HostRow]) -> Iterator[Block]:
+    """What each host contributed."""
+    if found:
+        yield Heading("Hosts", id="hosts")
+        yield plain(HEAD, lines(found), "Hosts")

@@ -6,6 +6,7 @@ Made by :mod:`iotrial.keep`; nothing where the study recommends what was in forc
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from iotrial.judgement import Judged
 from iotrial.keep.fleet import grouped
 from iotrial.keep.native import export
 from iotrial.keep.winner import profile
+from iotrial.report.blocks import Block, Fold, Only, Pre, Section, Span, Text
 from iotrial.report.visible import visible, visible_lines
 
 
@@ -84,3 +86,22 @@ def document(kept: Keepsake) -> dict[str, Any]:
         for f in kept.files
     ]
     return {"settings": list(kept.settings), "files": files, "left": list(kept.left)}
+
+
+def section(kept: Keepsake | None) -> Section | None:
+    """The appendix, as part of a report."""
+    return Section("To keep it", tuple(_blocks(kept)), "keep") if kept else None
+
+
+def _blocks(kept: Keepsake) -> Iterator[Block]:
+    yield Text(f"{'; '.join(kept.settings)}.")
+    undone = ", which the host undoes by itself unless it is confirmed. The same by hand:"
+    yield Text(("On probation first: ", Span(kept.command, "code"), undone), "note")
+    for each in kept.files:
+        name = (f"{each.hosts}: " if each.hosts else "", Span(each.path, "code"))
+        notes = tuple(Text(note, "note") for note in each.notes)
+        yield Only("html", Fold(name, (Pre(each.text), *notes)))
+        yield Only("markdown", Text((*name, *(f" – {note}" for note in each.notes))))
+        yield Only("markdown", Pre(each.text))
+    if kept.left:
+        yield Text(f"No native file holds: {'; '.join(kept.left)}.", "note")

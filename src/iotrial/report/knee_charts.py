@@ -15,7 +15,8 @@ import altair as alt
 
 from iotrial.model.finding import Knee
 from iotrial.report import knees, palette, words
-from iotrial.report.charts import WIDE, Figure, document, svg
+from iotrial.report.blocks import Figure
+from iotrial.report.charts import WIDE, document, svg
 from iotrial.report.view import Part
 from iotrial.report.visible import visible
 from iotrial.units import axis_scale, format_value

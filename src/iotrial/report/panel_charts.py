@@ -7,7 +7,8 @@ from typing import Any
 
 import altair as alt
 
-from iotrial.report.charts import NARROW, Figure, by_group, document, svg
+from iotrial.report.blocks import Figure
+from iotrial.report.charts import NARROW, by_group, document, svg
 from iotrial.report.panels import Panel
 from iotrial.stats.best_cells import named, value
 from iotrial.stats.grid import LINES

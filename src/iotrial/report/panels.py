@@ -12,6 +12,19 @@ from iotrial.model.finding import Finding
 from iotrial.model.grid import Grid, GridCell, Place
 from iotrial.model.measurement import Metric, metric
 from iotrial.report import words
+from iotrial.report.blocks import (
+    Block,
+    Column,
+    Figure,
+    Figures,
+    Heading,
+    Row,
+    Section,
+    Span,
+    Table,
+    Text,
+    sentence,
+)
 from iotrial.report.visible import visible
 from iotrial.stats import best_cells
 from iotrial.units import amount, axis_scale
@@ -215,3 +228,33 @@ def _cell(grid: Grid, place: Place, cell: GridCell) -> dict[str, Any]:
         "high": cell.high,
         **({"censored": cell.bound} if cell.bound else {}),
     }
+
+
+def section(every: Sequence[Panel], curves: Sequence[Figure]) -> Section | None:
+    """Two numeric factors that are crossed: every cell, and the best of them.  ``curves`` are those
+    of :func:`shown`, or none."""
+    those = shown(every)
+    if not those:
+        return None
+    drawn: Sequence[Figure | None] = curves or [None] * len(those)
+    blocks: list[Block] = []
+    for panel, curve in zip(those, drawn, strict=True):
+        blocks += _blocks(panel, curve)
+    if more := left(every, those):
+        blocks.append(Text(sentence(more), "note"))
+    return Section("", tuple(blocks), "grids", "Grids")
+
+
+def _blocks(panel: Panel, curve: Figure | None) -> Iterator[Block]:
+    yield Heading(panel.title)
+    for line in lines(panel):
+        yield Text(sentence(line), "note")
+    first, *others = heads(panel)
+    told: tuple[Row, ...] = tuple(
+        (row, *(Span(text, "strong" if best else "") for text, best in cells))
+        for row, cells in rows(panel)
+    )
+    head = (Column(first, "head"), *(Column(name, "n") for name in others))
+    table = Table(head, told, f"Grid of {panel.title}", look="grid")
+    about = Text(sentence(panel.about), "note")
+    yield Figures((curve,) if curve else (), (about, table))

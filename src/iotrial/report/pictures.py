@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from iotrial.called import called
 from iotrial.extras import advice, missing
 from iotrial.report import panels
+from iotrial.report.blocks import Figure
 from iotrial.report.strip import ruler, scale, strip
 from iotrial.report.view import Part, View
-
-if TYPE_CHECKING:
-    from iotrial.report.charts import Figure
 
 _CELLS = 48
 

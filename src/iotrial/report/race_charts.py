@@ -19,7 +19,8 @@ import altair as alt
 
 from iotrial.model.finding import Place, Racer, RaceStory
 from iotrial.report import palette, races, words
-from iotrial.report.charts import WIDE, Figure, document, svg
+from iotrial.report.blocks import Figure
+from iotrial.report.charts import WIDE, document, svg
 from iotrial.report.view import Part
 from iotrial.report.visible import visible
 

@@ -4,11 +4,13 @@ could be seen in the end."""
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from iotrial.judgement.parts import Part
 from iotrial.model.finding import Place, Racer, RaceStory
 from iotrial.report import words
+from iotrial.report.blocks import Block, Column, Heading, Row, Span, Table, Text
 from iotrial.report.visible import visible
 from iotrial.units import format_change
 
@@ -149,3 +151,20 @@ def _racer(racer: Racer) -> dict[str, Any]:
             for block, middle, half in racer.path
         ],
     }
+
+
+def blocks(part: Part) -> Iterator[Block]:
+    """Who went when, and with how many trials."""
+    story = part.race
+    if story is None or not story.looks:
+        return
+    yield Heading("How the race went", 3)
+    looks = ("", "", "n", "n", "k")
+    head = tuple(Column(name, look) for name, look in zip(HEADS, looks, strict=True))
+    told: tuple[Row, ...] = tuple(
+        (cells[0], Span(cells[1], f"verdict {STYLES[racer.place]}"), *cells[2:])
+        for racer, cells in zip(ordered(story), rows(story), strict=True)
+    )
+    yield Table(head, told, f"Race of {part.workload}")
+    if changed := leading(story):
+        yield Text(changed, "note")

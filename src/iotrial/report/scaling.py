@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from iotrial.judgement.parts import Part
 from iotrial.judgement.scaling import Step
+from iotrial.report.blocks import Block, Heading, Text, plain
 from iotrial.report.visible import visible
 
 HEAD = ("step", "efficiency (interval)", "seen then")
@@ -41,3 +43,11 @@ def as_data(found: Sequence[Step]) -> list[dict[str, Any]]:
         }
         for step in found
     ]
+
+
+def blocks(part: Part) -> Iterator[Block]:
+    """Each step of a factor that counts, and what was seen then."""
+    if part.scaling:
+        yield Heading("How it scales", 3)
+        yield plain(HEAD, map(cells, part.scaling), f"Scaling of {part.workload}")
+        yield Text(NOTE, "note")

@@ -9,6 +9,7 @@ from typing import Any
 from iotrial.judgement.stages import by_one_look, confirmed
 from iotrial.model.finding import Choice, StageFound
 from iotrial.model.stage import Kept
+from iotrial.report.blocks import Block, Column, Heading, Row, Table, plain
 from iotrial.report.visible import visible
 
 CHOICE = ("factor", "current", "new", "decided by", "because")
@@ -129,3 +130,17 @@ def as_data(stages: Sequence[StageRow], chosen: Sequence[Choice]) -> dict[str, A
             for each in chosen
         ],
     }
+
+
+def blocks(stages: Sequence[StageRow], choices: Sequence[Choice]) -> Iterator[Block]:
+    """What each stage kept and why; at last what is in use against what was chosen."""
+    if not stages:
+        return
+    yield Heading("Stages", id="stages")
+    head = (Column("", "n"), Column("stage"), Column("trials"), Column("what came of it"))
+    told: tuple[Row, ...] = tuple(
+        (str(each.number), each.title, each.done, "\n".join(each.lines) or "–") for each in stages
+    )
+    yield Table(head, told, "Stages")
+    yield Heading("Current against new")
+    yield plain(CHOICE, map(cells, choices), "Current against new")

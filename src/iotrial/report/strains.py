@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iotrial.judgement.utilisation import Borne
 from iotrial.model.strain import Strain
+from iotrial.report.blocks import Block, Heading, Text, plain
 from iotrial.report.visible import visible
 from iotrial.units import format_bytes, format_seconds, format_value
 
@@ -70,3 +71,14 @@ def as_data(found: Sequence[Borne]) -> list[dict[str, Any]]:
         }
         for borne in found
     ]
+
+
+def blocks(every: Sequence[Borne]) -> Iterator[Block]:
+    """A table for each workload."""
+    for each in every:
+        load = visible(each.workload)
+        yield Heading(f"Where the load went: {load}")
+        yield Text(visible(each.treatment), "note")
+        yield plain(HEAD, rows(each), f"Where the load of {load} went")
+        if left := more(each):
+            yield Text(left, "note")

@@ -13,7 +13,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from iotrial.model.finding import Finding
-from iotrial.model.measurement import Metrics
+from iotrial.model.measurement import METRICS, Metrics
 from iotrial.model.study import Study
 
 COUNTS = (
@@ -40,7 +40,9 @@ def counting(study: Study) -> frozenset[str]:
     )
 
 
-def scaling(finding: Finding, metrics: Metrics, counts: Container[str] = ()) -> Scaling | None:
+def scaling(
+    finding: Finding, metrics: Metrics = METRICS, counts: Container[str] = ()
+) -> Scaling | None:
     """The efficiency of a finding on a rate and a count; None for any other.  ``metrics`` are those
     of the study, ``counts`` factors that count, whatever their names."""
     counted = finding.factor in counts or finding.factor.lower() in COUNTS

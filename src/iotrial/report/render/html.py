@@ -17,7 +17,10 @@ from iotrial.report.blocks import (
     Block,
     Callout,
     Column,
+    Contents,
     Document,
+    Figure,
+    Figures,
     Fold,
     Group,
     Heading,
@@ -25,6 +28,7 @@ from iotrial.report.blocks import (
     Picture,
     Piece,
     Pre,
+    Ready,
     Row,
     Section,
     Table,
@@ -33,7 +37,7 @@ from iotrial.report.blocks import (
     of,
     pieces,
 )
-from iotrial.report.page import hashed, sheet, templates
+from iotrial.report.page import hashed, resource, sheet, templates
 
 _TAGS = {"strong": "strong", "code": "code", "small": "small"}
 _NOTHING = Markup()
@@ -41,17 +45,19 @@ _NOTHING = Markup()
 
 def html(document: Document) -> str:
     """The page."""
-    style = sheet()
-    sections = [each for each in document.sections if isinstance(each, Section) and each.short]
+    style, script = sheet(), resource("sort.js") if document.sortable else _NOTHING
     return _template().render(
-        title=document.title,
+        name=document.name or document.title,
+        title=document.title.replace(" %", "\u00a0%"),
+        alert=document.alert,
         head=_blocks(document.head),
-        sections=[(each.id, each.short) for each in sections],
         body=_blocks(document.sections),
         foot=document.foot,
         version=iotrial.__version__,
         style=style,
         style_hash=hashed(style),
+        script=script,
+        script_hash=hashed(script),
     )
 
 
@@ -75,47 +81,79 @@ def _in_turn(blocks: Sequence[Block]) -> Iterator[Markup]:
             yield from map(_block, group)
 
 
-def _block(block: Block) -> Markup:  # noqa: PLR0911 (one a kind)
-    match block:
-        case Section():
-            heading = _block(Heading(block.title))
-            return Markup("<section{}>\n{}\n{}\n</section>").format(
-                _place(block.id), heading, _blocks(block.blocks)
-            )
-        case Heading():
-            said = _words(block.words)
-            return Markup("<h{0}{1}>{2}</h{0}>").format(block.level, _place(block.id), said)
-        case Text():
-            return _text(block)
-        case Items():
-            items = Markup("").join(
-                Markup("<li>{}</li>\n").format(_words(each)) for each in block.items
-            )
-            return Markup("<ul>\n{}</ul>").format(items)
-        case Table():
-            return _table(block)
-        case Callout():
-            return _callout(block)
-        case Pre():
-            look = Markup(' class="{}"').format(block.look) if block.look else _NOTHING
-            return Markup("<pre{}>{}</pre>").format(look, block.text)
-        case Fold():
-            return Markup("<details{}><summary>{}</summary>\n{}\n</details>").format(
-                " open" if block.open else "", _words(block.summary), _blocks(block.blocks)
-            )
-        case _:
-            raise TypeError(f"no page can show {block!r}")
+@functools.singledispatch
+def _block(block: object) -> Markup:
+    raise TypeError(f"no page can show {block!r}")
+
+
+@_block.register
+def _(block: Section) -> Markup:
+    heading = _block(Heading(block.title)) if block.title else _NOTHING
+    about = Markup(' aria-label="{}"').format(block.about) if block.about else _NOTHING
+    return Markup("<section{}{}>\n{}\n{}\n</section>").format(
+        _place(block.id), about, heading, _blocks(block.blocks)
+    )
+
+
+@_block.register
+def _(block: Heading) -> Markup:
+    said = _words(block.words)
+    return Markup("<h{0}{1}>{2}</h{0}>").format(block.level, _place(block.id), said)
+
+
+@_block.register
+def _(block: Text) -> Markup:
+    if block.look == "alert":
+        return Markup('<p class="pretended" role="alert">{}</p>').format(_words(block.words))
+    return Markup("<p{}>{}</p>").format(_looking(block.look), _words(block.words))
+
+
+@_block.register
+def _(block: Items) -> Markup:
+    items = (Markup("<li>{}</li>\n").format(_words(each)) for each in block.items)
+    return Markup("<ul>\n{}</ul>").format(Markup("").join(items))
+
+
+@_block.register
+def _(block: Pre) -> Markup:
+    return Markup("<pre{}>{}</pre>").format(_looking(block.look), block.text)
+
+
+@_block.register
+def _(block: Fold) -> Markup:
+    return Markup("<details{}><summary>{}</summary>\n{}\n</details>").format(
+        Markup(" open") if block.open else _NOTHING, _words(block.summary), _blocks(block.blocks)
+    )
+
+
+@_block.register
+def _(block: Figures) -> Markup:
+    figures = Markup("\n").join(map(_figure, block.figures))
+    beside = Markup("<div>\n{}\n</div>").format(_blocks(block.beside))
+    return Markup('<div class="figures">\n{}\n{}\n</div>').format(
+        figures, beside if block.beside else _NOTHING
+    )
+
+
+@_block.register
+def _(block: Contents) -> Markup:
+    links = (Markup('<li><a href="#{}">{}</a></li>').format(*each) for each in block.places)
+    return Markup('<nav aria-label="In this report"><ul>{}</ul></nav>').format(
+        Markup("").join(links)
+    )
+
+
+@_block.register
+def _(block: Ready) -> Markup:
+    return block.markup
+
+
+def _looking(look: str) -> Markup:
+    return Markup(' class="{}"').format(look) if look else _NOTHING
 
 
 def _place(name: str) -> Markup:
     return Markup(' id="{}"').format(name) if name else _NOTHING
-
-
-def _text(block: Text) -> Markup:
-    if block.look == "alert":
-        return Markup('<p class="pretended" role="alert">{}</p>').format(_words(block.words))
-    look = Markup(' class="{}"').format(block.look) if block.look else _NOTHING
-    return Markup("<p{}>{}</p>").format(look, _words(block.words))
 
 
 def _words(words: Words) -> Markup:
@@ -139,20 +177,35 @@ def _lines(text: str) -> Markup:
     return Markup("<br>").join(map(escape, text.split("\n")))
 
 
-def _table(block: Table) -> Markup:
-    heads = Markup("").join(map(_head, block.head))
+@_block.register
+def _(block: Table) -> Markup:
+    heads = Markup("<thead><tr>{}</tr></thead>\n").format(Markup("").join(map(_head, block.head)))
+    if not any(column.name for column in block.head):
+        heads = _NOTHING
+    look = _looking(block.look)
     width = len(block.head)
     bodies = Markup("\n").join(_bodies(block, width))
     return Markup(
-        '<div class="scroll" role="region" aria-label="{}" tabindex="0">\n<table>\n'
-        "<thead><tr>{}</tr></thead>\n{}\n</table>\n</div>"
-    ).format(block.about, heads, bodies)
+        '<div class="scroll" role="region" aria-label="{}" tabindex="0">\n<table{}>\n'
+        "{}{}\n</table>\n</div>"
+    ).format(block.about, look, heads, bodies)
+
+
+def _figure(figure: Figure) -> Markup:
+    drawn = figure.svg
+    if figure.kind == "trials":
+        drawn = Markup(
+            '<div class="scroll" role="region" aria-label="{}" tabindex="0">{}</div>'
+        ).format(figure.title, figure.svg)
+    return Markup(
+        '<figure class="{}">\n<figcaption>{}<span>{}</span></figcaption>\n{}\n</figure>'
+    ).format(figure.kind, figure.title, figure.caption, drawn)
 
 
 def _head(column: Column) -> Markup:
     if column.look == "strip":
         return Markup('<td class="strip"></td>')
-    look = Markup(' class="n"') if column.look == "n" else _NOTHING
+    look = _looking("n" if column.look == "n" else "")
     return Markup('<th scope="col"{}>{}</th>').format(look, column.name)
 
 
@@ -189,13 +242,13 @@ def _row(head: Sequence[Column], row: Row) -> Markup:
 def _cell(column: Column, words: Words) -> Markup:
     if column.look == "head":
         return Markup('<th scope="row" class="k">{}</th>').format(_words(words))
-    look = Markup(' class="{}"').format(column.look) if column.look else _NOTHING
-    return Markup("<td{}>{}</td>").format(look, _words(words))
+    return Markup("<td{}>{}</td>").format(_looking(column.look), _words(words))
 
 
-def _callout(block: Callout) -> Markup:
+@_block.register
+def _(block: Callout) -> Markup:
     tag = Markup(' <span class="tag">{}</span>').format(block.tag) if block.tag else _NOTHING
     name = Markup("<p><strong>{}</strong>{}</p>").format(block.name, tag)
-    said = Markup("\n").join(map(_text, block.paragraphs))
-    look = Markup(' class="invalid"') if block.tag else _NOTHING
+    said = Markup("\n").join(map(_block, block.paragraphs))
+    look = _looking("invalid" if block.tag else "")
     return Markup("<li{}>\n{}\n{}\n</li>").format(look, name, said)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 
 from iotrial.report.blocks import (
     Block,
     Callout,
+    Contents,
     Document,
+    Figures,
     Fold,
     Group,
     Heading,
@@ -16,6 +19,7 @@ from iotrial.report.blocks import (
     Picture,
     Piece,
     Pre,
+    Ready,
     Section,
     Table,
     Text,
@@ -33,7 +37,8 @@ _STRONG = frozenset(
 
 def markdown(document: Document) -> str:
     """The document.  Evidence that a page folds away is left out."""
-    blocks = (Heading(document.title, 1), *document.head, *document.sections)
+    alert = (Text(document.alert, "alert"),) if document.alert else ()
+    blocks = (*alert, Heading(document.title, 1), *document.head, *document.sections)
     return "\n".join(line for each in _rendered(blocks) for line in (*each, "")).rstrip() + "\n"
 
 
@@ -52,27 +57,61 @@ def code(text: str) -> str:
 
 def _rendered(blocks: Sequence[Block]) -> Iterator[list[str]]:
     """The lines of each block; between two blocks there is an empty one."""
+    callouts: list[str] = []
     for block in of("markdown", blocks):
+        if isinstance(block, Callout):  # those that follow one another are one list
+            callouts += _lines_of(block)
+            continue
+        if callouts:
+            yield callouts
+            callouts = []
         match block:
             case Section():
-                yield from _rendered((Heading(block.title), *block.blocks))
-            case Heading():
-                yield [f"{'#' * block.level} {_words(block.words)}"]
-            case Text():
-                said = _words(block.words)
-                yield [f"> **{said}**" if block.look == "alert" else said]
-            case Items():
-                yield [f"- {_words(each)}" for each in block.items]
-            case Table():
-                yield _table(block)
-            case Callout():
-                yield [_callout(block)]
-            case Pre():
-                yield [f"    {line}" for line in block.text.splitlines()]
-            case Fold():
+                heading = (Heading(block.title),) if block.title else ()
+                yield from _rendered((*heading, *block.blocks))
+            case Figures():
+                yield from _rendered(block.beside)
+            case Fold() | Contents() | Ready():
                 pass
             case _:
-                raise TypeError(f"Markdown cannot say {block!r}")
+                yield _lines_of(block)
+    if callouts:
+        yield callouts
+
+
+@functools.singledispatch
+def _lines_of(block: object) -> list[str]:
+    raise TypeError(f"Markdown cannot say {block!r}")
+
+
+@_lines_of.register
+def _(block: Heading) -> list[str]:
+    return [f"{'#' * block.level} {_words(block.words)}"]
+
+
+@_lines_of.register
+def _(block: Text) -> list[str]:
+    said = _words(block.words)
+    return [f"> **{said}**" if block.look == "alert" else said]
+
+
+@_lines_of.register
+def _(block: Items) -> list[str]:
+    return [f"- {_words(each)}" for each in block.items]
+
+
+@_lines_of.register
+def _(block: Pre) -> list[str]:
+    return [f"    {line}" for line in block.text.splitlines()]
+
+
+def _ended(said: str) -> str:
+    return said if said.endswith((".", "!", "?")) else f"{said}."
+
+
+def _cell(words: Words) -> str:
+    """What would begin a list begins none in a table."""
+    return re.sub(r"^\\([-+=])", r"\1", _words(words)) or "–"
 
 
 def _words(words: Words) -> str:
@@ -105,7 +144,8 @@ def _kept(text: str) -> str:
     return f"{before}{escape(bare)}{text[len(before) + len(bare) :]}"
 
 
-def _table(block: Table) -> list[str]:
+@_lines_of.register
+def _(block: Table) -> list[str]:
     marks = {"n": "--:"}
     lines = [
         [_lines(column.name) for column in block.head],
@@ -116,13 +156,17 @@ def _table(block: Table) -> list[str]:
             said = _words(row.words)
             lines.append([f"**{said}**", *[""] * (len(block.head) - 1)])
         else:
-            lines.append([_words(each) or "–" for each in row])
+            cells = [_cell(each) for each in row]
+            if block.look == "grid":
+                cells[0] = f"**{cells[0]}**"
+            lines.append(cells)
     if not block.rows and block.empty:
         lines.append([_lines(block.empty), *[""] * (len(block.head) - 1)])
     return ["| " + " | ".join(line) + " |" for line in lines]
 
 
-def _callout(block: Callout) -> str:
+@_lines_of.register
+def _(block: Callout) -> list[str]:
     tag = f" ({block.tag.lower()})" if block.tag else ""
-    said = " ".join(_words(each.words) for each in block.paragraphs)
-    return f"- **{_lines(block.name)}**{tag}: {said}"
+    said = " ".join(map(_ended, (_words(each.words) for each in block.paragraphs)))
+    return [f"- **{_lines(block.name)}**{tag}: {said}"]

@@ -13,6 +13,7 @@ from iotrial.report.blocks import (
     Block,
     Callout,
     Column,
+    Contents,
     Document,
     Fold,
     Group,
@@ -28,9 +29,9 @@ from iotrial.report.blocks import (
 )
 from iotrial.report.checked.words import state
 from iotrial.report.evidence import DoubtGroup
-from iotrial.report.html import STRIP, number, verdict_strip
 from iotrial.report.strip import Scale, scale
 from iotrial.report.together.view import HostRow, Measured, Session, Together
+from iotrial.report.verdicts import STRIP, number, verdict_strip
 from iotrial.units import format_change
 
 
@@ -45,10 +46,13 @@ def document(all_: Together) -> Document:
     )
     return Document(
         all_.title,
-        tuple(Text(sentence, "lead") for sentence in all_.leads),
+        (
+            *(Text(sentence, "lead") for sentence in all_.leads),
+            Contents(tuple((name, short) for name, short, _, _ in sections)),
+        ),
         tuple(
-            Section(f"{place} {title}", tuple(blocks), name, short)
-            for place, (name, short, title, blocks) in enumerate(sections, start=1)
+            Section(f"{place} {title}", tuple(blocks), name)
+            for place, (name, _, title, blocks) in enumerate(sections, start=1)
         ),
         "Links work where this page lies in its place beside the folders.",
     )

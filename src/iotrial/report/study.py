@@ -1,0 +1,192 @@
+"""The report on a study, as a document: the order of its sections.
+
+Each section is in the file of what it is about; :mod:`iotrial.report.render` gives all of them a
+shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from iotrial.report import (
+    block_hosts,
+    ceiling,
+    effects,
+    evidence,
+    hosts,
+    panels,
+    races,
+    render,
+    scaling,
+    staged,
+    strains,
+    trials,
+    verdicts,
+    words,
+)
+from iotrial.report.blocks import (
+    Block,
+    Column,
+    Contents,
+    Document,
+    Figure,
+    Figures,
+    Fold,
+    Heading,
+    Only,
+    Pre,
+    Row,
+    Section,
+    Span,
+    Table,
+    Text,
+)
+from iotrial.report.keepsake import section as keepsake
+from iotrial.report.pictures import Pictures, pictures
+from iotrial.report.view import Part, View
+from iotrial.units import format_seconds
+
+_LATENCIES = 100
+
+
+def html(view: View, *, folder: str = "") -> str:
+    """The page.  ``folder`` is the way from where it will lie to the results folder, as a relative
+    path; empty when it lies in it."""
+    return render.html(document(view, pictures(view), folder))
+
+
+def markdown(view: View) -> str:
+    """The report without its charts and without the table of all trials."""
+    return render.markdown(document(view, Pictures(tuple(() for _ in view.parts))))
+
+
+def document(view: View, drawn: Pictures, folder: str = "") -> Document:
+    """All of it.  ``drawn`` are its charts."""
+    head, others = words.headline(view.answer)
+    asked = view.question or view.study
+    first = [Text(line, "lead") for line in others]
+    if view.question:
+        first.append(Text(f"Asked: {view.question}", "question"))
+    sections = tuple(_sections(view, drawn, folder))
+    return Document(
+        title=head,
+        head=tuple(first),
+        sections=sections,
+        foot=_foot(view),
+        alert=words.PRETENDED if view.pretended else "",
+        name=f"Pretended: {asked}" if view.pretended else asked,
+        sortable=True,
+    )
+
+
+def _sections(view: View, drawn: Pictures, folder: str) -> Iterator[Block]:
+    recorded = view.terms is words.RUNS
+    grids = panels.section(view.panels, drawn.curves)
+    leads = panels.leads(view.panels, view.findings)
+    if grids and leads:
+        yield grids
+    yield Section("", tuple(_first(view, drawn)), "verdicts", "Verdicts")
+    if grids and not leads:
+        yield grids
+    yield _contents(view, recorded=recorded)
+    for at, part in enumerate(view.parts):
+        forest = drawn.forests[at] if drawn.forests else ()
+        blocks = tuple(_part(part, view, drawn.parts[at], forest))
+        yield Section(part.workload, blocks, f"w{at + 1}")
+    if view.latencies:
+        yield _latencies(view)
+    if doubts := evidence.doubts_section(
+        view.doubt_groups, view.terms.one, trials.anchors(view.trials)
+    ):
+        yield doubts
+    yield trials.section(view.trials, view.terms, folder)
+    if not recorded:
+        yield evidence.settings_section(view.settings)
+        yield evidence.machines_section(view.machines)
+    if kept := keepsake(view.kept):
+        yield kept
+    yield Section("", tuple(_commands(view, recorded=recorded)), "commands", "Commands")
+
+
+def _first(view: View, drawn: Pictures) -> Iterator[Block]:
+    """The answer in numbers, and what it rests on."""
+    yield from verdicts.table(view)
+    yield from staged.blocks(view.stages, view.choices)
+    yield from ceiling.blocks(view.ceiling, drawn.curve)
+    yield from hosts.blocks(view.hosts)
+    yield from block_hosts.blocks(view.block_hosts)
+    yield from strains.blocks(view.borne)
+    yield from verdicts.terms(view, drawn.note)
+
+
+def _contents(view: View, *, recorded: bool) -> Contents:
+    places = [("grids", "grids")] if view.panels else []
+    places += [(f"w{at}", part.workload) for at, part in enumerate(view.parts, 1)]
+    places += [("latencies", "latencies")] if view.latencies else []
+    places += [("doubts", "doubts")] if view.doubt_groups else []
+    places.append(("trials", f"every {view.terms.one}"))
+    if recorded:
+        return Contents((*places, ("commands", "study file")))
+    places += [("settings", "settings"), ("machine", "machine")]
+    places += [("keep", "to keep it")] if view.kept else []
+    return Contents((*places, ("commands", "commands")))
+
+
+def _part(
+    part: Part, view: View, figures: tuple[Figure, ...], forest: tuple[str, ...]
+) -> Iterator[Block]:
+    """One workload: what it was, its charts, and all that was found beside the verdicts."""
+    load: list[str | Span] = [part.tool]
+    load += [": ", Span(part.options, "code")] if part.options else []
+    yield Text(tuple(load), "note")
+    for block in verdicts.of_part(part, view):
+        yield Only("markdown", block)
+    if figures:
+        yield Figures(figures)
+    elif forest:
+        yield Only("html", Pre("\n".join(forest), "forest"))
+    else:
+        yield Only("html", Text("No trial of this workload gave a number to draw."))
+    yield from scaling.blocks(part)
+    yield from races.blocks(part)
+    yield from effects.blocks(part)
+    yield from verdicts.guardrails(part, view)
+    yield from verdicts.knees_of(part, view)
+
+
+def _latencies(view: View) -> Section:
+    shown = view.latencies[:_LATENCIES]
+    more = (
+        f" The first {_LATENCIES} of {len(view.latencies):,}; all are in the report as JSON."
+        if len(shown) < len(view.latencies)
+        else ""
+    )
+    head = tuple(
+        Column(name, "n" if at > 2 else "")  # noqa: PLR2004 (three texts, then numbers)
+        for at, name in enumerate(words.latency_heads(view.latencies))
+    )
+    rows: tuple[Row, ...] = tuple(words.latency_row(each) for each in shown)
+    table = Table(head, rows, "Latencies over all runs")
+    title = "Latencies over all runs of a treatment"
+    return Section(title, (Text(words.MERGED + more, "note"), table), "latencies")
+
+
+def _commands(view: View, *, recorded: bool) -> Iterator[Block]:
+    if not recorded:
+        yield from evidence.commands_blocks(view.commands, view.more_commands)
+    if view.study_text:
+        yield Only("html", Heading("The study file", 2 if recorded else 3))
+        digest = f", SHA-256 {view.digest}…" if view.digest else ""
+        yield Fold(f"{view.study}{digest}", (Pre(view.study_text),))
+
+
+def _foot(view: View) -> str:
+    """What was measured, when, and how long it took."""
+    said = view.study
+    if view.started is not None:
+        said += f", measured {datetime.fromtimestamp(view.started, UTC):%Y-%m-%d %H:%M} UTC"
+        if view.terms is not words.RUNS:
+            said += f", {view.blocks} blocks"
+        said += f", {format_seconds(view.seconds)}"
+    return f"{said}; load generated by {', '.join(view.tools)}." if view.tools else f"{said}."
