@@ -1,6 +1,6 @@
 """Plugins: what may be added to iotrial, and where it comes from.
 
-A plugin is a Python module with one name or more of :data:`KINDS` (``TOOL``, ``RULE``, …).  Every
+A plugin is a Python module with one name or more of :data:`KINDS` (``TOOL``, ``CHECK``, …).  Every
 registry asks here, and gets, in this order:
 
 1. what iotrial brings: each module of the package of that kind;
@@ -36,9 +36,12 @@ from iotrial.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of plugin: ``attribute`` is what a module of it has, ``package`` where iotrial's own
-    modules of it are, ``type`` what the value must be (of tunables, each of them), as
-    ``module:class``, ``about`` a line for people."""
+    """A kind of plugin.
+
+    ``attribute`` is what a module of it has (``@rule``: whatever its name, each value of the type
+    is a plugin), ``package`` where iotrial's own modules of it are, ``type`` what a plugin must be
+    (of tunables, each of them), as ``module:class``; ``about`` a line for people.
+    """
 
     name: str
     attribute: str
@@ -80,7 +83,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             ),
             Kind(
                 "lint",
-                "RULE",
+                "@rule",
                 "iotrial.lint.rules",
                 "iotrial.lint.rule:Rule",
                 "settings that cannot work",
@@ -193,7 +196,11 @@ def conflict(name: str, one: Plugin, other: Plugin) -> UsageError:
 @cache
 def _found(kind: Kind) -> tuple[Plugin, ...]:
     found = (*_built_in(kind), *_of_packages(kind), *_of_files(kind))
-    return tuple(sorted(found, key=lambda one: one.name))
+    # What a module imports from another one is that one's.
+    once: dict[int, Plugin] = {}
+    for plugin in found:
+        once.setdefault(id(plugin.value), plugin)
+    return tuple(sorted(once.values(), key=lambda one: one.name))
 
 
 # -- what iotrial brings --------------------------------------------------------------------------
@@ -201,14 +208,27 @@ def _found(kind: Kind) -> tuple[Plugin, ...]:
 
 def _built_in(kind: Kind) -> Iterator[Plugin]:
     for module in modules(kind.package):
-        if hasattr(module, kind.attribute):
-            yield _plugin(kind, module, Origin("built-in", module.__name__))
+        for value in _values(kind, module):
+            yield _plugin(kind, value, module, Origin("built-in", module.__name__))
 
 
-def _plugin(kind: Kind, module: ModuleType, origin: Origin) -> Plugin:
-    value = getattr(module, kind.attribute)
+def _plugin(kind: Kind, value: Any, module: ModuleType, origin: Origin) -> Plugin:  # noqa: ANN401
     name = str(module.FAMILY if kind.name == "tunables" else value.name)
     return Plugin(kind, name, value, module, origin)
+
+
+def _values(kind: Kind, module: ModuleType) -> tuple[Any, ...]:
+    """What a module has of a kind."""
+    if not kind.attribute.startswith("@"):
+        return (getattr(module, kind.attribute),) if hasattr(module, kind.attribute) else ()
+    of = _type(kind)
+    return tuple(value for value in vars(module).values() if isinstance(value, of))
+
+
+def _type(kind: Kind) -> type:
+    place, _, wanted = kind.type.partition(":")
+    found: type = getattr(importlib.import_module(place), wanted)
+    return found
 
 
 # -- what installed packages offer ----------------------------------------------------------------
@@ -221,7 +241,7 @@ def _of_packages(kind: Kind) -> Iterator[Plugin]:
             found = point.load()
             if not isinstance(found, ModuleType):
                 raise TypeError(f"{point.value} is not a module")  # noqa: TRY301 (told below)
-            yield _checked(kind, found, origin)
+            yield from _checked(kind, found, origin)
         except Exception as error:  # noqa: BLE001 (whatever somebody else's module raises)
             _left_out(f"entry point {point.name!r} of {origin}", error)
 
@@ -230,17 +250,18 @@ def _distribution(point: EntryPoint) -> tuple[str, str]:
     return (point.dist.name, point.dist.version) if point.dist else (point.module, "")
 
 
-def _checked(kind: Kind, module: ModuleType, origin: Origin) -> Plugin:
-    if not hasattr(module, kind.attribute):
+def _checked(kind: Kind, module: ModuleType, origin: Origin) -> tuple[Plugin, ...]:
+    """Raises TypeError for a module without one of the kind, or with one of another type, which
+    would make all plugins of the kind fail."""
+    found, of = _values(kind, module), _type(kind)
+    if not found:
         raise TypeError(f"it has no {kind.attribute}, which makes one of {kind.entry_points}")
-    # A value of another type would make all plugins of the kind fail: it is refused before.
-    place, _, wanted = kind.type.partition(":")
-    value, of = getattr(module, kind.attribute), getattr(importlib.import_module(place), wanted)
-    for each in value if kind.name == "tunables" else (value,):
-        if not isinstance(each, of):
-            got = type(each).__name__
-            raise TypeError(f"its {kind.attribute} is of type {got}, not {wanted}")
-    return _plugin(kind, module, origin)
+    for value in found:
+        for each in value if kind.name == "tunables" else (value,):
+            if not isinstance(each, of):
+                got = type(each).__name__
+                raise TypeError(f"its {kind.attribute} is of type {got}, not {of.__name__}")
+    return tuple(_plugin(kind, value, module, origin) for value in found)
 
 
 # -- the user's own folder ------------------------------------------------------------------------
@@ -325,7 +346,10 @@ def _loaded(path: Path) -> tuple[Plugin, ...]:
         raise
     origin = Origin("file", str(path), f"sha256:{hashlib.sha256(data).hexdigest()[:12]}")
     found = tuple(
-        _checked(kind, module, origin) for kind in KINDS.values() if hasattr(module, kind.attribute)
+        plugin
+        for kind in KINDS.values()
+        if _values(kind, module)
+        for plugin in _checked(kind, module, origin)
     )
     if not found:
         raise TypeError(f"it has none of {', '.join(_attributes())}")

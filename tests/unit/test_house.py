@@ -24,7 +24,9 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 BELOW_CLI = [path for path in MODULES if (SOURCE / "cli") not in path.parents]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 SCRIPTS = [ROOT / "dev", ROOT / ".ci" / "run"]
-LONGEST_MODULE = 400
+LONGEST_MODULE = 1000
+"""Lines.  A subject stays whole; what one must hold in one's head is a function, and ruff bounds
+those."""
 
 
 def short(path: Path) -> str:

@@ -84,7 +84,7 @@ def test_a_file_of_the_folder_is_a_plugin_with_its_digest(folder: Path) -> None:
 
 def test_a_plugin_that_cannot_be_loaded_is_named_and_the_others_work(folder: Path) -> None:
     write(folder, "a_broken.py", "import there_is_no_such_module")
-    write(folder, "b_wrong.py", "RULE = 1")
+    write(folder, "b_wrong.py", "CHECK = 1")
     write(folder, "c_empty.py", "x = 1")
     write(folder, "d_line.py", "\n\ndef (:\n")
     write(folder, "e_good.py", RULE.format(name="good"))
@@ -92,10 +92,33 @@ def test_a_plugin_that_cannot_be_loaded_is_named_and_the_others_work(folder: Pat
         assert [plugin.name for plugin in plugins.added("lint")] == ["good"]
     assert [str(each.message).partition("is left out: ")[2] for each in told] == [
         "ModuleNotFoundError: No module named 'there_is_no_such_module'",
-        "its RULE is of type int, not Rule",
-        "it has none of TUNABLES, TOOL, FORMAT, CHECK, RULE, SUITE, NATIVE, LAB",
+        "its CHECK is of type int, not Check",
+        "it has none of TUNABLES, TOOL, FORMAT, CHECK, @rule, SUITE, NATIVE, LAB",
         "line 3: invalid syntax",
     ]
+
+
+def test_one_file_holds_as_many_rules_as_it_has_functions(folder: Path) -> None:
+    text = """
+        from iotrial.lint.rule import host_rule, rule
+        from iotrial.lint.rules.sysctl import swappiness_zero
+
+        @rule("one", "title", "note", ("sysctl",), reason="reason", source="source")
+        def one(sheet, scene):
+            \"\"\"About one.\"\"\"
+            return ()
+
+        @host_rule("two", "title", "note", reason="reason", source="source")
+        def two(scene):
+            \"\"\"About two.\"\"\"
+            return ()
+    """
+    write(folder, "mine.py", text)
+    assert [(each.name, each.value.about) for each in plugins.added("lint")] == [
+        ("one", "About one."),
+        ("two", "About two."),
+    ]
+    assert all(problems(each) == () for each in plugins.added("lint"))
 
 
 def test_two_plugins_of_one_name_are_an_error(folder: Path) -> None:
@@ -108,7 +131,7 @@ def test_two_plugins_of_one_name_are_an_error(folder: Path) -> None:
 
 def test_a_plugin_cannot_take_the_name_of_one_that_iotrial_brings(folder: Path) -> None:
     path = write(folder, "mine.py", RULE.format(name="swappiness-zero"))
-    with pytest.raises(UsageError, match=r"iotrial\.lint\.rules\.swappiness_zero"):
+    with pytest.raises(UsageError, match=r"iotrial\.lint\.rules\.sysctl"):
         plugins.plugins("lint")
     (mine,) = plugins.in_file(path)
     assert any("is called 'swappiness-zero' too" in said for said in problems(mine))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import getdoc
-from sys import modules
-
 from iotrial.lint.parsers import parsers
 from iotrial.lint.rule import Rule
 from iotrial.lint.rules import rules
@@ -60,7 +57,6 @@ def _of(rule: Rule) -> str:
 
 
 def _section(rule: Rule) -> str:
-    about = getdoc(modules[_module(rule)]) or ""
     lines = (
         ("severity", rule.severity),
         ("in", _of(rule)),
@@ -69,16 +65,8 @@ def _section(rule: Rule) -> str:
         ("source", _plain(rule.source)),
     )
     listed = "".join(f"- {title}: {words}\n" for title, words in lines if words)
-    return f"\n## {rule.name}\n\n{_plain(about)}\n\n{listed}"
+    return f"\n## {rule.name}\n\n{_plain(rule.about)}\n\n{listed}"
 
 
 def _plain(words: str) -> str:
     return " ".join(words.replace("<", "&lt;").replace("*", "\\*").split())
-
-
-def _module(rule: Rule) -> str:
-    return next(
-        name
-        for name, module in modules.items()
-        if name.startswith("iotrial.lint.rules.") and getattr(module, "RULE", None) is rule
-    )

@@ -1,4 +1,4 @@
-"""Rule: one thing that lint knows.  A module of ``iotrial.lint.rules`` with a ``RULE`` is a plugin.
+"""Rule: one thing that lint knows.  A function with :func:`rule` or :func:`host_rule` is one.
 
 A rule never calls a host.  It judges a sheet (or all that a host has in force) in the light of a
 :class:`Scene`: what is known of the kernel and the machine.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from inspect import getdoc
 from typing import Literal
 
 from iotrial.lint.sheet import Entry, Kind, Setting, Sheet
@@ -88,6 +89,10 @@ class Remark:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
+Judge = Callable[[Sheet, Scene], Iterable[Said]]
+HostJudge = Callable[[Scene], Iterable[Said]]
+
+
 def _nothing(_sheet: Sheet, _scene: Scene) -> Iterable[Said]:
     return ()
 
@@ -103,7 +108,7 @@ class Rule:
 
     ``judge`` decides on a sheet of one of ``kinds``; ``host`` on a running host as a whole.
     ``together``: it compares settings with each other; of a host it is given those that win, of
-    all files of a kind as one sheet.
+    all files of a kind as one sheet.  ``about`` says in words what it finds.
     """
 
     name: str
@@ -113,14 +118,51 @@ class Rule:
     reason: str
     source: str
     fix: str = ""
-    judge: Callable[[Sheet, Scene], Iterable[Said]] = _nothing
-    host: Callable[[Scene], Iterable[Said]] = _nothing_of_host
+    judge: Judge = _nothing
+    host: HostJudge = _nothing_of_host
     together: bool = False
+    about: str = ""
 
     @property
     def of_host(self) -> bool:
         """Whether it looks at a running host."""
         return self.host is not _nothing_of_host
+
+
+def rule(  # noqa: PLR0913 (a rule's words, all by name)
+    name: str,
+    title: str,
+    severity: Severity,
+    kinds: tuple[Kind, ...],
+    *,
+    reason: str,
+    source: str,
+    fix: str = "",
+    together: bool = False,
+    host: HostJudge | None = None,
+) -> Callable[[Judge], Rule]:
+    """The function judges a sheet of one of these kinds; its docstring is what the rule is about.
+    All else is as in :class:`Rule`."""
+
+    def made(judge: Judge) -> Rule:
+        about, whole = getdoc(judge) or "", host or _nothing_of_host
+        return Rule(
+            name, title, severity, kinds, reason, source, fix, judge, whole, together, about
+        )
+
+    return made
+
+
+def host_rule(  # noqa: PLR0913 (a rule's words)
+    name: str, title: str, severity: Severity, *, reason: str, source: str, fix: str = ""
+) -> Callable[[HostJudge], Rule]:
+    """The function judges a running host as a whole; else as :func:`rule`."""
+
+    def made(judge: HostJudge) -> Rule:
+        about = getdoc(judge) or ""
+        return Rule(name, title, severity, (), reason, source, fix, host=judge, about=about)
+
+    return made
 
 
 def at(where: Entry | Setting, what: str, fix: str = "") -> Said:

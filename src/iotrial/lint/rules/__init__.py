@@ -1,8 +1,8 @@
-"""The rules of lint.  PLUGINS: one rule, one file.
+"""The rules of lint.  PLUGINS: one rule, one function.
 
-A module of this package with a ``RULE`` (:class:`~iotrial.lint.rule.Rule`) is a plugin; what is
-judged and the page ``docs/lint.md`` follow from here.  Rules from elsewhere come by
-:mod:`iotrial.plugins`.
+Rules stand by what they judge; each function with :func:`~iotrial.lint.rule.rule` or
+:func:`~iotrial.lint.rule.host_rule` is one, and what is judged and the page ``docs/lint.md`` follow
+from here.  Rules from elsewhere come by :mod:`iotrial.plugins`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The same key twice in one place."""
+"""What may be wrong in any file of settings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial.lint.rule import Rule, Said, Scene, at
-from iotrial.lint.sheet import Entry, Sheet
+from iotrial.lint.rule import Said, Scene, at, rule
+from iotrial.lint.sheet import KINDS, Entry, Sheet
 
 _MAY_REPEAT = {
     # multipath.conf: each of them adds one to a list.
@@ -15,7 +15,17 @@ _MAY_REPEAT = {
 }
 
 
-def _judge(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+@rule(
+    "repeated-key",
+    "the same key twice",
+    "warning",
+    ("sysctl", "multipath", "modprobe", "fstab", "tuned", "fio"),
+    reason="Only the last one counts: whoever changes the first wonders why nothing happens.",
+    source="sysctl.d(5), multipath.conf(5), modprobe.d(5), mount(8), tuned.conf(5), fio(1)",
+    fix="Keep one of them.",
+)
+def repeated_key(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+    """The same key twice in one place."""
     seen: dict[tuple[object, ...], Entry] = {}
     for entry in sheet.entries:
         if entry.key in _MAY_REPEAT.get(sheet.kind, ()) or _unnamed(sheet, entry):
@@ -52,13 +62,20 @@ def _place(sheet: Sheet, entry: Entry) -> tuple[object, ...]:
     return (entry.key, entry.section, entry.group if sheet.kind in ("multipath", "fstab") else 0)
 
 
-RULE = Rule(
-    "repeated-key",
-    "the same key twice",
-    "warning",
-    ("sysctl", "multipath", "modprobe", "fstab", "tuned", "fio"),
-    "Only the last one counts: whoever changes the first wonders why nothing happens.",
-    "sysctl.d(5), multipath.conf(5), modprobe.d(5), mount(8), tuned.conf(5), fio(1)",
-    "Keep one of them.",
-    _judge,
+@rule(
+    "syntax",
+    "a line that cannot be read",
+    "error",
+    KINDS,
+    reason=(
+        "What cannot be read is skipped, mostly without a word, and sometimes all that follows too."
+    ),
+    source=(
+        "sysctl.d(5), udev(7), multipath.conf(5), modprobe.d(5), fstab(5), tuned.conf(5), fio(1)"
+    ),
+    fix="Write the line as the manual page of the file has it.",
 )
+def syntax(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+    """Lines that the program which reads the file cannot read."""
+    for each in sheet.complaints:
+        yield Said(each.line, "", each.what)

@@ -1,20 +1,45 @@
-"""Plugins and options that tuned does not have."""
+"""Profiles of tuned."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from iotrial.lint.known import nearest
-from iotrial.lint.rule import Rule, Said, Scene, at
+from iotrial.lint.rule import Said, Scene, at, rule, since
 from iotrial.lint.sheet import Sheet
+
+
+@rule(
+    "tuned-inert",
+    "an option of tuned that does nothing any more",
+    "warning",
+    ("tuned",),
+    reason=(
+        "The plugin writes a file, or remounts with an option, that today's kernels do not have."
+    ),
+    source="tuned/plugins/plugin_disk.py, plugin_mounts.py; Documentation/admin-guide/xfs.rst",
+    fix="Take it out.",
+)
+def tuned_inert(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+    """Options of tuned that do nothing on kernels of today."""
+    for entry in sheet.entries:
+        if entry.section[1] == "mounts" and entry.key == "disable_barriers" and since(scene, 4, 19):
+            yield at(
+                entry, "XFS takes no nobarrier from 4.19 on; ext4 may be broken by a power cut"
+            )
+        elif entry.section[1] == "disk" and entry.key == "scheduler_quantum" and since(scene, 5, 0):
+            yield at(entry, "it is a number of CFQ, which is gone from 5.0 on")
+
 
 _ANY = frozenset({"type", "enabled", "devices", "devices_udev_regex", "replace", "priority",
                   "uname_regex", "cpuinfo_regex", "script_pre", "script_post", "drop",
                   "prepend", "append"})  # fmt: skip
+
 _FREE = frozenset({
     "sysctl", "sysfs", "modules", "service", "scheduler", "variables", "script", "bootloader",
     "systemd", "main", "rtentsk", "acpi", "uncore",
 })  # fmt: skip
+
 _OPTIONS = {
     "disk": frozenset({
         "dynamic", "elevator", "apm", "spindown", "readahead", "readahead_multiply",
@@ -48,7 +73,17 @@ _OPTIONS = {
 }  # fmt: skip
 
 
-def _judge(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+@rule(
+    "tuned-unknown",
+    "a plugin or an option that tuned does not have",
+    "error",
+    ("tuned",),
+    reason="tuned writes a line into its log, and applies the rest of the profile.",
+    source="tuned 2.20 and what later releases added, tuned/plugins/*.py; tuned.conf(5)",
+    fix="Take the real name.",
+)
+def tuned_unknown(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+    """Plugins and options that tuned does not have."""
     known = _FREE | _OPTIONS.keys()
     typed = {entry.section[0]: entry.section[1] for entry in sheet.entries}
     for line, name in sheet.sections:
@@ -63,15 +98,3 @@ def _judge(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
             near = nearest(entry.key, options, 0.7)
             hint = f"; the nearest is {near}" if near else ""
             yield at(entry, f"the plugin {entry.section[1]} has no such option{hint}")
-
-
-RULE = Rule(
-    "tuned-unknown",
-    "a plugin or an option that tuned does not have",
-    "error",
-    ("tuned",),
-    "tuned writes a line into its log, and applies the rest of the profile.",
-    "tuned 2.20 and what later releases added, tuned/plugins/*.py; tuned.conf(5)",
-    "Take the real name.",
-    _judge,
-)
