@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from iotrial.checks.multipath import all_paths_down, path_loss, path_return, selector_under_load
+from iotrial.checks import multipath
 from iotrial.checks.paths import features, parsed, selectors, with_selector
 from iotrial.model.check import Failed, NotHere
 from scripted import FIO, Says, rehearse
@@ -68,7 +68,12 @@ class Map:
         return self.done if self.state[path] == "A" else 7
 
 
-CASES = (path_loss.CASE, path_return.CASE, all_paths_down.CASE, selector_under_load.CASE)
+CASES = (
+    multipath.path_loss_case,
+    multipath.path_return_case,
+    multipath.all_paths_down_case,
+    multipath.selector_under_load_case,
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -89,13 +94,13 @@ def test_a_disk_that_is_no_map_is_a_reason_not_to_run(case) -> None:  # noqa: AN
 def test_a_map_with_one_path_is_a_reason_not_to_run() -> None:
     one = Map(lambda words, said: "sda\n" if "/slaves" in words else said)
     with pytest.raises(NotHere, match="one path only"):
-        rehearse(path_loss.CASE, one.answer)
+        rehearse(multipath.path_loss_case, one.answer)
 
 
 def test_a_loss_that_is_not_noticed_is_found_out() -> None:
     blind = Map(lambda words, said: said.replace(" F ", " A ") if "states" in words else said)
     with pytest.raises(Failed, match="path sda of mpatha is to be failed"):
-        rehearse(path_loss.CASE, blind.answer)
+        rehearse(multipath.path_loss_case, blind.answer)
 
 
 def test_a_path_that_is_not_used_again_is_found_out() -> None:
@@ -110,14 +115,14 @@ def test_a_path_that_is_not_used_again_is_found_out() -> None:
         return idle.answer(argv, stdin)
 
     with pytest.raises(Failed, match="too little goes over sda"):
-        rehearse(path_return.CASE, answer)
+        rehearse(multipath.path_return_case, answer)
 
 
 def test_requests_over_a_path_that_is_lost_are_found_out() -> None:
     there = Map()
     there.stat = lambda _path: there.done  # type: ignore[method-assign]
     with pytest.raises(Failed, match="requests went over sda, which was lost"):
-        rehearse(path_loss.CASE, there.answer)
+        rehearse(multipath.path_loss_case, there.answer)
 
 
 def test_a_map_that_does_not_wait_is_found_out() -> None:
@@ -127,13 +132,13 @@ def test_a_map_that_does_not_wait_is_found_out() -> None:
         return Says() if argv[0] == "test" else there.answer(argv, stdin)
 
     with pytest.raises(Failed, match="a write did not wait"):
-        rehearse(all_paths_down.CASE, hasty)
+        rehearse(multipath.all_paths_down_case, hasty)
 
 
 def test_a_write_that_was_queued_and_lost_is_found_out() -> None:
     there = Map(lambda words, said: said.replace("beef", "dead", 1) if "sums" in words else said)
     with pytest.raises(Failed, match="what was queued is not what is there now"):
-        rehearse(all_paths_down.CASE, there.answer)
+        rehearse(multipath.all_paths_down_case, there.answer)
 
 
 def test_a_write_without_any_path_that_succeeds_is_found_out() -> None:
@@ -143,7 +148,7 @@ def test_a_write_without_any_path_that_succeeds_is_found_out() -> None:
         return Says() if "iotrial-write" in argv else there.answer(argv, stdin)
 
     with pytest.raises(Failed, match="a write succeeded though no path was there"):
-        rehearse(all_paths_down.CASE, lying)
+        rehearse(multipath.all_paths_down_case, lying)
 
 
 def test_a_selector_that_is_not_taken_is_found_out() -> None:
@@ -153,7 +158,7 @@ def test_a_selector_that_is_not_taken_is_found_out() -> None:
         )
     )
     with pytest.raises(Failed, match="its selector is to be queue-length"):
-        rehearse(selector_under_load.CASE, stubborn.answer)
+        rehearse(multipath.selector_under_load_case, stubborn.answer)
 
 
 def test_a_load_that_saw_an_error_is_found_out() -> None:
@@ -161,7 +166,7 @@ def test_a_load_that_saw_an_error_is_found_out() -> None:
         lambda words, said: said.replace('"error": 0', '"error": 5') if "load" in words else said
     )
     with pytest.raises(Failed, match="errno 5"):
-        rehearse(path_loss.CASE, bad.answer)
+        rehearse(multipath.path_loss_case, bad.answer)
 
 
 def test_a_table_keeps_everything_but_its_selector() -> None:

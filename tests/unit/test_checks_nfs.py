@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from iotrial.checks import nfs
 from iotrial.checks.exports import networks, options_of, requests_of
 from iotrial.checks.loads import result
-from iotrial.checks.nfs import options, server_restart
 from iotrial.model.check import Failed, NotHere
 from scripted import FIO, Says, rehearse
 
@@ -73,14 +73,14 @@ class Pair:
 
 def played(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """The case ``options``, with mounts that the pair knows of."""
-    real = options.mounted
+    real = nfs.mounted
 
     def mounted(there: object, words: str) -> object:
         pair.mounted = dict(word.partition("=")[::2] for word in words.split(","))
         return real(there, words)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(options, "mounted", mounted)
-    rehearse(options.CASE, (pair.server, pair.client))
+    monkeypatch.setattr(nfs, "mounted", mounted)
+    rehearse(nfs.options_case, (pair.server, pair.client))
 
 
 def test_an_honest_pair_passes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,19 +111,19 @@ def test_options_that_are_not_in_force_are_found_out(
 def test_client_and_server_without_a_network_in_common_is_a_reason_not_to_run() -> None:
     pair = Pair(lambda words, said: said.replace("10.0.0.1", "10.9.0.1") if "ip" in words else said)
     with pytest.raises(NotHere, match="n0 and n1 are in no network together"):
-        rehearse(options.CASE, (pair.server, pair.client))
+        rehearse(nfs.options_case, (pair.server, pair.client))
 
 
 def test_a_host_without_a_server_is_a_reason_not_to_run() -> None:
     pair = Pair()
     pair.running = False
     with pytest.raises(NotHere, match="no NFS server runs on n0"):
-        rehearse(options.CASE, (pair.server, pair.client))
+        rehearse(nfs.options_case, (pair.server, pair.client))
 
 
 def test_a_client_that_waits_for_its_server_passes() -> None:
     pair = Pair()
-    rehearse(server_restart.CASE, (pair.server, pair.client))
+    rehearse(nfs.server_restart_case, (pair.server, pair.client))
     assert pair.running
 
 
@@ -141,7 +141,7 @@ def test_a_client_that_waits_for_its_server_passes() -> None:
 def test_a_restart_that_hurts_is_found_out(part: str, old: str, new: str, told: str) -> None:
     bent = Pair(lambda words, said: said.replace(old, new) if part in words else said)
     with pytest.raises(Failed, match=told):
-        rehearse(server_restart.CASE, (bent.server, bent.client))
+        rehearse(nfs.server_restart_case, (bent.server, bent.client))
 
 
 def test_a_client_that_writes_to_a_server_that_stopped_is_found_out() -> None:
@@ -152,7 +152,7 @@ def test_a_client_that_writes_to_a_server_that_stopped_is_found_out() -> None:
         return pair.client(argv, stdin)
 
     with pytest.raises(Failed, match="writes on, to a server that stopped"):
-        rehearse(server_restart.CASE, (pair.server, writes_on))
+        rehearse(nfs.server_restart_case, (pair.server, writes_on))
 
 
 def test_addresses_mounts_and_counts_are_read_as_they_are_printed() -> None:

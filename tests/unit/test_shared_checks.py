@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from iotrial.checks import suite
+from iotrial.checks import cluster_md, suite
 from iotrial.checks.arrays import section
-from iotrial.checks.cluster_md import bitmap, create
 from iotrial.checks.clustered import joined, slots
 from iotrial.model.check import Case, Failed, Mount, Node, Run, Said, Scene
 
@@ -85,7 +84,7 @@ def lying(part: str, said: str | int) -> Answer:
 
 
 def test_an_honest_cluster_passes() -> None:
-    play(create.CASE, cluster)
+    play(cluster_md.create_case, cluster)
 
 
 @pytest.mark.parametrize(
@@ -102,12 +101,12 @@ def test_an_mdadm_or_a_kernel_that_lies_is_found_out(
     part: str, said: str | int, reason: str
 ) -> None:
     with pytest.raises(Failed, match=reason):
-        play(create.CASE, lying(part, said))
+        play(cluster_md.create_case, lying(part, said))
 
 
 def test_a_bitmap_that_only_claims_to_be_gone_is_found_out() -> None:
     with pytest.raises(Failed, match="a cluster with bitmap none"):
-        play(bitmap.CASE, cluster)
+        play(cluster_md.bitmap_case, cluster)
 
 
 def test_of_mdstat_only_the_lines_of_the_array_count() -> None:

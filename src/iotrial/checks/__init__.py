@@ -1,9 +1,7 @@
-"""Suites of checks.  PLUGINS: a folder is a suite, a file in it is a case.
+"""Suites of checks.  PLUGINS: a module with a ``SUITE`` (:func:`suite_of` makes it) is a suite.
 
-A folder of this package with a ``SUITE`` (:func:`suite_of` makes it) is a suite, named as the
-folder with ``-`` for ``_``.  A module in it with a ``CASE`` (:class:`~iotrial.model.check.Case`) is
-a case.  Cases are done in the order of their ``ORDER``, where a module has one, then by name.
-Listings, the page and the tests follow from here; suites from elsewhere come by
+Each function of it with :func:`~iotrial.model.check.case` is a case; they are done in the order in
+which they stand.  Listings, the page and the tests follow from here; suites from elsewhere come by
 :mod:`iotrial.plugins`.
 
 Nothing here calls a host: :mod:`iotrial.execute.checking` does.
@@ -14,10 +12,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from functools import cache
+from sys import modules
 
 from iotrial.errors import UsageError
 from iotrial.model.check import Case, Suite
-from iotrial.plugins import modules, values
+from iotrial.plugins import values
 
 
 @cache
@@ -26,16 +25,11 @@ def suites() -> Mapping[str, Suite]:
     return values("suites")
 
 
-def suite_of(package: str, title: str, tools: tuple[str, ...] = ()) -> Suite:
-    """The suite that a package holds, one case a module; ``tools`` are those whose versions
-    matter."""
-    cases: list[tuple[int, str, Case]] = []
-    for module in modules(package):
-        case = getattr(module, "CASE", None)
-        if case is not None:
-            cases.append((getattr(module, "ORDER", 50), case.name, case))
-    ordered = tuple(case for _, _, case in sorted(cases, key=lambda each: each[:2]))
-    return Suite(package.rpartition(".")[2].replace("_", "-"), title, ordered, tools)
+def suite_of(module: str, title: str, tools: tuple[str, ...] = ()) -> Suite:
+    """The suite of a module's cases, in their order; ``tools`` are those whose versions matter."""
+    found = (value for value in vars(modules[module]).values() if isinstance(value, Case))
+    name = module.rpartition(".")[2].replace("_", "-")
+    return Suite(name, title, tuple(dict.fromkeys(found)), tools)
 
 
 def suite(name: str) -> Suite:

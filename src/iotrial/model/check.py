@@ -237,6 +237,23 @@ class Case:
     source: str = ""
 
 
+def case(  # noqa: PLR0913 (a case's words)
+    name: str,
+    title: str,
+    needs: Needs = Needs(),
+    *,
+    announces: tuple[str, ...] = (),
+    limit: float = 1200.0,
+    source: str = "",
+) -> Callable[[Callable[[Scene], Script]], Case]:
+    """The function is what a case does; all else is as in :class:`Case`."""
+
+    def made(steps: Callable[[Scene], Script]) -> Case:
+        return Case(name, title, steps, needs, announces, limit, source)
+
+    return made
+
+
 @dataclass(frozen=True, slots=True)
 class Suite:
     """The cases of one folder, in their order.  ``tools`` are asked for their version, which stands

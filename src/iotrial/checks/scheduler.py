@@ -1,8 +1,38 @@
-"""Schedulers are switched while the device is read and written, and no byte is lost."""
+"""I/O schedulers: every one takes every setting of its queue, and gives it back."""
 
-from iotrial.checks.knob_round import offered, select
+from __future__ import annotations
+
+from iotrial.checks import suite_of
+from iotrial.checks.knob_round import offered, put, select, takes_every_setting, values
 from iotrial.checks.vocabulary import expect, join, note, run, start
-from iotrial.model.check import MIB, Case, Needs, Scene, Script
+from iotrial.model.check import MIB, Needs, Scene, Script, case
+
+BFQ = takes_every_setting("bfq")
+
+
+KYBER = takes_every_setting("kyber")
+
+
+MQ_DEADLINE = takes_every_setting("mq-deadline")
+
+
+NONE = takes_every_setting("none")
+
+
+@case(
+    "refuses-unknown",
+    "An unknown scheduler is refused, and nothing changes",
+    Needs(devices=1),
+)
+def refuses_unknown_case(scene: Scene) -> Script:
+    """A name that no scheduler has is refused, and changes nothing."""
+    node = scene.devices[0]
+    before = yield from values(node)
+    refused, after = yield from put(node, "scheduler", "iotrial-none")
+    expect(refused, "a scheduler that does not exist was taken")
+    changed = [name for name in before if after.get(name) != before[name]]
+    expect(not changed, f"refusing an unknown scheduler changed {', '.join(changed)}")
+
 
 ROUNDS = 3
 COUNT = 48
@@ -22,7 +52,13 @@ done
 """Arguments: a device, MiB.  Reads each part and writes it where it was: nothing may change."""
 
 
-def steps(scene: Scene) -> Script:
+@case(
+    "switch-under-load",
+    "Schedulers are switched under load, and no byte is lost",
+    Needs(devices=1, size=64 * MIB),
+)
+def switch_under_load_case(scene: Scene) -> Script:
+    """Schedulers are switched while the device is read and written, and no byte is lost."""
     node = scene.devices[0]
     there = yield from offered(node)
     expect(there, f"no scheduler is offered for {node}")
@@ -42,9 +78,4 @@ def steps(scene: Scene) -> Script:
     expect(before.stdout == after.stdout, "what is on the device changed under the load")
 
 
-CASE = Case(
-    name="switch-under-load",
-    title="Schedulers are switched under load, and no byte is lost",
-    steps=steps,
-    needs=Needs(devices=1, size=64 * MIB),
-)
+SUITE = suite_of(__name__, "I/O schedulers take and give back every setting")
