@@ -117,3 +117,21 @@ def test_modules_that_were_asked_are_believed() -> None:
     assert [remark.key for remark in judged([sheet], Scene())] == ["lpfc.lpfc_new"]
     asked = {"lpfc": frozenset({"lpfc_lun_queue_depth", "lpfc_new"})}
     assert judged([sheet], Scene(modules=asked)) == ()
+
+
+@pytest.mark.parametrize(
+    ("file", "value", "said"),
+    [
+        ("max_sectors_kb", "2", "2 is below 4"),
+        ("rotational", "7", "'7' is not one of 0, 1"),
+        ("iosched/read_expire", "-3", "-3 is below 0"),
+        ("nr_requests", "20000", "20000 is above 10240"),
+        ("max_sectors_kb", "0", ""),
+        ("wbt_lat_usec", "-1", ""),
+        ("rotational", "1", ""),
+    ],
+)
+def test_a_queue_takes_what_plan_takes(file: str, value: str, said: str) -> None:
+    rule = parsed("udev", f'KERNEL=="sda", ATTR{{queue/{file}}}="{value}"\n'.encode(), "x.rules")
+    told = [each for each in judged([rule], Scene()) if each.rule.name == "queue-out-of-range"]
+    assert [each.what for each in told] == [said] * bool(said)

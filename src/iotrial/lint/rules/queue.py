@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from iotrial.lint.jobs import jobs
 from iotrial.lint.known import nearest
@@ -11,6 +12,7 @@ from iotrial.lint.known.queue import FILES, REMOVED, TODAY
 from iotrial.lint.rule import Disk, Said, Scene, at, host_rule, rule, since, whole
 from iotrial.lint.sheet import Setting, Sheet
 from iotrial.model.tunable import Domain
+from iotrial.tunables import families
 
 
 @rule(
@@ -88,14 +90,22 @@ def queue_file_unknown(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
             yield at(each, f"there is no queue/{each.name}; the nearest is queue/{near}")
 
 
-_DOMAINS = {
+_OTHERWISE = {
+    "write_cache": Domain(choices=("write back", "write through", "none")),
+    "wbt_lat_usec": Domain(low=-1),  # -1 is the default of the device
+    # What is above 2 is taken for another: see queue-taken-for-another.
     "rq_affinity": Domain(low=0),
     "nomerges": Domain(low=0),
-    "read_ahead_kb": Domain(low=0),
-    "nr_requests": Domain(low=1),
-    "max_sectors_kb": Domain(low=0),
-    "write_cache": Domain(choices=("write back", "write through", "none")),
 }
+"""Where a file says more than the value that is read back afterwards, or a rule of its own does."""
+
+
+@functools.cache
+def _domains() -> Mapping[str, Domain]:
+    """Of the catalogue, as a file below ``queue/`` is called."""
+    rows = (row for row in families()["queue"] if row.name != "queue.scheduler")
+    names = ((row.name.removeprefix("queue.").replace(".", "/"), row) for row in rows)
+    return {name: row.domain(b"") for name, row in names} | _OTHERWISE
 
 
 @rule(
@@ -103,15 +113,16 @@ _DOMAINS = {
     "a file of a queue at a value it does not take",
     "error",
     ("udev", "tuned"),
-    reason="The kernel refuses it (Invalid argument).",
+    reason="The kernel refuses it (Invalid argument), or makes another value of it.",
     source="Documentation/ABI/stable/sysfs-block; block/blk-sysfs.c",
     fix="Take a value within the bounds.",
 )
 def queue_out_of_range(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     """Files of a queue at values that the kernel refuses or ignores."""
     for each in sheet.of("queue"):
-        domain = _DOMAINS.get(each.name)
-        if domain and not any(mark in each.value for mark in "$%") and each.value:
+        domain = _domains().get(each.name)
+        reset = each.name == "max_sectors_kb" and each.value == "0"  # to the device's own, from 6.3
+        if domain and not any(mark in each.value for mark in "$%") and each.value and not reset:
             why = domain.refusal(each.value)
             if why:
                 yield at(each, why)
