@@ -32,16 +32,18 @@ from iotrial.execute.bench import Bench
 from iotrial.execute.crew import Crew, open_crew
 from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
+from iotrial.execute.limits import Limits
 from iotrial.execute.prepare import prepare
 from iotrial.execute.restore import Payment
-from iotrial.execute.runner import Unwatched
-from iotrial.execute.trial import Limits, aimed_at, execute_trial
+from iotrial.execute.trial import aimed_at, execute_trial
+from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.local import LocalHost, wakeup_pipe
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.available import Offer
-from iotrial.plan.design import next_trials, workload_of
+from iotrial.plan.design import workload_of
 from iotrial.plan.load import parse_study
+from iotrial.plan.stages import next_trials
 from iotrial.store import Store, create
 from iotrial.tools import tool
 

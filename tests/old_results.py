@@ -12,7 +12,8 @@ from iotrial.cli.machine import machines
 from iotrial.cli.output import json_text
 from iotrial.execute.checking.folder import HEADER, checked
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.runner import Watcher, execute_on
+from iotrial.execute.runner import execute_on
+from iotrial.execute.watcher import Watcher
 from iotrial.judgement import Judged, judge
 from iotrial.model.study import Study
 from iotrial.report.csv import csv

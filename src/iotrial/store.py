@@ -39,12 +39,13 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan import prior, recorded
 from iotrial.plan.aa import noted, restored
 from iotrial.plan.available import Offer
-from iotrial.plan.design import next_trials, with_baselines
+from iotrial.plan.design import with_baselines
 from iotrial.plan.extend import Extension, extended, extension_in
 from iotrial.plan.inventory import check_ways
 from iotrial.plan.inventory import recorded as recorded_hosts
 from iotrial.plan.load import load_study, parse_study
 from iotrial.plan.spread import waiting
+from iotrial.plan.stages import next_trials
 from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
 from iotrial.trial_files import FORMAT, FolderTraces, belong, derived, known, placed, read_trial
 

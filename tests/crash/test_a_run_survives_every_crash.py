@@ -12,7 +12,8 @@ import pytest
 
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.restore import restore
-from iotrial.execute.runner import Unwatched, execute_study
+from iotrial.execute.runner import execute_study
+from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Study

@@ -21,8 +21,9 @@ from iotrial.execute.kept import find, kept, refuse_pending, verify
 from iotrial.execute.load import loads
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.fake.disk import Disk
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import export
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 
 DISK, OTHER = "fake0", "fake1"
 IDS = identify(FakeHost(), f"/dev/{DISK}").ids

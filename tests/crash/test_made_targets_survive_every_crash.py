@@ -19,7 +19,8 @@ from iotrial.execute import grounds, making, trees
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.journal import sessions
 from iotrial.execute.restore import restore
-from iotrial.execute.runner import Unwatched, execute_study
+from iotrial.execute.runner import execute_study
+from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.fake.parts.mount import Mounts
 from iotrial.hosts.places import journal_folder

@@ -11,7 +11,8 @@ from deaths import enumerate_deaths, hold_each_and_pay, killed, opened
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.leaving import clear, own
 from iotrial.execute.restore import restore
-from iotrial.execute.runner import Unwatched, execute_study
+from iotrial.execute.runner import execute_study
+from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder
 from iotrial.model.target import Aim, Target

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.fleet import exports
 from iotrial.keep.native import export
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 from iotrial.model.study import Place
 from packages import unpacked
 

@@ -14,7 +14,8 @@ import pytest
 
 from iotrial.errors import IotrialError
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.runner import Unwatched, execute_study
+from iotrial.execute.runner import execute_study
+from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.local import LocalHost
 from iotrial.plan.load import load_study
 from wrong_disk import Case, World, a_world, cases, changed

@@ -33,7 +33,7 @@ from test_killed_at_any_moment import guards_of, iotrial, kill_with_guard, loads
 
 import throttled
 from iotrial.model.trial import Trial, TrialRecord
-from iotrial.plan.design import next_trials
+from iotrial.plan.stages import next_trials
 from iotrial.store import open_results
 
 pytestmark = [

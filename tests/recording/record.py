@@ -31,7 +31,8 @@ import real  # noqa: E402
 from iotrial import __version__  # noqa: E402
 from iotrial.cli.main import status  # noqa: E402
 from iotrial.execute.interruption import Interruption  # noqa: E402
-from iotrial.execute.runner import Unwatched, execute_study  # noqa: E402
+from iotrial.execute.runner import execute_study  # noqa: E402
+from iotrial.execute.watcher import Unwatched  # noqa: E402
 from iotrial.hosts.fake import FakeHost  # noqa: E402
 from iotrial.model.trial import Trial, TrialRecord  # noqa: E402
 from iotrial.model.tunable import Setting  # noqa: E402

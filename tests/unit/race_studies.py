@@ -14,7 +14,7 @@ from iotrial.model.study import Decide, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
-from iotrial.plan.design import next_trials
+from iotrial.plan.stages import next_trials
 
 FOUR = {"none": 0.0, "mq-deadline": 0.002, "kyber": -0.05, "bfq": -0.4}
 """Scheduler → log of its effect: two alike, one worse, one far worse."""

@@ -11,9 +11,8 @@ from stats_studies import record
 
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
-from iotrial.plan.design import next_trials
 from iotrial.plan.load import parse_study
-from iotrial.plan.stages import courses
+from iotrial.plan.stages import courses, next_trials
 
 HEAD = """
 question = "Which settings suit the clients?"

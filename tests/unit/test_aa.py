@@ -16,7 +16,8 @@ import pytest
 from iotrial.cli.main import status
 from iotrial.errors import UsageError
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.runner import Unwatched, execute_study
+from iotrial.execute.runner import execute_study
+from iotrial.execute.watcher import Unwatched
 from iotrial.formats import telemetry
 from iotrial.formats.fio.course import course
 from iotrial.hosts.fake import FakeHost
@@ -25,8 +26,9 @@ from iotrial.model.tool import Aimed, Course, Load
 from iotrial.model.workload import Workload
 from iotrial.plan.aa import as_aa, at_baseline, detour, noted, restored, with_levels
 from iotrial.plan.available import Offer
-from iotrial.plan.design import cells, next_trials
+from iotrial.plan.design import cells
 from iotrial.plan.load import parse_study
+from iotrial.plan.stages import next_trials
 from iotrial.store import open_results, studies_in
 from iotrial.tools.fio import TOOL as FIO
 

@@ -8,9 +8,9 @@ from iotrial.execute.engines import ENGINES
 from iotrial.model.study import Study
 from iotrial.plan.aims import ALONE, HERE, Where, places
 from iotrial.plan.ceiling_study import Asked, study_text
-from iotrial.plan.design import next_trials
 from iotrial.plan.load import parse_study
 from iotrial.plan.parts import parts_of
+from iotrial.plan.stages import next_trials
 
 
 def of(hosts: dict[str, str], targets: dict[str, dict[str, object]]) -> Study:

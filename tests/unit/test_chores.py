@@ -17,7 +17,8 @@ from iotrial.execute.bench import Bench
 from iotrial.execute.chores import WRITE, Site, deed
 from iotrial.execute.evidence import LIMITED
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.runner import Unwatched, execute_study
+from iotrial.execute.runner import execute_study
+from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.upkeep import Upkeep
 from iotrial.hosts.local import LocalHost

@@ -16,7 +16,7 @@ import pytest
 from iotrial.cli.main import VERBS, status
 from iotrial.execute.keeping import apply
 from iotrial.hosts.fake import FakeHost, fio
-from iotrial.hosts.fake.part import Program, Said
+from iotrial.hosts.fake.machine import Program, Said
 from iotrial.keep.native import export
 from iotrial.keep.profile import parse
 

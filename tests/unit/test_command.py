@@ -16,8 +16,8 @@ from iotrial.model.results import Results
 from iotrial.model.tool import Aimed
 from iotrial.model.trial import TrialRecord
 from iotrial.model.workload import OptionValue, Wanted, Workload
-from iotrial.plan.design import next_trials
 from iotrial.plan.load import parse_study
+from iotrial.plan.stages import next_trials
 from iotrial.tools import tool
 from iotrial.tools.command import TOOL
 

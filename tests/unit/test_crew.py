@@ -11,7 +11,8 @@ import pytest
 from iotrial.errors import HostUnreachable, OwedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.post import gathered
-from iotrial.execute.runner import Outcome, Unwatched, execute_on
+from iotrial.execute.runner import Outcome, execute_on
+from iotrial.execute.watcher import Unwatched
 from iotrial.judgement import completed
 from iotrial.judgement.hosts import rows
 from iotrial.keep.winner import profile

@@ -11,8 +11,8 @@ import pytest
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
-from iotrial.plan.design import next_trials
 from iotrial.plan.load import parse_study
+from iotrial.plan.stages import next_trials
 from iotrial.stats.host_effects import host_doubts, host_effects
 from iotrial.stats.judge import judge
 from iotrial.stats.summary import drift_doubts

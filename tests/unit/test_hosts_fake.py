@@ -17,8 +17,8 @@ from iotrial.execute.moment import together
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.fake.disk import DISKS, Disk
 from iotrial.hosts.fake.fio import bin_of
+from iotrial.hosts.fake.machine import Lasting
 from iotrial.hosts.fake.names import index
-from iotrial.hosts.fake.part import Lasting
 from iotrial.hosts.steps import look
 from iotrial.model.step import Look, Probe
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -244,3 +244,43 @@ def test_no_two_files_of_tests_have_one_name() -> None:
     """They are modules without packages: the second of a name cannot be imported."""
     names = Counter(path.name for path in TESTS if path.name.startswith("test_"))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+# -- no import leads in a circle ------------------------------------------------------------------
+
+
+def imports() -> dict[str, set[str]]:
+    """Module → the modules of ours that it imports: at its top, for types alone, or in a
+    function."""
+    names = {".".join(p.relative_to(SOURCE.parent).with_suffix("").parts): p for p in MODULES}
+    names = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    found: dict[str, set[str]] = {}
+    for name, path in names.items():
+        told = set()
+        for node in ast.walk(ast.parse(text_of(path))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                full = ((f"{node.module}.{each.name}", node.module) for each in node.names)
+                told |= {one if one in names else package for one, package in full} & set(names)
+            elif isinstance(node, ast.Import):
+                told |= {each.name for each in node.names} & set(names)
+        found[name] = told - {name}
+    return found
+
+
+def circles(of: Mapping[str, set[str]]) -> list[list[str]]:
+    """What stays when all that leads nowhere is taken away, again and again."""
+    left = {name: set(told) for name, told in of.items()}
+    while gone := {name for name, told in left.items() if not told & set(left)}:
+        left = {name: told for name, told in left.items() if name not in gone}
+    leading = {name: {n for n, told in left.items() if name in told} for name in left}
+    while gone := {name for name, told in leading.items() if not told & set(leading)}:
+        leading = {name: told for name, told in leading.items() if name not in gone}
+    return [sorted(leading)] if leading else []
+
+
+def test_no_import_leads_in_a_circle() -> None:
+    """Nor one that is for types alone, or in a function: to understand one module is to need only
+    those below it."""
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+    assert circles({"a": {"b"}, "b": set(), "d": {"a"}}) == []
+    assert circles(imports()) == []

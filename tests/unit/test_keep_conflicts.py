@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import export
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 from iotrial.lint.conflicts import Conflict, conflicts
 from iotrial.lint.parsers import kind_of, parsed
 from iotrial.lint.sheet import Sheet

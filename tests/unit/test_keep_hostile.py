@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import StudyError, UsageError
+from iotrial.keep.entry import Entry, problem, way_problem
 from iotrial.keep.native import NativeFile, export, formats
-from iotrial.keep.profile import Entry, Profile, parse, to_toml
-from iotrial.keep.vetting import problem, way_problem
+from iotrial.keep.profile import Profile, parse, to_toml
 
 Said = list[tuple[str, ...]]
 

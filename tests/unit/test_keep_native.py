@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import UsageError
+from iotrial.keep.entry import Entry
 from iotrial.keep.fleet import exports
 from iotrial.keep.native import export, formats
 from iotrial.keep.native.mount import escaped
 from iotrial.keep.native.udev import assigned, pattern
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 from iotrial.model.study import Place
 
 WWID = (("wwid", "naa.600508b1001c"),)

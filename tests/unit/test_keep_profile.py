@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import StudyError
-from iotrial.keep.profile import Entry, Profile, load, named, parse, plain, to_toml
+from iotrial.keep.entry import Entry
+from iotrial.keep.profile import Profile, load, named, parse, plain, to_toml
 from iotrial.model.study import Place
 
 HEAD = 'format = 1\nname = "n"\n'

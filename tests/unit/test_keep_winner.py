@@ -9,7 +9,7 @@ import pytest
 
 from iotrial.errors import RefusedError, UsageError
 from iotrial.judgement import completed
-from iotrial.keep.profile import Entry
+from iotrial.keep.entry import Entry
 from iotrial.keep.winner import profile, winners
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results

@@ -14,8 +14,9 @@ from iotrial.execute.debris import unmake
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.journal import MadeDebt, read_session
 from iotrial.execute.leaving import clear, own
-from iotrial.execute.runner import Unwatched, execute_study
+from iotrial.execute.runner import execute_study
 from iotrial.execute.trees import MARK
+from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mount import EXT4
 from iotrial.model.chore import Chore

@@ -19,7 +19,7 @@ from iotrial.execute.journal import sessions
 from iotrial.execute.keeping import confirm, undo
 from iotrial.execute.kept import find, kept, refuse_pending, verify
 from iotrial.execute.restore import restore
-from iotrial.execute.runner import Unwatched
+from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.places import journal_folder
 from iotrial.live.file import read
 from iotrial.plan.aa import as_aa

@@ -11,8 +11,9 @@ import pytest
 from iotrial.errors import StudyError, UsageError
 from iotrial.model.study import Level, Study
 from iotrial.plan.available import Offer, with_available
-from iotrial.plan.design import cells, next_trials, open_factors
+from iotrial.plan.design import cells, open_factors
 from iotrial.plan.load import load_study, parse_study
+from iotrial.plan.stages import next_trials
 
 GOOD = Path(__file__).parents[1] / "data" / "studies" / "good"
 OFFERED = {"queue.scheduler": ("none", "mq-deadline", "kyber")}

@@ -19,15 +19,9 @@ from iotrial.model.topology import Topology
 from iotrial.model.trial import Trial, TrialRecord, TrialState
 from iotrial.model.tunable import Setting
 from iotrial.model.workload import Workload
-from iotrial.plan.design import (
-    MOST_ATTEMPTS,
-    baselines,
-    cells,
-    next_trials,
-    settings,
-    workload_of,
-)
+from iotrial.plan.design import MOST_ATTEMPTS, baselines, cells, settings, workload_of
 from iotrial.plan.load import load_study
+from iotrial.plan.stages import next_trials
 from iotrial.tunables import tunable
 
 GOOD = Path(__file__).parents[1] / "data" / "studies" / "good"

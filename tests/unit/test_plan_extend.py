@@ -19,8 +19,8 @@ from iotrial.cli.main import status
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.results import Results
 from iotrial.model.study import AA, Design, Study
-from iotrial.plan.design import next_trials
 from iotrial.plan.extend import Extension, extend, extended, reached, under_way
+from iotrial.plan.stages import next_trials
 from iotrial.stats.judge import answer, judge, questions
 from iotrial.store import extend as note
 from iotrial.store import is_finished, open_results

@@ -15,7 +15,8 @@ from iotrial.model.study import Decide, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
-from iotrial.plan.design import next_trials, with_baselines
+from iotrial.plan.design import with_baselines
+from iotrial.plan.stages import next_trials
 from iotrial.stats.anytime import critical_at, single_at
 from iotrial.stats.judge import judge
 

@@ -18,9 +18,9 @@ from iotrial.model.target import Target
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan.ahead import all_blocks, most_left, standing
-from iotrial.plan.design import next_trials
 from iotrial.plan.estimate import estimate
 from iotrial.plan.race import Stand
+from iotrial.plan.stages import next_trials
 from iotrial.stats.judge import judge
 
 LABELS = ("none", "mq-deadline", "kyber", "bfq")

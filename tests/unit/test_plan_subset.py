@@ -10,10 +10,11 @@ import pytest
 from iotrial.cli.main import status
 from iotrial.errors import StudyError
 from iotrial.model.study import Study
-from iotrial.plan.design import cells, next_trials
+from iotrial.plan.design import cells
 from iotrial.plan.estimate import comparisons
 from iotrial.plan.given_up import given_up
 from iotrial.plan.load import parse_study
+from iotrial.plan.stages import next_trials
 
 HEAD = """
 [targets.disk]

@@ -15,7 +15,8 @@ from stats_studies import METRIC, record
 
 from iotrial.errors import UsageError
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.runner import Unwatched, execute_study
+from iotrial.execute.runner import execute_study
+from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost
 from iotrial.model.prior import Prior
 from iotrial.model.results import Results
@@ -24,10 +25,10 @@ from iotrial.model.target import Target
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan import prior as priors
-from iotrial.plan.design import next_trials
 from iotrial.plan.load import parse_study
 from iotrial.plan.neighbours import MOST
 from iotrial.plan.prior import target_doubts, with_prior
+from iotrial.plan.stages import next_trials
 from iotrial.stats.judge import judge
 from iotrial.store import open_results
 

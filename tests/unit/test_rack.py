@@ -12,7 +12,8 @@ import pytest
 from iotrial.errors import HostUnreachable, Interrupted, OwedError, RefusedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.likeness import likeness
-from iotrial.execute.runner import Outcome, Unwatched, execute_on
+from iotrial.execute.runner import Outcome, execute_on
+from iotrial.execute.watcher import Unwatched
 from iotrial.judgement import completed
 from iotrial.keep.winner import profile
 from iotrial.model.finding import Comparison

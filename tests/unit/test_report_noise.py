@@ -20,7 +20,7 @@ from iotrial.model.target import Target
 from iotrial.model.trial import TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan.aa import as_aa, at_baseline
-from iotrial.plan.design import next_trials
+from iotrial.plan.stages import next_trials
 from iotrial.report.noise_text import noise_text
 from iotrial.stats.series import Floats
 from iotrial.trial_files import FolderTraces

@@ -20,9 +20,10 @@ from iotrial.model.study import Study
 from iotrial.model.trial import Treatment, Trial, TrialRecord
 from iotrial.plan.ahead import all_blocks, most_left, standing
 from iotrial.plan.ceiling_study import FINAL, SEARCH, jobs
-from iotrial.plan.design import next_trials, workload_of
+from iotrial.plan.design import workload_of
 from iotrial.plan.load import parse_study
 from iotrial.plan.saturate import MOST_SEARCHED, grid
+from iotrial.plan.stages import next_trials
 from iotrial.report.ceiling_chart import KINDS, curve_figure, curve_spec
 from iotrial.stats import ceiling
 from iotrial.stats.ceiling import Seen

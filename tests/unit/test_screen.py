@@ -15,8 +15,9 @@ from iotrial.model.study import Decide, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial
 from iotrial.model.workload import Workload
-from iotrial.plan.design import cells, next_trials
+from iotrial.plan.design import cells
 from iotrial.plan.screen import kept, narrowed, screening
+from iotrial.plan.stages import next_trials
 from iotrial.stats.judge import judge
 
 NAMES = "abcdefg"

@@ -12,12 +12,12 @@ from iotrial.model.folding import folded
 from iotrial.model.study import Study
 from iotrial.model.trial import HOST_LOST, Trial, TrialRecord
 from iotrial.plan.ahead import most_left
-from iotrial.plan.design import next_trials
 from iotrial.plan.estimate import estimate
 from iotrial.plan.hostlist import expanded
 from iotrial.plan.load import parse_study
 from iotrial.plan.parts import alone_on, parts_of
 from iotrial.plan.spread import waiting
+from iotrial.plan.stages import next_trials
 from iotrial.plan.takeover import taken_over
 
 HOSTS = "".join(f'[hosts.h{n}]\nssh = "root@h{n}"\n' for n in range(1, 4))

@@ -13,11 +13,11 @@ from stats_studies import record
 
 from iotrial.errors import StudyError
 from iotrial.model.trial import Trial, TrialRecord
-from iotrial.plan.design import next_trials, workload_of
+from iotrial.plan.design import workload_of
 from iotrial.plan.estimate import estimate
 from iotrial.plan.foreseen import at_most, loads_on, trials_at_most
 from iotrial.plan.load import parse_study
-from iotrial.plan.stages import courses
+from iotrial.plan.stages import courses, next_trials
 from iotrial.rows import trial_in_row, trial_out
 
 

@@ -16,8 +16,8 @@ from iotrial.model.study import Decide, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial
 from iotrial.model.workload import Workload
-from iotrial.plan.design import next_trials
 from iotrial.plan.estimate import estimate
+from iotrial.plan.stages import next_trials
 from iotrial.stats.anova import shares
 from iotrial.stats.judge import judge
 from iotrial.stats.strata import stratum, whole_plots

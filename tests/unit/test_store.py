@@ -14,8 +14,8 @@ from iotrial.model.measurement import Measurement
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.available import Offer
-from iotrial.plan.design import next_trials
 from iotrial.plan.load import load_study
+from iotrial.plan.stages import next_trials
 from iotrial.store import check, create, is_finished, open_results, studies_in
 
 STUDY = """

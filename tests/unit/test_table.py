@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.formats.table.columns import columns_from, guess, to_toml
+from iotrial.formats.table.columns import columns_from, to_toml
+from iotrial.formats.table.guess import guess
 from iotrial.formats.table.pasted import FORMAT, tables
 from iotrial.formats.table.rows import columns_of
 from iotrial.formats.table.words import is_date

@@ -15,9 +15,9 @@ import pytest
 from iotrial.cli.main import status
 from iotrial.errors import UsageError
 from iotrial.model.study import Study
-from iotrial.plan.design import next_trials
 from iotrial.plan.load import parse_study
 from iotrial.plan.parts import parts_of
+from iotrial.plan.stages import next_trials
 from iotrial.plan.template import (
     PUBLISHED,
     Form,

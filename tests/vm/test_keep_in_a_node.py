@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import export
-from iotrial.keep.profile import Entry, Profile, to_toml
+from iotrial.keep.profile import Profile, to_toml
 from nodes import Node
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]

@@ -14,8 +14,9 @@ from iotrial.units import format_wait
 if TYPE_CHECKING:
     from iotrial.execute.interruption import Interruption
     from iotrial.execute.kept import Difference, Kept
+    from iotrial.keep.entry import Entry
     from iotrial.keep.native import Export, NativeFile
-    from iotrial.keep.profile import Entry, Profile
+    from iotrial.keep.profile import Profile
     from iotrial.lint.conflicts import Conflict
     from iotrial.model.host import Host
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from iotrial.model.study import Study
+from iotrial.plan.course import Course
 from iotrial.plan.estimate import Estimate, estimate
 from iotrial.plan.foreseen import at_most, each_study
 from iotrial.plan.given_up import GivenUp, given_up
-from iotrial.plan.stages import Course, varies
+from iotrial.plan.stages import varies
 from iotrial.units import format_wait
 
 

@@ -21,9 +21,9 @@ from iotrial.hosts.places import holder, journal_folder, unseen
 from iotrial.model.results import Results
 from iotrial.model.trial import treatment_text
 from iotrial.plan.ahead import most_left, standing
-from iotrial.plan.design import next_trials
 from iotrial.plan.race import Stand
 from iotrial.plan.spread import waiting
+from iotrial.plan.stages import next_trials
 from iotrial.report.words import PRETENDED
 from iotrial.store import open_results
 

@@ -14,7 +14,7 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.tunable import Setting
 
 if TYPE_CHECKING:
-    from iotrial.execute.runner import Watcher
+    from iotrial.execute.watcher import Watcher
 
 
 class InTurn:

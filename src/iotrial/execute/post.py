@@ -20,11 +20,12 @@ from iotrial.execute.interruption import Interruption
 from iotrial.execute.leaving import clear, lefts, own
 from iotrial.execute.load import Ended, last_words
 from iotrial.execute.member import Member
+from iotrial.execute.sealed import DEV, Seal
 from iotrial.execute.served import Client
 from iotrial.model.doubt import Doubt
 from iotrial.model.listen import Listen
 from iotrial.model.target import Aim
-from iotrial.model.tool import Aimed, Gate, Gated, Left, Load, Parsed, Served, Tool, Tracing
+from iotrial.model.tool import Aimed, Gate, Gated, Left, Load, Parsed, Served, Tool, Tracing, inside
 from iotrial.model.topology import Topology
 from iotrial.model.trial import Trial, TrialState
 from iotrial.model.validity import Case, Scene, Snapshot
@@ -232,3 +233,30 @@ def gathered(doubts: Sequence[tuple[str, Doubt]], most: int = 4) -> tuple[Doubt,
         more = f" (and {len(whats) - most} more like it)" if len(whats) > most else ""
         found.append(Doubt(check, "; ".join(shown) + more, advice, invalid=invalid))
     return tuple(found)
+
+
+def seal_of(post: Post) -> Seal:
+    """What the load of a post may not write.  Of its target, what iotrial made or the study arms
+    is nobody's loss; disks beside it are, whatever the load."""
+    aim, bench = post.aim, post.member.bench
+    reach = post.driver.reach(post.workload)
+    if not reach.storage:
+        return Seal()
+    if aim.target.under_load == "device":
+        nodes = (aim.path, f"{DEV}/{aim.device}")
+        if reach.writes:
+            return Seal(free=nodes, disks=reach.opaque)
+        elsewhere = () if aim.path.startswith(f"{DEV}/") else (aim.path,)
+        return Seal(disks=True, nodes=elsewhere)
+    # A path that leads to everything leaves nothing to close.
+    disks = Seal(disks=aim.path != "/")
+    ours = {aim.path, aim.device} & bench.gone_with or aim.target.name in bench.laid
+    if ours or aim.target.destroy:
+        return disks
+    directory = aim.target.kind == "directory"
+    disks = replace(disks, nodeless=(aim.path,) if directory else ())
+    folders = tuple(inside(left.path) for left in post.leaves if left.kind == "folder")
+    there_alone = bool(folders) and len(folders) == len(post.leaves) and not reach.paths
+    if reach.writes and not (directory and there_alone):
+        return disks
+    return replace(disks, shut=(aim.path,), free=folders)

@@ -18,13 +18,14 @@ from dataclasses import dataclass, field
 from iotrial.errors import HostUnreachable, Interrupted
 from iotrial.execute.at_once import at_once
 from iotrial.execute.crew import Crew, HostLost
-from iotrial.execute.trial import Limits, execute_trial
+from iotrial.execute.limits import Limits
+from iotrial.execute.trial import execute_trial
 from iotrial.model.study import Place
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.ahead import most_left
-from iotrial.plan.design import next_trials
 from iotrial.plan.parts import alone_on
 from iotrial.plan.spread import waiting
+from iotrial.plan.stages import next_trials
 from iotrial.plan.takeover import taken_over
 from iotrial.store import Store
 

@@ -5,77 +5,28 @@ Read :func:`execute_on` first; it is the whole story.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from iotrial import store as stores
 from iotrial.execute.crew import Crew, Reach, open_crew
 from iotrial.execute.hands import Hands
 from iotrial.execute.in_turn import InTurn
 from iotrial.execute.interruption import Interruption
+from iotrial.execute.limits import Limits
 from iotrial.execute.prepare import prepare
 from iotrial.execute.rack import execute_over
 from iotrial.execute.restore import Payment
-from iotrial.execute.trial import Limits, execute_trial
+from iotrial.execute.trial import execute_trial
+from iotrial.execute.watcher import Watcher
 from iotrial.model.host import Host
 from iotrial.model.results import Results
-from iotrial.model.sample import Sample
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
-from iotrial.model.tunable import Setting
 from iotrial.plan.ahead import most_left, standing
-from iotrial.plan.design import next_trials
-from iotrial.plan.stages import stage_words
-
-
-class Watcher(Protocol):
-    """Who is told how a run goes on.  Nothing here prints.
-
-    ``planned`` is said whenever trials were planned: ``pending`` of them, and ``most`` until the
-    study ends at the latest (more than ``pending`` where it ends as soon as it knows).  ``held``
-    are the settings read back just before the load, ``sampled`` what the kernel of one host
-    counted, once a second while a load goes on.  ``known`` is everything that was measured so
-    far, said before the first trial, after each block and at the end, while no load goes on.
-    """
-
-    def said(self, text: str) -> None: ...
-    def planned(self, pending: int, most: int, results: Path) -> None: ...
-    def began(self, trial: Trial, seconds: float) -> None: ...
-    def held(self, trial: Trial, host: str, settings: Sequence[Setting]) -> None: ...
-    def sampled(self, trial: Trial, sample: Sample) -> None: ...
-    def ticked(self, trial: Trial, elapsed: float) -> None: ...
-    def ended(self, record: TrialRecord) -> None: ...
-    def known(self, results: Results) -> None: ...
-
-    def attended(self) -> bool:
-        """Whether there is a person who can be asked to do something."""
-        ...
-
-    def asked(self, what: str, interruption: Interruption) -> None:
-        """Ask a person to do ``what``; gives back when it is said to be done, or at a signal."""
-        ...
-
-
-class Unwatched:
-    """A watcher that looks away."""
-
-    def said(self, text: str) -> None: ...
-    def planned(self, pending: int, most: int, results: Path) -> None: ...
-    def began(self, trial: Trial, seconds: float) -> None: ...
-    def held(self, trial: Trial, host: str, settings: Sequence[Setting]) -> None: ...
-    def sampled(self, trial: Trial, sample: Sample) -> None: ...
-    def ticked(self, trial: Trial, elapsed: float) -> None: ...
-    def ended(self, record: TrialRecord) -> None: ...
-    def known(self, results: Results) -> None: ...
-
-    def attended(self) -> bool:
-        return False
-
-    def asked(self, what: str, interruption: Interruption) -> None:
-        """Never: nobody is there."""
+from iotrial.plan.stages import next_trials, stage_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,9 @@ Where the kernel or the programs (unshare; perl) do not offer it, the load runs 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from iotrial.model.host import Host
-from iotrial.model.tool import inside
-
-if TYPE_CHECKING:
-    from iotrial.execute.post import Post
 
 _MISSING = 127
 DEV = "/dev"
@@ -167,30 +162,3 @@ def sealing(argv: Sequence[str], seals: Iterable[Seal], offered: Means) -> tuple
 
 def _pairs(word: str, paths: Iterable[str]) -> list[str]:
     return [each for path in paths for each in (word, path)]
-
-
-def seal_of(post: Post) -> Seal:
-    """What the load of a post may not write.  Of its target, what iotrial made or the study arms
-    is nobody's loss; disks beside it are, whatever the load."""
-    aim, bench = post.aim, post.member.bench
-    reach = post.driver.reach(post.workload)
-    if not reach.storage:
-        return Seal()
-    if aim.target.under_load == "device":
-        nodes = (aim.path, f"{DEV}/{aim.device}")
-        if reach.writes:
-            return Seal(free=nodes, disks=reach.opaque)
-        elsewhere = () if aim.path.startswith(f"{DEV}/") else (aim.path,)
-        return Seal(disks=True, nodes=elsewhere)
-    # A path that leads to everything leaves nothing to close.
-    disks = Seal(disks=aim.path != "/")
-    ours = {aim.path, aim.device} & bench.gone_with or aim.target.name in bench.laid
-    if ours or aim.target.destroy:
-        return disks
-    directory = aim.target.kind == "directory"
-    disks = replace(disks, nodeless=(aim.path,) if directory else ())
-    folders = tuple(inside(left.path) for left in post.leaves if left.kind == "folder")
-    there_alone = bool(folders) and len(folders) == len(post.leaves) and not reach.paths
-    if reach.writes and not (directory and there_alone):
-        return disks
-    return replace(disks, shut=(aim.path,), free=folders)

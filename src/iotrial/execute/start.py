@@ -23,10 +23,10 @@ from iotrial.execute.crew import Crew
 from iotrial.execute.load import Ended, Watch, execute_load
 from iotrial.execute.member import Member
 from iotrial.execute.opened import watching
-from iotrial.execute.post import Post, by_host
+from iotrial.execute.post import Post, by_host, seal_of
 from iotrial.execute.pulse import Pulse
 from iotrial.execute.sampler import Sampler
-from iotrial.execute.sealed import means, seal_of, sealing
+from iotrial.execute.sealed import means, sealing
 from iotrial.execute.served import Execute, through
 from iotrial.model.doubt import Doubt
 from iotrial.model.sample import Sample
@@ -34,7 +34,7 @@ from iotrial.model.tool import Ends
 from iotrial.plan.placement import nics
 
 if TYPE_CHECKING:
-    from iotrial.execute.trial import Limits
+    from iotrial.execute.limits import Limits
 
 SLACK = 60.0
 """Seconds a load may take beyond twice what its options say, before it is ended."""

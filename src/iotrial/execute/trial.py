@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from iotrial.execute import machine, start, strained
 from iotrial.execute.crew import Crew, HostLost
-from iotrial.execute.hands import Hands
-from iotrial.execute.interruption import Interruption
+from iotrial.execute.limits import Limits
 from iotrial.execute.member import Member
 from iotrial.execute.post import Post, aimed_at, by_host, gathered, station
 from iotrial.execute.preflight import aside
@@ -28,25 +27,12 @@ from iotrial.store import Store
 from iotrial.tools import tool
 from iotrial.tools.merging import merged
 
-if TYPE_CHECKING:
-    from iotrial.execute.runner import Watcher
-
 T = TypeVar("T")
 Came = Sequence[tuple[Post, TrialState, str, Parsed]]
 
 __all__ = ["Limits", "aimed_at", "drift", "execute_trial"]
 
 _BACK = "It is tried again when all else is done, if the host is back by then."
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a trial lives under: who watches, who may stop it, and the hands that set what only a
-    person can."""
-
-    watcher: Watcher
-    interruption: Interruption
-    hands: Hands
 
 
 @dataclass(frozen=True, slots=True)

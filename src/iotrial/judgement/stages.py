@@ -11,7 +11,8 @@ from iotrial.model.finding import Choice, Comparison, StageFound
 from iotrial.model.results import Results
 from iotrial.model.stage import Kept
 from iotrial.model.study import Study
-from iotrial.plan.stages import NEW, Course, begin, courses, slim, varies
+from iotrial.plan.course import Course, slim
+from iotrial.plan.stages import NEW, begin, courses, varies
 from iotrial.units import format_change
 
 Judge = Callable[[Results], tuple[Results, Comparison]]

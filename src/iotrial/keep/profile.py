@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any
 
 from iotrial.errors import StudyError
-from iotrial.keep.vetting import problem
+from iotrial.keep.entry import Entry, problem
 from iotrial.model.study import Place
 from iotrial.plan.hostlist import expanded
 from iotrial.plan.locate import inline, locate
@@ -55,26 +55,6 @@ _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", re.DOTALL)
 _MOST_BYTES = 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One setting to be kept.  ``device`` is the kernel's name at the time ('': the host's),
-    ``ids`` are (kind, value) pairs that the device is known by after a boot; ``former`` is what it
-    was ('': not known); ``because`` says why in words; ``host`` is one of a profile's hosts ('':
-    the profile names none)."""
-
-    tunable: str
-    value: str
-    device: str = ""
-    ids: tuple[tuple[str, str], ...] = ()
-    former: str = ""
-    because: str = ""
-    host: str = ""
-
-    def __str__(self) -> str:
-        parts = ":".join(part for part in (self.host, self.device) if part)
-        return f"{self.tunable}={self.value}{f' on {parts}' if parts else ''}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from typing import Any
 
 from iotrial.errors import RefusedError, UsageError
 from iotrial.judgement import Judged
-from iotrial.keep.profile import Entry, Profile, named, plain
-from iotrial.keep.vetting import of_study, problem, way_problem
+from iotrial.keep.entry import Entry, of_study, problem, way_problem
+from iotrial.keep.profile import Profile, named, plain
 from iotrial.model.finding import Comparison, Finding
 from iotrial.model.results import Results
 from iotrial.model.study import Factor, Place

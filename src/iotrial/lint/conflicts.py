@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import NativeFile
-from iotrial.keep.profile import Entry
 from iotrial.lint.sheet import Family, Kind, Setting, Sheet
 
 Wins = Literal["ours", "theirs", "perhaps"]

@@ -13,7 +13,7 @@ from iotrial.judgement import Judged
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
 from iotrial.plan.ahead import open_ended
-from iotrial.plan.design import next_trials
+from iotrial.plan.stages import next_trials
 
 MOST = 200
 """Findings that are told; the rest is for the report."""

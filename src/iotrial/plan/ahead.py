@@ -13,9 +13,10 @@ from dataclasses import replace
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan import race, saturate
-from iotrial.plan.design import cells, next_trials
+from iotrial.plan.design import cells
 from iotrial.plan.race import Stand
 from iotrial.plan.spread import waiting
+from iotrial.plan.stages import next_trials
 
 
 def open_ended(study: Study) -> bool:

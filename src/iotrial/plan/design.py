@@ -82,10 +82,11 @@ def _excluded(study: Study, treatment: Treatment) -> bool:
     return any(set(pairs) <= set(treatment) for pairs in study.exclude)
 
 
-def next_trials(
+def next_of_design(
     study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
 ) -> tuple[Trial, ...]:
-    """What to plan next, to be appended to the plan; ``()`` when there is nothing more to do.
+    """What to plan next of a study without stages, to be appended to the plan; ``()`` when there is
+    nothing more to do.
 
     First all blocks (whatever of them is not yet planned: the end of a plan may be lost in a
     crash), then every trial whose latest attempt was INVALID, in the same block, until
@@ -93,15 +94,10 @@ def next_trials(
     Numbers continue from ``planned``.
     A race is planned as far as the next look (:mod:`iotrial.plan.race`), and so is a design that
     ends when all is decided (:mod:`iotrial.plan.looking`).
-    Of a study in stages: the same for its latest stage, then for the next one.
     Of recorded results, which somebody else measured: nothing.
     """
     if study.design.kind == "recorded":
         return ()
-    if study.stages:
-        from iotrial.plan.stages import next_in_stages  # noqa: PLC0415  it asks for each stage here
-
-        return next_in_stages(study, planned, done)
     known = {slot_of(trial) for trial in planned}
     again = _again(planned, done)
     racing = study.design.kind in ("race", "saturate")

@@ -15,8 +15,9 @@ from iotrial.model.stage import Kept
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial
 from iotrial.model.workload import Workload
-from iotrial.plan.design import next_trials, with_option
-from iotrial.plan.stages import Course, begin, course_of, targets_of, trials_of, varies
+from iotrial.plan.course import Course
+from iotrial.plan.design import with_option
+from iotrial.plan.stages import begin, course_of, next_trials, targets_of, trials_of, varies
 from iotrial.plan.subset import baseline_first
 
 _COMBINATIONS = 5000

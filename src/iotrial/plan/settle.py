@@ -7,22 +7,18 @@ stage names (:mod:`iotrial.stats.winners`, :mod:`iotrial.plan.screen`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from iotrial.model.finding import Finding
 from iotrial.model.order import ordered
 from iotrial.model.stage import Kept, Then
 from iotrial.model.study import Factor
 from iotrial.model.trial import Treatment
+from iotrial.plan.course import Course, slim
 from iotrial.plan.design import applies, cells
 from iotrial.plan.screen import kept as screened
 from iotrial.stats.judge import judge
 from iotrial.stats.pairwise import Judged, Pairs, judged, pairwise
 from iotrial.stats.raced import Raced, raced
 from iotrial.stats.winners import Case, decide
-
-if TYPE_CHECKING:
-    from iotrial.plan.stages import Course
 
 
 def settle(course: Course) -> tuple[Kept, ...]:
@@ -47,8 +43,6 @@ def settle(course: Course) -> tuple[Kept, ...]:
 def _raced(course: Course, several: list[Factor]) -> list[Kept]:
     """What a race kept: the baselines where they are among the best of every workload, else the
     first treatment that is."""
-    from iotrial.plan.stages import slim  # noqa: PLC0415  it settles by this module
-
     results = slim(course.results)
     study, base = results.study, {f.name: course.baselines[f.name] for f in several}
     treatments = {each.name: cells(study, each.name) for each in study.workloads}

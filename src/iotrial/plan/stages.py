@@ -17,7 +17,7 @@ Blocks are numbered on from stage to stage.  A stage that confirms has two treat
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from iotrial.model.results import Results
@@ -27,50 +27,14 @@ from iotrial.model.target import Target
 from iotrial.model.trial import Treatment, Trial, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan.convert import BLOCKS
-from iotrial.plan.design import applies, next_trials, target_of
+from iotrial.plan.course import Carried, Course
+from iotrial.plan.design import applies, next_of_design, target_of
 from iotrial.plan.race import MOST_BLOCKS
 from iotrial.plan.screen import screening
 from iotrial.plan.subset import baseline_first
 
 SETTINGS, CURRENT, NEW = "settings", "current", "new"
 """The factor of a stage that confirms, and its levels."""
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """What stages hand on: the labels ``left`` of each factor, and where it ``stands`` while it
-    is not varied."""
-
-    left: Mapping[str, tuple[str, ...]]
-    stands: Mapping[str, str]
-
-    def after(self, kept: Sequence[Kept]) -> Carried:
-        return Carried(
-            {**self.left, **{each.factor: each.kept for each in kept}},
-            {**self.stands, **{each.factor: each.stands for each in kept}},
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Course:
-    """A stage as it goes.  ``study`` is the stage as a study, ``results`` its trials as that study
-    sees them; ``before`` the blocks of earlier stages; ``so_far`` what it began with,
-    ``baselines`` those of the whole study, ``kept`` what it came to (empty until it is
-    ``decided``, and for a stage that confirms)."""
-
-    stage: Stage
-    study: Study
-    results: Results
-    before: int
-    so_far: Carried
-    baselines: Mapping[str, str]
-    decided: bool
-    kept: tuple[Kept, ...] = ()
-
-    @property
-    def words(self) -> str:
-        """``readahead, narrow``."""
-        return ", ".join([*self.stage.vary, self.stage.then])
 
 
 def baseline(factor: Factor) -> str:
@@ -242,7 +206,7 @@ def course_of(
     )
     results = Results(Path(), part, inside, records)
     over = len({record.trial.number for record in records}) == len(inside)
-    over = over and (not varies(part) or not next_trials(part, inside, records))
+    over = over and (not varies(part) or not next_of_design(part, inside, records))
     course = Course(stage, part, results, before, so_far, begin(study).stands, over)
     return replace(course, kept=decided(course)) if over else course
 
@@ -250,23 +214,6 @@ def course_of(
 def varies(part: Study) -> bool:
     """Whether there is anything to compare; a stage without is over before it begins."""
     return bool(part.workloads) and any(len(factor.levels) > 1 for factor in part.factors)
-
-
-def slim(results: Results) -> Results:
-    """The same without the factors that stand still, for what compares and names treatments."""
-    study = results.study
-    kept = tuple(factor for factor in study.factors if len(factor.levels) > 1)
-    names = {factor.name for factor in kept}
-
-    def less(trial: Trial) -> Trial:
-        return replace(trial, treatment=tuple(p for p in trial.treatment if p[0] in names))
-
-    return replace(
-        results,
-        study=replace(study, factors=kept),
-        planned=tuple(map(less, results.planned)),
-        records=tuple(replace(each, trial=less(each.trial)) for each in results.records),
-    )
 
 
 def _words(study: Study, stage: Stage, so_far: Carried) -> dict[Treatment, str]:
@@ -322,11 +269,22 @@ def next_in_stages(
 def trials_of(study: Study, course: Course, last: int) -> tuple[Trial, ...]:
     """What is to be done in a stage; numbers follow ``last``."""
     own = course.results
-    added = next_trials(course.study, own.planned, own.records)
+    added = next_of_design(course.study, own.planned, own.records)
     return tuple(
         replace(_outside(study, course, trial), number=number)
         for number, trial in enumerate(added, last + 1)
     )
+
+
+def next_trials(
+    study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
+) -> tuple[Trial, ...]:
+    """What to plan next, to be appended to the plan; ``()`` when there is nothing more to do.  Of a
+    study in stages that of its latest stage, then of the next one; of any other see
+    :func:`~iotrial.plan.design.next_of_design`."""
+    if study.stages:
+        return next_in_stages(study, planned, done)
+    return next_of_design(study, planned, done)
 
 
 def decided(course: Course) -> tuple[Kept, ...]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
@@ -271,11 +271,3 @@ def _text(text: str) -> str:
     """A TOML basic string: JSON's escapes are TOML's too, but DEL must be one."""
     quoted = json.dumps(text, ensure_ascii=False)
     return "".join(f"\\u{ord(c):04x}" if 0x7F <= ord(c) < 0xA0 else c for c in quoted)  # noqa: PLR2004
-
-
-def guess(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Columns:
-    """What the columns are, by their names and by what stands in them; ``rows`` as the table has
-    them, each as long as the header."""
-    from iotrial.formats.table.guess import guessed  # noqa: PLC0415 (it needs Column)
-
-    return guessed(header, rows)

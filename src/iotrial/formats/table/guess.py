@@ -46,7 +46,7 @@ _ALMOST, _ROWS = 0.8, 5
 _NEAR = 0.05  # how well bandwidth must match IOPS x block size to tell GB from GiB
 
 
-def guessed(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Columns:
+def guess(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Columns:
     """See :func:`iotrial.formats.table.columns.guess`."""
     cells = {name: [row[at].strip() for row in rows] for at, name in enumerate(header)}
     long = _long(header, cells)

@@ -15,7 +15,8 @@ from typing import Literal
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.table.cells import Mark, Number, decimal_mark, is_missing, parse_number
-from iotrial.formats.table.columns import Column, Columns, full_name, guess, over
+from iotrial.formats.table.columns import Column, Columns, full_name, over
+from iotrial.formats.table.guess import guess
 from iotrial.formats.table.pivot import Pivot, level_of, pivot_in, unpivoted
 from iotrial.formats.table.text import Row, Table
 from iotrial.formats.table.words import ended_badly, is_state, operation_of, slug

@@ -18,8 +18,7 @@ from iotrial.hosts.fake.below import mount_below
 from iotrial.hosts.fake.disk import loop
 from iotrial.hosts.fake.former import FORMER
 from iotrial.hosts.fake.loads import dd
-from iotrial.hosts.fake.machine import Machine
-from iotrial.hosts.fake.part import Program, Said
+from iotrial.hosts.fake.machine import Machine, Program, Said
 from iotrial.hosts.fake.tree import CHARACTERS, CONTROLLER
 from iotrial.units import parse_bytes, parse_seconds
 

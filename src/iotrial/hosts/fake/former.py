@@ -8,8 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from iotrial.hosts.fake.machine import Machine
-from iotrial.hosts.fake.part import Program, Said
+from iotrial.hosts.fake.machine import Machine, Program, Said
 
 _ARGUMENTS = 3
 """Where ``-c SCRIPT NAME ARGUMENT…`` has its arguments."""

@@ -26,8 +26,7 @@ from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
 from iotrial.hosts.fake import load as fake_load
 from iotrial.hosts.fake.commands import changes, meant, program_of, send
 from iotrial.hosts.fake.disk import DISKS, Disk, block
-from iotrial.hosts.fake.machine import Machine
-from iotrial.hosts.fake.part import Said
+from iotrial.hosts.fake.machine import Machine, Said
 from iotrial.hosts.fake.queues import NEWEST
 from iotrial.hosts.steps import look, perform
 from iotrial.model.host import Completed

@@ -17,8 +17,7 @@ from iotrial.hosts.fake.disk import SECTOR, Block
 from iotrial.hosts.fake.fio import Command, Work
 from iotrial.hosts.fake.loads import imitate
 from iotrial.hosts.fake.loads.pace import Acted
-from iotrial.hosts.fake.machine import Machine, Task
-from iotrial.hosts.fake.part import Said
+from iotrial.hosts.fake.machine import Machine, Said, Task
 from iotrial.units import parse_bytes
 
 Moves = dict[str, tuple[float, float, float, float]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from iotrial.hosts.fake.part import Said
+from iotrial.hosts.fake.machine import Said
 
 WORDS: Mapping[str, tuple[str, ...]] = {
     "rx-checksumming": ("rx-checksum",),

@@ -15,8 +15,8 @@ from functools import cache
 from types import MappingProxyType
 
 from iotrial.errors import UsageError
-from iotrial.keep.profile import Entry, Profile, plain
-from iotrial.keep.vetting import problem
+from iotrial.keep.entry import Entry, problem
+from iotrial.keep.profile import Profile, plain
 from iotrial.plugins import values
 
 

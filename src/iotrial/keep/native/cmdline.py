@@ -6,9 +6,10 @@ put anywhere by itself.
 
 from __future__ import annotations
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import Format, NativeFile, header, is_word
 from iotrial.keep.native.modprobe import parameter
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 
 _ALSO = {
     "mm.thp": "transparent_hugepage={}",

@@ -13,8 +13,9 @@ from __future__ import annotations
 import re
 import shlex
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import Format, NativeFile, header
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 
 _CPUS = re.compile("[0-9]+(?:[-,:/][0-9]+)*")
 _SET = """\

@@ -7,8 +7,9 @@ matches by the hardware address.  Applied by udev when the interface appears.
 
 from __future__ import annotations
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import Format, NativeFile, header, is_interface
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 
 _SWITCH = {"on": "yes", "off": "no"}
 _KEYS = {

@@ -7,8 +7,9 @@ new initramfs, one built into the kernel takes them from its command line alone
 
 from __future__ import annotations
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import Format, NativeFile, header, is_word
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 
 _ELSEWHERE = {
     "nfs.tcp_slot_table_entries": ("sunrpc", "tcp_slot_table_entries"),

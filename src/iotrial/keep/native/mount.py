@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import Format, NativeFile, header
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 from iotrial.tunables import tunable
 
 _INITIAL = ("/", "/usr")

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import Format, NativeFile, header, is_phrase
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 from iotrial.tunables.multipath import FOLDER, UNSET, section_of
 
 

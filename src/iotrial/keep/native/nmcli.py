@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import shlex
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import Format, NativeFile, header, is_interface, is_word
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 
 _KEYS = {
     "net.mtu": "802-3-ethernet.mtu",

@@ -7,8 +7,9 @@ A key whose parts hold dots is written with slashes (sysctl.d(5)).
 
 from __future__ import annotations
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import Format, NativeFile, header
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 from iotrial.tunables.sysctl import dotted
 
 _PREFIX = "sysctl."

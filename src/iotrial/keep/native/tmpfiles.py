@@ -7,8 +7,9 @@ and a backslash is an escape (tmpfiles.d(5)).
 
 from __future__ import annotations
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import Format, NativeFile, header
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 from iotrial.tunables import tunable
 
 _CPU = "cpu"

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import Format, NativeFile, header, is_interface, is_phrase, is_word
 from iotrial.keep.native.modprobe import parameter
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 from iotrial.tunables import tunable
 from iotrial.tunables.sysctl import dotted
 

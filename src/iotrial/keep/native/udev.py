@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 
+from iotrial.keep.entry import Entry
 from iotrial.keep.native import Format, NativeFile, header
-from iotrial.keep.profile import Entry, Profile
+from iotrial.keep.profile import Profile
 from iotrial.model.tunable import Scope
 from iotrial.tunables import tunable
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from iotrial.hosts.fake.part import Control, Program, Said
+from iotrial.hosts.fake.machine import Control, Program, Said
 from iotrial.hosts.fake.queue import refuse
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from iotrial.hosts.fake.machine import Machine
-from iotrial.hosts.fake.part import Control, Program, Said
+from iotrial.hosts.fake.machine import Control, Machine, Program, Said
 
 CONFIGURATION = "/etc/fakeclient.conf"
 DEFAULT = "16384"

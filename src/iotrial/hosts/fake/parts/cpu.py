@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from iotrial.hosts.fake.part import Control, Program, Said
+from iotrial.hosts.fake.machine import Control, Program, Said
 from iotrial.hosts.fake.proc import CPUS
 from iotrial.hosts.fake.queue import refuse, whole
 

@@ -10,7 +10,7 @@ import errno
 import re
 from collections.abc import Callable, Mapping
 
-from iotrial.hosts.fake.part import Control, Lasting, Program
+from iotrial.hosts.fake.machine import Control, Lasting, Program
 from iotrial.hosts.fake.proc import CPUS
 from iotrial.hosts.fake.queue import refuse
 

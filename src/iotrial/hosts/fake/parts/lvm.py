@@ -11,8 +11,7 @@ import errno
 import os
 from collections.abc import Mapping, Sequence
 
-from iotrial.hosts.fake.machine import Machine
-from iotrial.hosts.fake.part import Control, Program, Said
+from iotrial.hosts.fake.machine import Control, Machine, Program, Said
 
 _PAGE = 8  # sectors
 _OPTIONS = {

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from iotrial.hosts.fake.disk import GIB, Block, Disk
 from iotrial.hosts.fake.loads import bonnie, iozone, iperf3
-from iotrial.hosts.fake.machine import Machine
-from iotrial.hosts.fake.part import Control, Part, Program, Said
+from iotrial.hosts.fake.machine import Control, Machine, Part, Program, Said
 from iotrial.hosts.fake.queues import QUEUES
 
 _SIZE = 128 * GIB

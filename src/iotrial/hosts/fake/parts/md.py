@@ -12,8 +12,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from iotrial.hosts.fake.machine import Machine
-from iotrial.hosts.fake.part import Control, Lasting, Program, Said
+from iotrial.hosts.fake.machine import Control, Lasting, Machine, Program, Said
 from iotrial.hosts.fake.queue import refuse
 
 ARRAY = "/sys/devices/virtual/block/md127/md"

@@ -9,7 +9,7 @@ import errno
 from collections.abc import Mapping
 from functools import partial
 
-from iotrial.hosts.fake.part import Control, Program
+from iotrial.hosts.fake.machine import Control, Program
 from iotrial.hosts.fake.queue import refuse, unsigned
 
 _MM = "/sys/kernel/mm"

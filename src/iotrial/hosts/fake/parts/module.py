@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Mapping
 
-from iotrial.hosts.fake.part import Control, Program
+from iotrial.hosts.fake.machine import Control, Program
 from iotrial.hosts.fake.parts.mm import brackets
 from iotrial.hosts.fake.queue import refuse, unsigned
 

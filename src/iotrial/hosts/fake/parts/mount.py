@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from iotrial.hosts.fake.commands import COMMANDS, program_of
-from iotrial.hosts.fake.machine import File, Machine
-from iotrial.hosts.fake.part import Control, Part, Program, Said
+from iotrial.hosts.fake.machine import Control, File, Machine, Part, Program, Said
 from iotrial.hosts.fake.parts.upkeep import Upkeep
 
 Hidden = tuple[dict[str, File], dict[str, int]]

@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from iotrial.hosts.fake.machine import Machine
-from iotrial.hosts.fake.part import Control, Program, Said
+from iotrial.hosts.fake.machine import Control, Machine, Program, Said
 from iotrial.hosts.fake.parts.scsi import Scsi
 
 FOLDER = "/etc/multipath/conf.d/"

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from iotrial.hosts.fake.machine import Control, Lasting, Program, Said
 from iotrial.hosts.fake.offloads import Features
-from iotrial.hosts.fake.part import Control, Lasting, Program, Said
 from iotrial.hosts.fake.proc import CPUS
 from iotrial.hosts.fake.queue import refuse
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping
 
-from iotrial.hosts.fake.part import Control, Lasting, Program
+from iotrial.hosts.fake.machine import Control, Lasting, Program
 from iotrial.hosts.fake.queue import refuse
 
 _FABRIC = "/sys/class/nvme/nvme0"

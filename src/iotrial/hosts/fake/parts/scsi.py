@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Mapping
 
-from iotrial.hosts.fake.part import Control, Lasting, Program
+from iotrial.hosts.fake.machine import Control, Lasting, Program
 from iotrial.hosts.fake.queue import refuse
 
 _DISK = "/sys/devices/virtual/block/fake0"

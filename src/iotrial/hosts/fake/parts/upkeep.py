@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from iotrial.hosts.fake.commands import COMMANDS, program_of
-from iotrial.hosts.fake.machine import Machine
-from iotrial.hosts.fake.part import Control, Program, Said
+from iotrial.hosts.fake.machine import Control, Machine, Program, Said
 
 _MIB = 2**20
 _RATE = 500e6  # bytes per second, of dd

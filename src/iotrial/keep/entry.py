@@ -1,4 +1,5 @@
-"""What may be kept at all: the one look at every text of a profile, wherever it comes from.
+"""An entry of a profile, and what may be kept at all: the one look at every text of a profile,
+wherever it comes from.
 
 A profile is made of a results folder, or of a file; both may be somebody else's, and what is
 written is read later by programs that run as root.  So a text is printable, on one line, and of
@@ -9,16 +10,13 @@ files a study defines.  Each format then refuses what only it cannot hold (``tak
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from posixpath import normpath
-from typing import TYPE_CHECKING
 
 from iotrial.errors import UsageError
 from iotrial.hosts.login import login
+from iotrial.model.tunable import Tunable
 from iotrial.tunables import tunable
-
-if TYPE_CHECKING:
-    from iotrial.keep.profile import Entry
-    from iotrial.model.tunable import Tunable
 
 _LONGEST = 1024
 _OF_STUDY = "file."
@@ -36,6 +34,26 @@ _NOT_SHOWN = re.compile(r"(?i)x-|helper=|comment=|loop|bind$|rbind$|move$|remoun
 _SWITCHES = {"-4", "-6", "-C", "-a", "-k", "-q", "-v", "-x"}
 _WITH_A_WORD = {"-p", "-l", "-J", "-b", "-B", "-c", "-m"}
 _REACHED_BY = re.compile(r"\[?[A-Za-z0-9_][A-Za-z0-9_.@:%\]-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One setting to be kept.  ``device`` is the kernel's name at the time ('': the host's),
+    ``ids`` are (kind, value) pairs that the device is known by after a boot; ``former`` is what it
+    was ('': not known); ``because`` says why in words; ``host`` is one of a profile's hosts ('':
+    the profile names none)."""
+
+    tunable: str
+    value: str
+    device: str = ""
+    ids: tuple[tuple[str, str], ...] = ()
+    former: str = ""
+    because: str = ""
+    host: str = ""
+
+    def __str__(self) -> str:
+        parts = ":".join(part for part in (self.host, self.device) if part)
+        return f"{self.tunable}={self.value}{f' on {parts}' if parts else ''}"
 
 
 def of_study(entry: Entry) -> bool:
