@@ -31,7 +31,6 @@ from deaths import (
     opened,
 )
 from iotrial.errors import OwedError
-from iotrial.execute import tuning
 from iotrial.execute.restore import restore
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.fake.disk import Block
@@ -43,7 +42,7 @@ from iotrial.hosts.fake.queue import FakeQueue
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.tunable import Setting
-from iotrial.tunables import tunable
+from iotrial.tunables import Catalogue, tunable
 
 STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
 STEPS = (1, 3)
@@ -277,7 +276,9 @@ def test_without_the_group_devices_would_stay_changed(
 ) -> None:
     """The enumeration can fail: owing only what is written, it finds what stays changed."""
     monkeypatch.setattr(
-        tuning, "closure", lambda names: tuple(tunable(name) for name in dict.fromkeys(names))
+        Catalogue,
+        "group",
+        lambda _self, names: tuple(tunable(name) for name in dict.fromkeys(names)),
     )
     family = FAMILIES[name]
     changed = 0
@@ -322,7 +323,9 @@ def test_taking_the_file_away_first_would_leave_the_daemon_changed(
     )
     swapped = replace(row, how=hasty)
     monkeypatch.setattr(
-        tuning, "closure", lambda names: [swapped if n == row.name else tunable(n) for n in names]
+        Catalogue,
+        "group",
+        lambda _self, names: [swapped if n == row.name else tunable(n) for n in names],
     )
     assert left_changed() > 0
 

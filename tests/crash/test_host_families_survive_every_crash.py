@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 import pytest
 
@@ -24,8 +23,8 @@ from iotrial.hosts.fake.parts.cpu import ROOT
 from iotrial.hosts.fake.parts.module import FOLDER
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
-from iotrial.model.tunable import Setting, Tunable
-from iotrial.tunables import tunable
+from iotrial.model.tunable import Setting
+from iotrial.tunables import CATALOGUE, Catalogue, tunable
 
 STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
 _FEW = 3
@@ -110,14 +109,9 @@ def device_of(name: str) -> str:
     return DEVICES[tunable(name).scope]
 
 
-def closure(names: Sequence[str]) -> tuple[Tunable, ...]:
-    """As ``tuning`` has it, also when a test takes it away."""
-    return cast("tuple[Tunable, ...]", vars(tuning)["closure"](names))
-
-
 def groups_of(names: Sequence[str]) -> dict[str, list[str]]:
     """Device → tunables, with those that are moved on another layer, as a run finds them."""
-    every = {(row.rank, device_of(row.name), row.name) for row in closure(names)}
+    every = {(row.rank, device_of(row.name), row.name) for row in CATALOGUE.group(names)}
     devices: dict[str, list[str]] = {}
     for _, device, name in sorted(every):
         devices.setdefault(device, []).append(name)
@@ -182,7 +176,9 @@ def test_journalling_only_what_is_written_would_leave_the_machine_changed(
 ) -> None:
     """The enumeration can fail: boost moves limits, and what is not in the group stays moved."""
     monkeypatch.setattr(
-        tuning, "closure", lambda names: tuple(tunable(name) for name in dict.fromkeys(names))
+        Catalogue,
+        "group",
+        lambda _self, names: tuple(tunable(name) for name in dict.fromkeys(names)),
     )
     changed = 0
     for former, whole in itertools.islice(lives("cpu"), 0, None, 5):

@@ -26,9 +26,7 @@ from deaths import (
     lived,
     opened,
 )
-from iotrial import tunables
 from iotrial.errors import OwedError
-from iotrial.execute import tuning
 from iotrial.execute.bench import open_bench
 from iotrial.execute.journal import Journal
 from iotrial.execute.restore import Payment, restore
@@ -38,7 +36,7 @@ from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.target import Mounting, Target
 from iotrial.model.tunable import Setting
-from iotrial.tunables import tunable
+from iotrial.tunables import Catalogue, tunable
 
 STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
 MOMENTS = at_each_operation("torn", "after")
@@ -136,11 +134,11 @@ def test_without_what_is_mounted_in_the_journal_a_file_system_would_be_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The enumeration can fail: a journal of options alone leaves a mount that nobody can make."""
-    closure = tunables.group
+    group = Catalogue.group
     monkeypatch.setattr(
-        tuning,
-        "closure",
-        lambda names: tuple(row for row in closure(names) if row.name != "mount.mounted"),
+        Catalogue,
+        "group",
+        lambda self, names: tuple(r for r in group(self, names) if r.name != "mount.mounted"),
     )
     deaths = (
         (point, life, moment) for point, life in lives() for moment in MOMENTS(lived(*life).log)
@@ -159,7 +157,9 @@ def test_an_option_alone_would_leave_what_it_brought_with_it(
 ) -> None:
     """``data=journal`` brings ``nodelalloc``: the row that undoes only itself is not enough."""
     monkeypatch.setattr(
-        tuning, "closure", lambda names: tuple(tunable(name) for name in dict.fromkeys(names))
+        Catalogue,
+        "group",
+        lambda _self, names: tuple(tunable(name) for name in dict.fromkeys(names)),
     )
     host = prepared(EXT4, "rw,relatime")
     before = host.settings()

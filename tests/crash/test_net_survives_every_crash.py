@@ -14,11 +14,10 @@ from functools import partial
 import pytest
 
 from deaths import Life, Moment, Tally, enumerate_deaths, hold_each_and_pay, opened
-from iotrial.execute import tuning
 from iotrial.hosts.fake import FakeHost
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.tunable import Setting, Tunable
-from iotrial.tunables import tunable
+from iotrial.tunables import Catalogue, tunable
 
 NIC = "fakenic0"
 STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
@@ -158,7 +157,7 @@ def test_without_the_declared_moves_the_interface_would_stay_changed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The enumeration can fail: journalling only what is written loses what it moves."""
-    monkeypatch.setattr(tuning, "closure", in_rank_order)
+    monkeypatch.setattr(Catalogue, "group", lambda _self, names: in_rank_order(names))
     changed = 0
     for former, whole in lives(formers, treatments):
         host = former()

@@ -15,13 +15,12 @@ from functools import partial
 import pytest
 
 from deaths import Life, Tally, enumerate_deaths, hold_each_and_pay, killed, length, opened
-from iotrial.execute import tuning
 from iotrial.execute.restore import restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.tunable import Setting
-from iotrial.tunables import tunable
+from iotrial.tunables import Catalogue, tunable
 
 DEVICE = "fake0"
 QUEUE = f"/sys/block/{DEVICE}/queue/"
@@ -158,7 +157,9 @@ def test_journalling_only_what_is_written_would_leave_the_machine_changed(
 ) -> None:
     """The enumeration can fail: without the group it finds machines that stay changed."""
     monkeypatch.setattr(
-        tuning, "closure", lambda names: tuple(tunable(name) for name in dict.fromkeys(names))
+        Catalogue,
+        "group",
+        lambda _self, names: tuple(tunable(name) for name in dict.fromkeys(names)),
     )
     changed = 0
     for former, whole in itertools.islice(lives(), 0, None, 7):
