@@ -153,9 +153,7 @@ def _known(what: str, findings: tuple[str, ...], name: str | None) -> Profile | 
 def _profile(what: str, findings: tuple[str, ...], name: str | None) -> Profile:
     from dataclasses import replace
 
-    from iotrial.judgement import judge
     from iotrial.keep.profile import load, named
-    from iotrial.keep.winner import profile
 
     path = Path(what)
     if path.is_file():
@@ -166,6 +164,9 @@ def _profile(what: str, findings: tuple[str, ...], name: str | None) -> Profile:
             f"{what} is neither a results folder nor a profile",
             advice="Name a results folder or a PROFILE.toml; `iotrial keep --help` shows how.",
         )
+    from iotrial.judgement import judge
+    from iotrial.keep.winner import profile
+
     judged = judge(open_results(path))
     chosen: dict[str, str] = {}
     for text in findings:
