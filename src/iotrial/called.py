@@ -48,10 +48,11 @@ def as_root() -> str:
 
 
 def as_called(text: str) -> str:
-    """``text`` with the commands that it names (``iotrial restore``) as they are to be typed."""
+    """``text`` with the commands that it names (``iotrial restore``) as they are to be typed; of
+    those that are written so already nothing is changed."""
     told = called()
     if told != NAME:
-        text = _COMMAND.sub(lambda _: told, text)
+        text = _COMMAND.sub(lambda _: told, text.replace(told, NAME))
     return text.replace(PLACEHOLDER, as_root())
 
 

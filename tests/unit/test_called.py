@@ -43,6 +43,13 @@ def test_commands_are_named_as_iotrial_was_called(monkeypatch: pytest.MonkeyPatc
     assert as_root() == "./dev iotrial"
 
 
+def test_what_is_named_as_it_was_called_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IOTRIAL_CALLED", "./dev iotrial")
+    once = as_called("Write one: iotrial init; then iotrial run it.")
+    assert once == "Write one: ./dev iotrial init; then ./dev iotrial run it."
+    assert as_called(once) == once
+
+
 def test_explanations_of_a_help_text_stay_in_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOTRIAL_CALLED", "./dev iotrial")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

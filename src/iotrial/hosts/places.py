@@ -78,7 +78,7 @@ def state_places(host: Host) -> Places:
     return places(int(answer.text), _environment(host))
 
 
-def _environment(host: Reader) -> Mapping[str, str]:
+def _environment(host: Host) -> Mapping[str, str]:
     """The environment of the user there: on this machine, our own."""
     if not host.remote:
         return os.environ
