@@ -7,7 +7,8 @@ this kernel and its clock, so that the time of the first I/O in fio's own logs c
 In each round both start the same job on all hosts, in random order:
 
 - ``fio --client`` with one ``fio --server`` a host, started beforehand;
-- a common moment (:mod:`iotrial.execute.moment`) over SSH, sampled once a second as in a trial.
+- a common moment (:mod:`iotrial.execute.load.barrier`) over SSH, sampled once a second as in a
+  trial.
 
 *Skew* is between the first and the last host's first I/O.  The controller is this process; its
 ssh(1) processes are counted beside it.  Exits 1 when ours is worse than fio's, beyond 50 ms (p99),
@@ -37,11 +38,11 @@ from pathlib import Path
 from scipy.stats import t as student
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from iotrial.execute import moment
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.load import Watch, execute_load
-from iotrial.execute.sampler import Sampler
-from iotrial.execute.start import EACH, FIRST, lead
+from iotrial.execute.load import barrier
+from iotrial.execute.load.load import Watch, execute_load
+from iotrial.execute.load.sampler import Sampler
+from iotrial.execute.load.start import EACH, FIRST, lead
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.ssh import SSHHost
 from iotrial.model.tool import Load
@@ -110,10 +111,10 @@ def by_moment(hosts: list[SSHHost], file: Path, seconds: float, folder: Path, se
     folder.mkdir()
     argv = ("fio", "--output-format=json+", "--output=fio.json", "--eta=never", "--name=r")
     load = Load((*argv, *(f"--{each}" for each in job(file, seconds))))
-    gated = TOOL.gated(load, Workload("r", "fio", ()), moment.GATE)
+    gated = TOOL.gated(load, Workload("r", "fio", ()), barrier.GATE)
     assert gated is not None
     with ThreadPoolExecutor(len(hosts)) as pool:
-        offsets = dict(zip(hosts, pool.map(moment.offset, hosts), strict=True))
+        offsets = dict(zip(hosts, pool.map(barrier.offset, hosts), strict=True))
         order = time.time()
         at = order + (seen.lead[-1] if seen.lead else FIRST + EACH * len(hosts))
         before, began = _cpu(), time.monotonic()
@@ -122,7 +123,7 @@ def by_moment(hosts: list[SSHHost], file: Path, seconds: float, folder: Path, se
             own = folder / host.name
             (own / "part").mkdir(parents=True)
             (own / "part" / "command").write_text("fio\n")
-            words = moment.together({"part": gated.argv}, at + offsets[host].seconds, {"part"})
+            words = barrier.together({"part": gated.argv}, at + offsets[host].seconds, {"part"})
             start, took = time.monotonic(), []
             with Sampler(host, "", own / "telemetry.jsonl") as sampler:
                 begins = host.clock() + at - time.time()
@@ -134,7 +135,7 @@ def by_moment(hosts: list[SSHHost], file: Path, seconds: float, folder: Path, se
                     begun=lambda: took.append(time.monotonic() - start),
                 )
                 execute_load(host, words, folder=own, token="", watch=watch)
-            ready = moment.noted(own / "part", moment.READY)
+            ready = barrier.noted(own / "part", barrier.READY)
             return took[0], (ready or 0.0) - offsets[host].seconds - order
 
         started, ready = (max(each) for each in zip(*pool.map(one, hosts), strict=True))
@@ -146,7 +147,7 @@ def by_moment(hosts: list[SSHHost], file: Path, seconds: float, folder: Path, se
     parts = [folder / host.name / "part" for host in hosts]
     firsts = [first_io(part.glob("each_clat*")) for part in parts]
     seen.skew.append(max(firsts) - min(firsts))
-    told = [moment.noted(part) or 0.0 for part in parts]
+    told = [barrier.noted(part) or 0.0 for part in parts]
     seen.told.append(max(told) - min(told))
     seen.late.append(max(firsts) - at)
     seen.iops.append(sum(iops(part / "fio.json") for part in parts))

@@ -28,13 +28,13 @@ from pathlib import Path
 
 from scipy.stats import t as student
 
-from iotrial.execute.bench import Bench
-from iotrial.execute.crew import Crew, open_crew
-from iotrial.execute.hands import Hands
+from iotrial.execute.hosts import Crew, open_crew
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.limits import Limits
+from iotrial.execute.manual import Hands
 from iotrial.execute.prepare import prepare
-from iotrial.execute.restore import Payment
+from iotrial.execute.session import Bench
+from iotrial.execute.settings.restore import Payment
 from iotrial.execute.trial import aimed_at, execute_trial
 from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.local import LocalHost, wakeup_pipe

@@ -30,13 +30,13 @@ from typing import Any
 
 from _relay import relay
 
-from iotrial.execute.bench import Bench
-from iotrial.execute.identity import identify
-from iotrial.execute.journal import open_journal
-from iotrial.execute.restore import boot_id
+from iotrial.execute.session import Bench
+from iotrial.execute.settings.journal import open_journal
+from iotrial.execute.settings.restore import boot_id
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import journal_folder
 from iotrial.hosts.ssh import SSHHost
+from iotrial.look.identity import identify
 from iotrial.model.host import Host
 from iotrial.model.step import Look
 from iotrial.model.study import Study

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import pytest
 
 from iotrial.errors import SettingLost, SettingRefused
-from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal, read_session, sessions
-from iotrial.execute.restore import Payment, boot_id, pay, restore
+from iotrial.execute.session import Bench
+from iotrial.execute.settings.journal import open_journal, read_session, sessions
+from iotrial.execute.settings.restore import Payment, boot_id, pay, restore
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study

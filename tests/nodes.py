@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from iotrial.execute.tuning import apply, observe, put_back, snapshot
+from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.ssh import SSHHost
 from iotrial.model.host import Host
 from iotrial.model.tunable import Setting

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from iotrial.errors import FileRefused
-from iotrial.execute.journal import made_name, sessions
-from iotrial.execute.kept import kept
+from iotrial.execute.keep.kept import kept
+from iotrial.execute.settings.journal import made_name, sessions
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.commands import changes, meant, program_of
 from iotrial.hosts.fake.host import FakeProcess

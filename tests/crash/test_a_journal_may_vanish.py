@@ -10,9 +10,9 @@ import pytest
 
 from iotrial.errors import OwedError
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.journal import SUFFIX
-from iotrial.execute.restore import restore
 from iotrial.execute.runner import execute_study
+from iotrial.execute.settings.journal import SUFFIX
+from iotrial.execute.settings.restore import restore
 from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.places import journal_folder

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.restore import restore
 from iotrial.execute.runner import execute_study
+from iotrial.execute.settings.restore import restore
 from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder

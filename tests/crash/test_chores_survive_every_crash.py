@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from deaths import HOWS
-from iotrial.execute import upkeep
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.journal import sessions
-from iotrial.execute.restore import restore
+from iotrial.execute.load import upkeep
 from iotrial.execute.runner import execute_study
+from iotrial.execute.settings.journal import sessions
+from iotrial.execute.settings.restore import restore
 from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder

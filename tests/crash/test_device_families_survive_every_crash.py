@@ -31,7 +31,7 @@ from deaths import (
     opened,
 )
 from iotrial.errors import OwedError
-from iotrial.execute.restore import restore
+from iotrial.execute.settings.restore import restore
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.fake.disk import Block
 from iotrial.hosts.fake.parts.lvm import Lvm

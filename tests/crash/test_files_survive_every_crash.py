@@ -11,9 +11,9 @@ from functools import partial
 import pytest
 
 from deaths import Tally, enumerate_deaths, hold_each_and_pay, opened
-from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal
-from iotrial.execute.restore import boot_id, restore
+from iotrial.execute.session import Bench
+from iotrial.execute.settings.journal import open_journal
+from iotrial.execute.settings.restore import boot_id, restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.client import CONFIGURATION
 from iotrial.hosts.places import journal_folder

@@ -15,9 +15,9 @@ import pytest
 
 from deaths import Life, Tally, enumerate_deaths, hold_each_and_pay, killed, length, opened
 from iotrial.errors import SettingRefused
-from iotrial.execute import cgroups, tuning
-from iotrial.execute.journal import open_journal
-from iotrial.execute.restore import restore
+from iotrial.execute.settings import cgroups, tuning
+from iotrial.execute.settings.journal import open_journal
+from iotrial.execute.settings.restore import restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.cpu import ROOT
 from iotrial.hosts.fake.parts.module import FOLDER
@@ -191,7 +191,9 @@ def test_journalling_only_what_is_written_would_leave_the_machine_changed(
 
 
 def test_a_group_that_is_not_owed_would_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iotrial.execute.journal.Journal.owe_made", lambda _self, _debt: None)
+    monkeypatch.setattr(
+        "iotrial.execute.settings.journal.Journal.owe_made", lambda _self, _debt: None
+    )
     host = prepared(())
     live(host, [{"cgroup.v1.read_iops": "200"}])
     assert host.settings() != prepared(()).settings()

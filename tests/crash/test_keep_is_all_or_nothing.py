@@ -14,16 +14,16 @@ import pytest
 
 from deaths import HOWS, killed, lived
 from iotrial.errors import LockedError, OwedError, RefusedError
-from iotrial.execute.former import ASIDE
-from iotrial.execute.identity import identify
-from iotrial.execute.keeping import apply, confirm, undo
-from iotrial.execute.kept import find, kept, refuse_pending, verify
-from iotrial.execute.load import loads
+from iotrial.execute.keep.former import ASIDE
+from iotrial.execute.keep.keeping import apply, confirm, undo
+from iotrial.execute.keep.kept import find, kept, refuse_pending, verify
+from iotrial.execute.load.load import loads
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.fake.disk import Disk
 from iotrial.keep.entry import Entry
 from iotrial.keep.native import export
 from iotrial.keep.profile import Profile
+from iotrial.look.identity import identify
 
 DISK, OTHER = "fake0", "fake1"
 IDS = identify(FakeHost(), f"/dev/{DISK}").ids

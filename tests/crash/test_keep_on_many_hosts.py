@@ -17,9 +17,9 @@ from test_keep_is_all_or_nothing import FORMER, PROFILE, SYSCTL, prepared, seen
 
 from deaths import HOWS
 from iotrial.errors import HostUnreachable, Interrupted, RefusedError
-from iotrial.execute.keeping import undo
-from iotrial.execute.keeping_many import Came, Share, apply, confirm, undone, verified
-from iotrial.execute.kept import find, kept
+from iotrial.execute.keep.keeping import undo
+from iotrial.execute.keep.kept import find, kept
+from iotrial.execute.keep.many_hosts import Came, Share, apply, confirm, undone, verified
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.keep.native import export
 from iotrial.keep.profile import Profile

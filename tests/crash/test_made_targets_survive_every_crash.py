@@ -15,11 +15,12 @@ import pytest
 
 from deaths import DEATHS, Tally
 from iotrial.errors import OwedError
-from iotrial.execute import grounds, making, trees
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.journal import sessions
-from iotrial.execute.restore import restore
 from iotrial.execute.runner import execute_study
+from iotrial.execute.settings import grounds
+from iotrial.execute.settings.journal import sessions
+from iotrial.execute.settings.restore import restore
+from iotrial.execute.targets import making, trees
 from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.fake.parts.mount import Mounts

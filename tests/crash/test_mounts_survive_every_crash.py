@@ -27,9 +27,9 @@ from deaths import (
     opened,
 )
 from iotrial.errors import OwedError
-from iotrial.execute.bench import open_bench
-from iotrial.execute.journal import Journal
-from iotrial.execute.restore import Payment, restore
+from iotrial.execute.session import open_bench
+from iotrial.execute.settings.journal import Journal
+from iotrial.execute.settings.restore import Payment, restore
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.fake.parts.mount import EXT4, NFS, Mounts
 from iotrial.hosts.places import journal_folder

@@ -15,7 +15,7 @@ from functools import partial
 import pytest
 
 from deaths import Life, Tally, enumerate_deaths, hold_each_and_pay, killed, length, opened
-from iotrial.execute.restore import restore
+from iotrial.execute.settings.restore import restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study

@@ -9,9 +9,9 @@ import pytest
 
 from deaths import enumerate_deaths, hold_each_and_pay, killed, opened
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.leaving import clear, own
-from iotrial.execute.restore import restore
+from iotrial.execute.load.leaving import clear, own
 from iotrial.execute.runner import execute_study
+from iotrial.execute.settings.restore import restore
 from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder
@@ -75,7 +75,7 @@ def test_whenever_a_run_dies_its_directory_is_as_it_was_after_a_restore() -> Non
 
 def test_without_the_debt_something_would_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """That the test above can fail."""
-    monkeypatch.setattr("iotrial.execute.journal.Journal.owe_made", lambda *_: None)
+    monkeypatch.setattr("iotrial.execute.settings.journal.Journal.owe_made", lambda *_: None)
     stayed = 0
     for at in range(3, 12):
         host = killed(prepared, live, at, "after")

@@ -14,15 +14,15 @@ import pytest
 
 from iotrial import plugins, tunables
 from iotrial.cli import main as cli
-from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal, sessions
-from iotrial.execute.offer import offer
-from iotrial.execute.preflight import refusals
-from iotrial.execute.restore import Payment, pay
-from iotrial.execute.tuning import observe
+from iotrial.execute.session import Bench
+from iotrial.execute.settings.journal import open_journal, sessions
+from iotrial.execute.settings.restore import Payment, pay
+from iotrial.execute.settings.tuning import observe
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake import sysctl as fake_sysctl
 from iotrial.hosts.local import LocalHost
+from iotrial.look.offer import offer
+from iotrial.look.refusals import refusals
 from iotrial.model.host import Host
 from iotrial.model.step import Look
 from iotrial.model.study import Study

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import FileRefused, RefusedError
-from iotrial.execute import cgroups
-from iotrial.execute.journal import Journal, open_journal
-from iotrial.execute.load import TOKEN
-from iotrial.execute.restore import restore
-from iotrial.execute.tuning import apply, observe, put_back, snapshot
+from iotrial.execute.load.load import TOKEN
+from iotrial.execute.settings import cgroups
+from iotrial.execute.settings.journal import Journal, open_journal
+from iotrial.execute.settings.restore import restore
+from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake.parts.cgroup import V1 as ROOT
 from iotrial.hosts.fake.parts.cgroup import Groups
 from iotrial.hosts.local import LocalHost

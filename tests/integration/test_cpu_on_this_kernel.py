@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import FileRefused, SettingRefused
-from iotrial.execute.journal import SettingsDebt, open_journal
-from iotrial.execute.load import TOKEN, end_loads
-from iotrial.execute.restore import boot_id, restore
-from iotrial.execute.tuning import apply, observe, put_back, snapshot
+from iotrial.execute.load.load import TOKEN, end_loads
+from iotrial.execute.settings.journal import SettingsDebt, open_journal
+from iotrial.execute.settings.restore import boot_id, restore
+from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake.parts.cpu import ROOT, Cpus
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import journal_folder

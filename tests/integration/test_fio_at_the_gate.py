@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.execute import moment
+from iotrial.execute.load import barrier
 from iotrial.model.tool import Aimed
 from iotrial.model.workload import Workload
 from iotrial.tools.fio import TOOL
@@ -49,12 +49,12 @@ class Run:
         (self.folder / "data").write_bytes(os.urandom(2**20))
         self.part.mkdir()
         aimed = Aimed(str(self.folder / "data"), "file", 2**20)
-        load = TOOL.gated(TOOL.command(workload, aimed, {"cpus": 1.0}), workload, moment.GATE)
+        load = TOOL.gated(TOOL.command(workload, aimed, {"cpus": 1.0}), workload, barrier.GATE)
         assert load is not None
         for name, content in load.files:
             (self.part / name).write_bytes(content)
         process = subprocess.Popen(
-            moment.together({"part": load.argv}, at, {"part"}),
+            barrier.together({"part": load.argv}, at, {"part"}),
             cwd=self.folder,
             env={**os.environ, "IOTRIAL_LOAD": str(self.folder)},
             start_new_session=True,
@@ -72,8 +72,8 @@ class Run:
                     found[int(each.parent.name)] = words
         return found
 
-    def told(self, what: str = moment.BEGAN) -> float:
-        told = moment.noted(self.part, what)
+    def told(self, what: str = barrier.BEGAN) -> float:
+        told = barrier.noted(self.part, what)
         assert told is not None
         return told
 
@@ -108,7 +108,7 @@ def test_every_job_begins_after_the_moment_and_runs_its_time(run: Run, thread: i
     assert len(first) == 3
     assert min(first) >= at - 0.001
     assert run.told() >= at - COARSE
-    assert run.told(moment.READY) <= run.told()
+    assert run.told(barrier.READY) <= run.told()
     assert not [doubt for doubt in TOOL.parse(run.part).doubts if "prerun" in doubt.what]
     said = (run.part / "fio.json").read_text()
     jobs = json.loads(said[said.index("{") :])["jobs"]
@@ -142,5 +142,5 @@ def test_a_fio_that_is_killed_at_the_gate_leaves_nothing_and_reads_nothing(run: 
     while run.living():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert moment.noted(run.part) is None
+    assert barrier.noted(run.part) is None
     assert not run.first_io()

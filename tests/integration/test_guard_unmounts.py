@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.execute.guard import guard_argv
-from iotrial.execute.journal import MadeDebt, open_journal, sessions
-from iotrial.execute.restore import Payment, pay
-from iotrial.execute.trees import make_tree, plan_tree
+from iotrial.execute.settings.guard import guard_argv
+from iotrial.execute.settings.journal import MadeDebt, open_journal, sessions
+from iotrial.execute.settings.restore import Payment, pay
+from iotrial.execute.targets.trees import make_tree, plan_tree
 from iotrial.hosts.local import LocalHost
 
 pytestmark = pytest.mark.root

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.execute.offer import Domains
-from iotrial.execute.tuning import apply, observe, put_back, snapshot
+from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake.parts.irq import take_list
 from iotrial.hosts.local import LocalHost
+from iotrial.look.offer import Domains
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 from iotrial.tunables.irq import listed

@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 from test_killed_at_any_moment import guards_of
 
-from iotrial.execute import reboot
-from iotrial.execute.guard import script
+from iotrial.execute.keep import reboot
+from iotrial.execute.settings.guard import script
 from lab import Lab, lab, why_not
 
 __all__ = ["lab"]

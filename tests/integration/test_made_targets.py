@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import TargetRefused
-from iotrial.execute.debris import unmake
-from iotrial.execute.identity import identify
-from iotrial.execute.journal import MadeDebt
-from iotrial.execute.making import MKFS, Site, make
+from iotrial.execute.settings.debris import unmake
+from iotrial.execute.settings.journal import MadeDebt
+from iotrial.execute.targets.making import MKFS, Site, make
 from iotrial.hosts.local import LocalHost
+from iotrial.look.identity import identify
 from iotrial.model.target import FILESYSTEMS, Mounting, Target
 from iotrial.model.tool import Reach
 from stalls import stalled

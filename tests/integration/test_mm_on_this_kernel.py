@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import FileRefused, SettingRefused
-from iotrial.execute.tuning import apply, observe, put_back, snapshot
+from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake.parts.mm import Memory
 from iotrial.hosts.local import LocalHost
 from iotrial.model.tunable import Setting, Tunable

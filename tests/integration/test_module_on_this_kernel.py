@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import SettingRefused
-from iotrial.execute.tuning import apply, observe, put_back, snapshot
-from iotrial.execute.writable import control_file, modes, obstacle
+from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.local import LocalHost
+from iotrial.look.refusals import control_file, modes, obstacle
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import SettingRefused
-from iotrial.execute.bench import Bench
-from iotrial.execute.journal import open_journal, sessions
-from iotrial.execute.restore import boot_id, restore
-from iotrial.execute.tuning import observe
+from iotrial.execute.session import Bench
+from iotrial.execute.settings.journal import open_journal, sessions
+from iotrial.execute.settings.restore import boot_id, restore
+from iotrial.execute.settings.tuning import observe
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study

@@ -11,7 +11,7 @@ import os
 import pytest
 
 from iotrial.errors import FileRefused
-from iotrial.execute.moves import measure_moves
+from iotrial.execute.settings.moves import measure_moves
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.queues import QUEUES
 from iotrial.hosts.local import LocalHost

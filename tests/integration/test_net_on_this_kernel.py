@@ -20,10 +20,10 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import SettingRefused
-from iotrial.execute.offer import Domains
-from iotrial.execute.tuning import apply, observe, put_back, read_back, snapshots
+from iotrial.execute.settings.tuning import apply, observe, put_back, read_back, snapshots
 from iotrial.hosts.fake.offloads import SHORT, Features
 from iotrial.hosts.local import LocalHost
+from iotrial.look.offer import Domains
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.execute.journal import sealed
+from iotrial.execute.settings.journal import sealed
 from old_results import DATA
 
 pytestmark = pytest.mark.root

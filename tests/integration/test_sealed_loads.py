@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.execute.load import TOKEN, end_loads
-from iotrial.execute.sealed import Means, Seal, means, sealing
+from iotrial.execute.load.load import TOKEN, end_loads
+from iotrial.execute.load.sealed import Means, Seal, means, sealing
 from iotrial.hosts.local import LocalHost
 
 pytestmark = pytest.mark.root

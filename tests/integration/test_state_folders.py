@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import RefusedError
-from iotrial.execute.guard import guard_argv, locked
-from iotrial.execute.journal import MadeDebt, open_journal
-from iotrial.execute.restore import restore
+from iotrial.execute.settings.guard import guard_argv, locked
+from iotrial.execute.settings.journal import MadeDebt, open_journal
+from iotrial.execute.settings.restore import restore
 from iotrial.hosts import agent
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import journal_folder

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import TargetRefused
-from iotrial.execute.identity import identify
-from iotrial.execute.targets import ready, same
-from iotrial.execute.usage import busy, usages
 from iotrial.hosts.local import LocalHost
+from iotrial.look.identity import identify
+from iotrial.look.targets import ready, same
+from iotrial.look.usage import busy, usages
 from iotrial.model.target import Aim, Target
 from iotrial.model.tool import Reach
 

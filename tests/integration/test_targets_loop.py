@@ -11,9 +11,7 @@ import pytest
 
 from conftest import new_loop
 from iotrial.errors import OwedError, TargetRefused, TrialError
-from iotrial.execute.facts import gather, numbers
-from iotrial.execute.identity import identify
-from iotrial.execute.loops import (
+from iotrial.execute.targets.loops import (
     LoopPlan,
     LoopTaken,
     attached_to,
@@ -21,9 +19,11 @@ from iotrial.execute.loops import (
     plan_loop,
     unmake_loop,
 )
-from iotrial.execute.targets import doubts, same
-from iotrial.execute.usage import usages
 from iotrial.hosts.local import LocalHost
+from iotrial.look.facts import gather, numbers
+from iotrial.look.identity import identify
+from iotrial.look.targets import doubts, same
+from iotrial.look.usage import usages
 from iotrial.model.host import Completed
 from iotrial.model.target import Target
 
@@ -123,7 +123,7 @@ def test_the_number_of_a_device_that_somebody_else_uses_is_not_removed(
 
 
 def test_an_open_device_is_owed(plan: LoopPlan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iotrial.execute.loops._GONE_WITHIN", 0.2)
+    monkeypatch.setattr("iotrial.execute.targets.loops._GONE_WITHIN", 0.2)
     make_loop(HOST, plan, loop())
     with Path(plan.node).open("rb"), pytest.raises(OwedError) as caught:
         unmake_loop(HOST, plan)

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import TargetRefused
-from iotrial.execute.identity import identify
-from iotrial.execute.places import standing
-from iotrial.execute.targets import doubts, lay_out, ready, same
+from iotrial.execute.targets.files import lay_out
 from iotrial.hosts.local import LocalHost
+from iotrial.look.identity import identify
+from iotrial.look.places import standing
+from iotrial.look.targets import doubts, ready, same
 from iotrial.model.target import Target
 from iotrial.model.tool import Reach
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import TargetRefused, TrialError
-from iotrial.execute.inodes import folders_of
-from iotrial.execute.places import fill
-from iotrial.execute.targets import lay_out, ready, same
+from iotrial.execute.targets.files import fill, lay_out
 from iotrial.hosts.local import LocalHost
+from iotrial.look.inodes import folders_of
+from iotrial.look.targets import ready, same
 from iotrial.model.target import Target
 from iotrial.model.tool import Left, Reach, inside
 

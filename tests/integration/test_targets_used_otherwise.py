@@ -15,10 +15,10 @@ import pytest
 
 from conftest import new_loop, remove_loop
 from iotrial.errors import TargetRefused
-from iotrial.execute.identity import identify
-from iotrial.execute.targets import ready, same
-from iotrial.execute.usage import busy
 from iotrial.hosts.local import LocalHost
+from iotrial.look.identity import identify
+from iotrial.look.targets import ready, same
+from iotrial.look.usage import busy
 from iotrial.model.target import Target
 from iotrial.model.tool import Reach
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iotrial import plugins, tunables
-from iotrial.execute.tuning import apply, put_back, read_back, snapshot
+from iotrial.execute.settings.tuning import apply, put_back, read_back, snapshot
 from iotrial.hosts.local import LocalHost
 from iotrial.model.tunable import Setting
 from iotrial.tunables import queue

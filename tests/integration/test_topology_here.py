@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from iotrial.cli.main import status
-from iotrial.execute.topology import devices_here, topology, words
 from iotrial.hosts.local import LocalHost
+from iotrial.look.topology import devices_here, topology, words
 from iotrial.model.step import Answer, Step
 from iotrial.model.target import Aim, Target
 

@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 
-from iotrial.execute.cache import drop, resident
-from iotrial.execute.identity import identify
+from iotrial.execute.load.cache import drop, resident
 from iotrial.hosts.local import LocalHost
+from iotrial.look.identity import identify
 from iotrial.model.target import Aim, Target
 from lab import Lab
 from stalls import stalled

@@ -6,15 +6,15 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from iotrial.execute.identity import identify
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.keeping import apply
+from iotrial.execute.keep.keeping import apply
 from iotrial.execute.runner import execute_study
 from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import HostCrashed
 from iotrial.keep.entry import Entry
 from iotrial.keep.native import export
 from iotrial.keep.profile import Profile
+from iotrial.look.identity import identify
 from iotrial.plan.load import parse_study
 from replayed import Noting
 

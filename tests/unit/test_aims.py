@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotrial.execute.engines import ENGINES
+from iotrial.look.engines import ENGINES
 from iotrial.model.study import Study
 from iotrial.plan.aims import ALONE, HERE, Where, places
 from iotrial.plan.ceiling_study import Asked, study_text

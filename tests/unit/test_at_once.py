@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from iotrial.execute.at_once import at_once
+from iotrial.hosts.at_once import at_once
 
 
 @pytest.mark.parametrize("in_turn", [False, True])

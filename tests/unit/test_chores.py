@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import RefusedError, StudyError, TargetRefused
-from iotrial.execute.bench import Bench
-from iotrial.execute.chores import WRITE, Site, deed
-from iotrial.execute.evidence import LIMITED
 from iotrial.execute.interruption import Interruption
+from iotrial.execute.load.chores import LIMITED, WRITE, Site, deed
 from iotrial.execute.runner import execute_study
+from iotrial.execute.session import Bench
 from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.upkeep import Upkeep
@@ -360,7 +359,7 @@ def test_a_setting_that_something_else_changes_before_the_load_makes_the_trial_i
         bench.host.write(f"/sys/block/{device}/queue/read_ahead_kb", b"512")
         return ()
 
-    monkeypatch.setattr("iotrial.execute.post.meet_cache", meets)
+    monkeypatch.setattr("iotrial.execute.load.part.meet_cache", meets)
     records = run(FakeHost(), tmp_path / "results", parse_study(VARIED, "varied.toml", str))
     by_level: dict[str, set[str]] = {}
     for record in records:

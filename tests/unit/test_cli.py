@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from iotrial.cli.main import VERBS, status
-from iotrial.execute.keeping import apply
+from iotrial.execute.keep.keeping import apply
 from iotrial.hosts.fake import FakeHost, fio
 from iotrial.hosts.fake.machine import Program, Said
 from iotrial.keep.native import export

@@ -10,7 +10,7 @@ import pytest
 
 from iotrial.errors import HostUnreachable, OwedError
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.post import gathered
+from iotrial.execute.load.part import gathered
 from iotrial.execute.runner import Outcome, execute_on
 from iotrial.execute.watcher import Unwatched
 from iotrial.judgement import completed

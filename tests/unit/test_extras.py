@@ -140,4 +140,4 @@ def test_a_wheel_holds_every_file_of_the_source(tmp_path: Path) -> None:
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert held == files
-    assert "iotrial/execute/guard.sh" in held
+    assert "iotrial/execute/settings/guard.sh" in held

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import TargetRefused, UsageError
-from iotrial.execute.targets import ready
 from iotrial.hosts.local import LocalHost
+from iotrial.look.targets import ready
 from iotrial.model.target import Target
 from iotrial.model.tool import Aimed
 from iotrial.model.workload import OptionValue, Workload

@@ -11,9 +11,9 @@ from typing import Literal
 import pytest
 
 from iotrial.errors import StudyError, TargetRefused, UsageError
-from iotrial.execute.targets import ready
 from iotrial.formats.fio.jobfile import misread, parse, unwritable
 from iotrial.hosts.local import LocalHost
+from iotrial.look.targets import ready
 from iotrial.model.target import Target
 from iotrial.model.tool import Aimed
 from iotrial.model.workload import OptionValue, Workload

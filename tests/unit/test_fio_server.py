@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import RefusedError, StudyError, ToolMissing
-from iotrial.execute import moment
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.load import Watch
-from iotrial.execute.served import Client, check_paths, check_served, through
+from iotrial.execute.load import barrier
+from iotrial.execute.load.load import Watch
+from iotrial.execute.load.served import Client, check_paths, check_served, through
 from iotrial.formats.fio import jobfile
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.local import LocalHost
@@ -47,7 +47,7 @@ def text_of(client: Load) -> str:
 
 def through_fio(workload: Workload, *, gated: bool = False) -> Load:
     plain = TOOL.command(workload, DEVICE, FACTS)
-    waiting = TOOL.gated(plain, workload, moment.GATE) if gated else plain
+    waiting = TOOL.gated(plain, workload, barrier.GATE) if gated else plain
     assert waiting is not None
     client, _ = TOOL.client(waiting)
     return client

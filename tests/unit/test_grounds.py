@@ -12,11 +12,11 @@ import pytest
 from test_guard import SHELLS
 
 from iotrial.errors import OwedError
-from iotrial.execute.debris import file_debt, unmake
-from iotrial.execute.guard import guard_argv
-from iotrial.execute.journal import MadeDebt, open_journal, sessions
-from iotrial.execute.restore import Payment, forget, pay, restore
-from iotrial.execute.trees import make_tree, plan_tree
+from iotrial.execute.settings.debris import file_debt, unmake
+from iotrial.execute.settings.guard import guard_argv
+from iotrial.execute.settings.journal import MadeDebt, open_journal, sessions
+from iotrial.execute.settings.restore import Payment, forget, pay, restore
+from iotrial.execute.targets.trees import make_tree, plan_tree
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mount import EXT4
 from iotrial.hosts.local import LocalHost

@@ -21,10 +21,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import HostError, LockedError
-from iotrial.execute.debris import KINDS
-from iotrial.execute.guard import guard_argv, guarded, locked, script
-from iotrial.execute.journal import MadeDebt, SettingsDebt, line, open_journal, sealed, sessions
-from iotrial.execute.restore import Payment, in_words, pay, read_reports
+from iotrial.execute.settings.debris import KINDS
+from iotrial.execute.settings.guard import guard_argv, guarded, locked, script
+from iotrial.execute.settings.journal import (
+    MadeDebt,
+    SettingsDebt,
+    line,
+    open_journal,
+    sealed,
+    sessions,
+)
+from iotrial.execute.settings.restore import Payment, in_words, pay, read_reports
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import lock_path
 from iotrial.model.step import ABSENT, Act, Probe

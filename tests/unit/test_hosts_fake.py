@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import FileRefused
-from iotrial.execute.moment import together
+from iotrial.execute.load.barrier import together
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.fake.disk import DISKS, Disk
 from iotrial.hosts.fake.fio import bin_of

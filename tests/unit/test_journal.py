@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import OwedError, RefusedError
-from iotrial.execute.debris import KINDS
-from iotrial.execute.journal import (
+from iotrial.execute.settings.debris import KINDS
+from iotrial.execute.settings.journal import (
     Journal,
     MadeDebt,
     SettingsDebt,
@@ -22,7 +22,7 @@ from iotrial.execute.journal import (
     sealed,
     sessions,
 )
-from iotrial.execute.restore import forget, restore
+from iotrial.execute.settings.restore import forget, restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.model.step import PICKS, Act, Probe
 from iotrial.model.target import Identity

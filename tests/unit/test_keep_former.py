@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import OwedError, RefusedError
-from iotrial.execute.former import ASIDE, SAVED, aside, edited, former_file
-from iotrial.execute.guard import guard_argv
-from iotrial.execute.journal import SettingsDebt, open_journal
-from iotrial.execute.restore import boot_id, restore
+from iotrial.execute.keep.former import ASIDE, SAVED, aside, edited, former_file
+from iotrial.execute.settings.guard import guard_argv
+from iotrial.execute.settings.journal import SettingsDebt, open_journal
+from iotrial.execute.settings.restore import boot_id, restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.local import LocalHost
 from iotrial.keep.native import NativeFile

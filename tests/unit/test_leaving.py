@@ -9,13 +9,13 @@ import pytest
 
 from deaths import opened
 from iotrial.errors import OwedError, TrialError
-from iotrial.execute.bench import Bench
-from iotrial.execute.debris import unmake
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.journal import MadeDebt, read_session
-from iotrial.execute.leaving import clear, own
+from iotrial.execute.load.leaving import clear, own
 from iotrial.execute.runner import execute_study
-from iotrial.execute.trees import MARK
+from iotrial.execute.session import Bench
+from iotrial.execute.settings.debris import unmake
+from iotrial.execute.settings.journal import MadeDebt, read_session
+from iotrial.execute.targets.trees import MARK
 from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mount import EXT4

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from iotrial.errors import IotrialError, TargetRefused, ToolMissing, TrialError
-from iotrial.execute.making import MKFS, Site, make
-from iotrial.execute.outline import outline
 from iotrial.execute.preflight import check_tools
+from iotrial.execute.targets.making import MKFS, Site, make
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mount import EXT4
+from iotrial.look.outline import outline
 from iotrial.model.target import FILESYSTEMS, MOUNT_POINT, Mounting, Target
 from iotrial.model.tool import Reach
 from iotrial.plan.load import parse_study

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.execute import moment
-from iotrial.execute.start import LONGEST, SOON, lead
+from iotrial.execute.load import barrier
+from iotrial.execute.load.start import LONGEST, SOON, lead
 
 READS_THE_TIME = ("date", "+%s%N")
 FAR = 3600.0
@@ -38,7 +38,7 @@ class Loads:
     ) -> subprocess.Popen[bytes]:
         name, _, value = self.mark.partition("=")
         process = subprocess.Popen(
-            moment.together(loads, at, gated),
+            barrier.together(loads, at, gated),
             cwd=self.folder,
             env={**os.environ, name: value},
             start_new_session=True,
@@ -47,7 +47,7 @@ class Loads:
         return process
 
     def told(self, name: str, what: str) -> float:
-        told = moment.noted(self.folder / name, what)
+        told = barrier.noted(self.folder / name, what)
         assert told is not None
         return told
 
@@ -84,7 +84,7 @@ def loads(tmp_path: Path) -> Iterator[Loads]:
 
 def waits(then: str = "date +%s%N") -> tuple[str, ...]:
     """A program that makes ready, waits in a child's child of another session, and goes on."""
-    inside = f"{moment.GATE.every} # >whatever"
+    inside = f"{barrier.GATE.every} # >whatever"
     return ("sh", "-c", f"setsid sh -c {shlex.quote(inside)} && {then}")
 
 
@@ -94,9 +94,9 @@ def test_loads_begin_at_the_moment_and_tell_when(loads: Loads) -> None:
     assert process.wait(200) == 0
     for name in "ab":
         assert loads.said(name) >= at
-        assert at - COARSE <= loads.told(name, moment.BEGAN) <= loads.said(name)
-    assert loads.told("b", moment.READY) <= loads.told("b", moment.BEGAN)
-    assert moment.noted(loads.folder / "a", moment.READY) is None
+        assert at - COARSE <= loads.told(name, barrier.BEGAN) <= loads.said(name)
+    assert loads.told("b", barrier.READY) <= loads.told("b", barrier.BEGAN)
+    assert barrier.noted(loads.folder / "a", barrier.READY) is None
 
 
 def test_one_that_waits_by_itself_is_started_before_the_moment_and_others_are_not(
@@ -111,10 +111,10 @@ def test_one_that_waits_by_itself_is_started_before_the_moment_and_others_are_no
 @pytest.mark.parametrize("at", [0.0, 1.0], ids=["at once", "a moment that has passed"])
 def test_who_comes_late_does_not_wait(loads: Loads, at: float) -> None:
     before = time.time()
-    late = ("sh", "-c", f"sleep 0.2\n{moment.GATE.every}")
+    late = ("sh", "-c", f"sleep 0.2\n{barrier.GATE.every}")
     process = loads.start({"a": READS_THE_TIME, "b": late}, at, ["b"])
     assert process.wait(200) == 0
-    assert loads.told("b", moment.BEGAN) >= before + 0.2 - COARSE
+    assert loads.told("b", barrier.BEGAN) >= before + 0.2 - COARSE
 
 
 def test_of_several_jobs_the_last_to_begin_is_told_and_of_those_in_turn_the_first(
@@ -123,17 +123,17 @@ def test_of_several_jobs_the_last_to_begin_is_told_and_of_those_in_turn_the_firs
     def twice(gate: str) -> tuple[str, ...]:
         return ("sh", "-c", f"({gate})\ndate +%s%N\nsleep 0.2\n({gate})\n:")
 
-    argv = {"a": twice(moment.GATE.every), "b": twice(moment.GATE.first)}
+    argv = {"a": twice(barrier.GATE.every), "b": twice(barrier.GATE.first)}
     assert loads.start(argv, 0.0, "ab").wait(60) == 0
-    assert loads.told("a", moment.BEGAN) >= loads.said("a") + 0.2 - COARSE
-    assert loads.told("b", moment.BEGAN) <= loads.said("b")
+    assert loads.told("a", barrier.BEGAN) >= loads.said("a") + 0.2 - COARSE
+    assert loads.told("b", barrier.BEGAN) <= loads.said("b")
 
 
 def test_how_each_ended_is_told_and_the_worst_of_them(loads: Loads) -> None:
     process = loads.start({"a": waits("exit 3"), "b": ("sh", "-c", "exit 7")}, 0.0, ["a"])
     assert process.wait(200) == 7
-    assert moment.ended(loads.folder / "a", -1) == 3
-    assert moment.ended(loads.folder / "b", -1) == 7
+    assert barrier.ended(loads.folder / "a", -1) == 3
+    assert barrier.ended(loads.folder / "b", -1) == 7
 
 
 def test_a_shell_that_has_to_wait_for_its_turn_is_no_clock_of_another_machine(
@@ -147,12 +147,12 @@ def test_a_shell_that_has_to_wait_for_its_turn_is_no_clock_of_another_machine(
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
     assert loads.start({"a": READS_THE_TIME}, 0).wait(200) == 0
-    assert loads.told("a", moment.BEGAN) <= loads.said("a")
+    assert loads.told("a", barrier.BEGAN) <= loads.said("a")
 
 
 def test_a_load_that_is_ended_before_its_moment_never_begins(loads: Loads) -> None:
     # fio catches the signal, and is content without any I/O.
-    calm = ("sh", "-c", f"trap : TERM\n{moment.GATE.every}\nexit 0")
+    calm = ("sh", "-c", f"trap : TERM\n{barrier.GATE.every}\nexit 0")
     process = loads.start({"a": READS_THE_TIME, "b": calm}, time.time() + FAR, ["b"])
     loads.until((loads.folder / "b" / "ready").exists)
     os.killpg(process.pid, signal.SIGTERM)
@@ -160,10 +160,10 @@ def test_a_load_that_is_ended_before_its_moment_never_begins(loads: Loads) -> No
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)  # as a host does when the leader has ended
     loads.until(lambda: not loads.living())
-    assert moment.ended(loads.folder / "a", 0) == -signal.SIGTERM
-    assert moment.ended(loads.folder / "b", 0) == -signal.SIGTERM
+    assert barrier.ended(loads.folder / "a", 0) == -signal.SIGTERM
+    assert barrier.ended(loads.folder / "b", 0) == -signal.SIGTERM
     for name in "ab":
-        assert moment.noted(loads.folder / name) is None
+        assert barrier.noted(loads.folder / name) is None
 
 
 def test_when_the_shell_is_killed_nobody_begins_and_nobody_goes_on_waiting(loads: Loads) -> None:
@@ -187,13 +187,13 @@ def test_the_jobs_of_a_tool_that_is_killed_before_the_moment_do_not_begin(loads:
                 os.kill(pid, signal.SIGKILL)
     assert process.wait(200) == 137
     loads.until(lambda: not loads.living())
-    assert moment.ended(loads.folder / "b", 0) == -signal.SIGKILL
-    assert moment.noted(loads.folder / "b") is None
+    assert barrier.ended(loads.folder / "b", 0) == -signal.SIGKILL
+    assert barrier.noted(loads.folder / "b") is None
     assert loads.said("a") >= at
 
 
 def test_outside_of_a_trial_nobody_waits() -> None:
-    for words in (moment.GATE.every, moment.GATE.first):
+    for words in (barrier.GATE.every, barrier.GATE.first):
         done = subprocess.run(["sh", "-c", words], timeout=60, check=False)
         assert done.returncode == 0
 

@@ -9,7 +9,7 @@ import pytest
 from iotrial.cli import lint, status
 from iotrial.cli.machine import means_a_file
 from iotrial.cli.main import status as execute
-from iotrial.execute import guard
+from iotrial.execute.settings import guard
 from iotrial.hosts import places
 from iotrial.hosts.places import Places
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import FileRefused
-from iotrial.execute.offer import offer, settled, wants
-from iotrial.execute.preflight import refusals
 from iotrial.hosts.fake import FakeHost
+from iotrial.look.offer import offer, settled, wants
+from iotrial.look.refusals import refusals
 from iotrial.model.study import Study
 from iotrial.model.topology import Node, Topology
 from iotrial.model.tunable import Domain

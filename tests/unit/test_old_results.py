@@ -15,10 +15,10 @@ import pytest
 
 from iotrial.cli.main import status
 from iotrial.errors import LockedError
-from iotrial.execute.journal import sessions
-from iotrial.execute.keeping import confirm, undo
-from iotrial.execute.kept import find, kept, refuse_pending, verify
-from iotrial.execute.restore import restore
+from iotrial.execute.keep.keeping import confirm, undo
+from iotrial.execute.keep.kept import find, kept, refuse_pending, verify
+from iotrial.execute.settings.journal import sessions
+from iotrial.execute.settings.restore import restore
 from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.places import journal_folder
 from iotrial.live.file import read

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iotrial.execute.opened import Allowed, Held, held, strange
+from iotrial.execute.load.opened import Allowed, Held, held, strange
 
 FILE = Held(7, "/srv/theirs", "regular file", "0:0", "65024:12", 1, 900)
 ALLOWED = Allowed(

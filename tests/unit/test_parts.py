@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from iotrial.execute.bench import reach_of
+from iotrial.look.reach import reach_of
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial
 from iotrial.plan.design import target_of

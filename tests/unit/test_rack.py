@@ -11,11 +11,11 @@ import pytest
 
 from iotrial.errors import HostUnreachable, Interrupted, OwedError, RefusedError
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.likeness import likeness
 from iotrial.execute.runner import Outcome, execute_on
 from iotrial.execute.watcher import Unwatched
 from iotrial.judgement import completed
 from iotrial.keep.winner import profile
+from iotrial.look.kernels import likeness
 from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
 from iotrial.model.study import Place, Study

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import OwedError
-from iotrial.execute.guard import guard_argv
-from iotrial.execute.identity import identify
-from iotrial.execute.journal import SettingsDebt, open_journal
-from iotrial.execute.restore import boot_id, read_reports, restore
+from iotrial.execute.settings.guard import guard_argv
+from iotrial.execute.settings.journal import SettingsDebt, open_journal
+from iotrial.execute.settings.restore import boot_id, read_reports, restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.disk import Disk
 from iotrial.hosts.local import LocalHost
+from iotrial.look.identity import identify
 from iotrial.model.step import Act, Probe
 from iotrial.model.tunable import Owed, Setting
 from iotrial.tunables import tunable

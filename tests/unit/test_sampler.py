@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from iotrial.execute.sampler import (
+from iotrial.execute.load.sampler import (
     Sampler,
     cores,
     cpu_times,

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from stats_studies import noisy, results
 
-from iotrial.execute.strained import keep
+from iotrial.execute.load.strained import keep
 from iotrial.judgement import Judged, completed
 from iotrial.judgement.scaling import Step
 from iotrial.model.strain import Strain

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import pytest
 
 from iotrial.errors import TargetRefused
-from iotrial.execute import machine as about
-from iotrial.execute.doctor import CHECKS, Check, examine, overall
-from iotrial.execute.facts import gather, kernel_parameters, numbers
-from iotrial.execute.loops import LoopPlan, free_number
-from iotrial.execute.places import laid_size, settle_folder
+from iotrial.execute.targets.loops import LoopPlan, free_number
+from iotrial.look import machine as about
+from iotrial.look.doctor import CHECKS, Check, examine, overall
+from iotrial.look.facts import gather, kernel_parameters, numbers
+from iotrial.look.places import laid_size, settle_folder
 from iotrial.model.host import Host
 from iotrial.model.target import Target
 from machines import Written, answer, disk, machine

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import TargetRefused
-from iotrial.execute.arming import arms, normal, password, portrait
-from iotrial.execute.identity import disks, identify, ids_from, sight
-from iotrial.execute.look import parse_status
-from iotrial.execute.targets import changed, ready
-from iotrial.execute.usage import busy
+from iotrial.look.identity import arms, disks, identify, ids_from, normal, password, portrait, sight
+from iotrial.look.reading import parse_status
+from iotrial.look.targets import changed, ready
+from iotrial.look.usage import busy
 from iotrial.model.host import Completed, Host
 from iotrial.model.step import Answer, Step
 from iotrial.model.target import Identity, Target

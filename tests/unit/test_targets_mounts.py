@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotrial.execute.mounts import (
-    mount_of,
-    parse_fstab,
-    parse_mountinfo,
-    parse_swaps,
-    under,
-    unescape,
-)
+from iotrial.look.mounts import mount_of, parse_fstab, parse_mountinfo, parse_swaps, under, unescape
 
 # Linux 6.1, Debian 12, /proc/self/mountinfo, shortened.
 TABLE = r"""22 27 0:21 / /proc rw,nosuid shared:12 - proc proc rw

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from iotrial.execute.others import Folder, meddling
+from iotrial.look.inodes import Folder, meddling
 
 ROOT, ME, OTHER = 0, 1000, 2000
 OURS = frozenset({ROOT, ME})

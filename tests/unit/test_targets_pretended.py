@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from iotrial.errors import TargetRefused
-from iotrial.execute import doctor
-from iotrial.execute.doctor import examine, overall
-from iotrial.execute.facts import gather, numbers
-from iotrial.execute.loops import make_loop, plan_loop, unmake_loop
-from iotrial.execute.targets import lay_out, ready, same
+from iotrial.execute.targets.files import lay_out
+from iotrial.execute.targets.loops import make_loop, plan_loop, unmake_loop
 from iotrial.hosts.fake import FakeHost
+from iotrial.look import doctor
+from iotrial.look.doctor import examine, overall
+from iotrial.look.facts import gather, numbers
+from iotrial.look.targets import ready, same
 from iotrial.model.host import Completed
 from iotrial.model.target import Target
 from iotrial.model.tool import Reach

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from iotrial.errors import FileRefused, TargetRefused
-from iotrial.execute.identity import identify
-from iotrial.execute.targets import ready
-from iotrial.execute.usage import busy, parse_blkid, signature, usages
+from iotrial.look.identity import identify
+from iotrial.look.targets import ready
+from iotrial.look.usage import busy, parse_blkid, signature, usages
 from iotrial.model.host import Host
 from iotrial.model.target import Target
 from iotrial.model.tool import Reach

@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 from iotrial.cli.main import status
-from iotrial.execute.topology import devices_here, topologies, warnings, words
-from iotrial.execute.topology import topology as sight
-from iotrial.execute.topology.functions import actions, function_of, ranges
+from iotrial.look.topology import devices_here, topologies, warnings, words
+from iotrial.look.topology import topology as sight
+from iotrial.look.topology.tree import actions, function_of, ranges
 from iotrial.model.host import Completed, Host
 from iotrial.model.step import Answer, Probe, Step
 from iotrial.model.target import Aim

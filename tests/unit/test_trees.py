@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from test_guard import SHELLS
 
-from iotrial.execute.guard import guard_argv
-from iotrial.execute.journal import MadeDebt, open_journal, read_session
-from iotrial.execute.restore import Payment, pay
-from iotrial.execute.trees import MARK, TreePlan, make_tree, plan_tree
+from iotrial.execute.settings.guard import guard_argv
+from iotrial.execute.settings.journal import MadeDebt, open_journal, read_session
+from iotrial.execute.settings.restore import Payment, pay
+from iotrial.execute.targets.trees import MARK, TreePlan, make_tree, plan_tree
 from iotrial.hosts.local import LocalHost
 
 HERE = LocalHost()

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import HostError, RefusedError, SettingRefused, UsageError
-from iotrial.execute import cgroups
-from iotrial.execute.journal import Journal, open_journal, read_session
-from iotrial.execute.tuning import apply, observe, put_back, snapshot
+from iotrial.execute.settings import cgroups
+from iotrial.execute.settings.journal import Journal, open_journal, read_session
+from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake import FakeHost
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import SettingRefused, UsageError
-from iotrial.execute.tuning import apply, observe, put_back, snapshot, snapshots
+from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot, snapshots
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.cpu import ROOT, Cpus
 from iotrial.model.tunable import Setting

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import SettingRefused
-from iotrial.execute.tuning import apply, observe, put_back, snapshot
+from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake import FakeHost
 from iotrial.model.tunable import Setting
 from iotrial.tunables import lvm, tunable

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import SettingRefused, UsageError
-from iotrial.execute.tuning import apply, put_back, snapshot
+from iotrial.execute.settings.tuning import apply, put_back, snapshot
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.disk import Block
 from iotrial.hosts.fake.parts.md import ARRAY as FOLDER

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from iotrial.errors import SettingRefused
-from iotrial.execute.tuning import apply, observe
+from iotrial.execute.settings.tuning import apply, observe
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mm import brackets
 from iotrial.model.tunable import Setting

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from iotrial.errors import SettingRefused, UsageError
-from iotrial.execute.tuning import apply, observe, put_back, snapshot
-from iotrial.execute.writable import control_file, modes, obstacle, understood
+from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.module import FOLDER
+from iotrial.look.refusals import control_file, modes, obstacle, understood
 from iotrial.model.host import Completed
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import SettingLost, SettingRefused, UsageError
-from iotrial.execute.tuning import apply, put_back, snapshot, snapshots
+from iotrial.execute.settings.tuning import apply, put_back, snapshot, snapshots
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.multipath import Multipath
 from iotrial.model.tunable import Setting, Tunable

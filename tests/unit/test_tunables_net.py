@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from iotrial.errors import SettingLost, SettingRefused, UsageError
-from iotrial.execute.tuning import apply, put_back, snapshot
+from iotrial.execute.settings.tuning import apply, put_back, snapshot
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.net import NAME
 from iotrial.model.step import Act

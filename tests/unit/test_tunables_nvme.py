@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from iotrial.errors import FileRefused, SettingLost, SettingRefused
-from iotrial.execute.tuning import apply, put_back, snapshot
+from iotrial.execute.settings.tuning import apply, put_back, snapshot
 from iotrial.hosts.fake import FakeHost
 from iotrial.model.tunable import Setting, Tunable
 from iotrial.tunables import tunable

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import RefusedError, StudyError
-from iotrial.execute import ports
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.load import Watch
-from iotrial.execute.ports import COUNT, FIRST, Row
-from iotrial.execute.served import Client, through
+from iotrial.execute.load.load import Watch
+from iotrial.execute.load.served import Client, through
 from iotrial.hosts.local import LocalHost
+from iotrial.look import ports
+from iotrial.look.ports import COUNT, FIRST, Row
 from iotrial.model.listen import Listen, parse
 from iotrial.model.tool import Load
 from iotrial.plan.load import parse_study

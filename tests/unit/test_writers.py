@@ -8,10 +8,10 @@ import json
 import pytest
 
 import factories
-from iotrial.execute import machine as about
-from iotrial.execute.doctor import examine
-from iotrial.execute.rules import rules, written
 from iotrial.execute.trial import drift
+from iotrial.look import machine as about
+from iotrial.look.doctor import examine
+from iotrial.look.machine import rules, written
 from iotrial.model.host import Host
 from iotrial.model.tunable import Setting
 from iotrial.rows import record_in, record_out

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from iotrial.errors import FileRefused
-from iotrial.execute.moves import measure_moves
+from iotrial.execute.settings.moves import measure_moves
 from iotrial.tunables import all_tunables, tunable
 from nodes import Node
 

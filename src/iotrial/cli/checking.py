@@ -31,9 +31,9 @@ from iotrial.execute.checking.needs import Party, machine_of
 from iotrial.execute.checking.sentry import swept
 from iotrial.execute.checking.stage import armed as ready_to_write
 from iotrial.execute.checking.suite import Session, Turn, execute_checks, in_order
-from iotrial.execute.guard import locked
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.restore import read_reports, restore
+from iotrial.execute.settings.guard import locked
+from iotrial.execute.settings.restore import read_reports, restore
 from iotrial.hosts.login import login
 from iotrial.hosts.places import journal_folder
 from iotrial.model.check import Case, Suite

@@ -9,10 +9,10 @@ from rich.text import Text
 
 from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
-from iotrial.execute.doctor import Check, examine, overall
-from iotrial.execute.journal import sessions
-from iotrial.execute.topology import devices_here, warnings, words
+from iotrial.execute.settings.journal import sessions
 from iotrial.hosts.places import holder, journal_folder
+from iotrial.look.doctor import Check, examine, overall
+from iotrial.look.topology import devices_here, warnings, words
 from iotrial.model.topology import Topology
 from iotrial.report.layout import Sheet
 

@@ -13,7 +13,7 @@ from iotrial.units import format_wait
 
 if TYPE_CHECKING:
     from iotrial.execute.interruption import Interruption
-    from iotrial.execute.kept import Difference, Kept
+    from iotrial.execute.keep.kept import Difference, Kept
     from iotrial.keep.entry import Entry
     from iotrial.keep.native import Export, NativeFile
     from iotrial.keep.profile import Profile
@@ -41,7 +41,7 @@ def deeds(profile: Profile, exported: Export) -> list[tuple[str, ...]]:
     """What is done on the host beside writing the files: ("write", path, value) of a control file,
     ("save", path, text) of a file that goes with a live value, ("remove", path), and the words of
     each command behind "run"."""
-    from iotrial.execute.kept import live_settings
+    from iotrial.execute.keep.kept import live_settings
     from iotrial.tunables import tunable
 
     found: list[tuple[str, ...]] = []
@@ -73,8 +73,8 @@ Given = tuple["Profile", "Export"]
 
 def put(output: Output, host: Host, given: Given, seconds: float, stop: Interruption) -> None:
     """Apply it, on probation for so many seconds (0: to stay)."""
-    from iotrial.execute.guard import locked
-    from iotrial.execute.keeping import apply
+    from iotrial.execute.keep.keeping import apply
+    from iotrial.execute.settings.guard import locked
 
     profile, exported = given
     with locked(host):
@@ -102,8 +102,8 @@ def put(output: Output, host: Host, given: Given, seconds: float, stop: Interrup
 
 def settle(output: Output, host: Host, action: str, name: str) -> int:
     """Confirm, verify or undo what is kept by this name; the exit code."""
-    from iotrial.execute import keeping
-    from iotrial.execute.guard import locked
+    from iotrial.execute.keep import keeping
+    from iotrial.execute.settings.guard import locked
 
     if action == "verify":
         return _verify(output, host, name)
@@ -122,8 +122,8 @@ def settle(output: Output, host: Host, action: str, name: str) -> int:
 
 
 def _verify(output: Output, host: Host, name: str) -> int:
-    from iotrial.execute.kept import verify
-    from iotrial.execute.moved import renamings
+    from iotrial.execute.keep.kept import verify
+    from iotrial.execute.settings.moved import renamings
 
     there, differences = verify(host, name)
     others = of_kept(host, there)
@@ -173,9 +173,9 @@ def found_conflicts(
     host: Host, entries: Sequence[Entry], files: Sequence[NativeFile]
 ) -> tuple[Conflict, ...]:
     """Who else sets it on the host."""
-    from iotrial.execute.machine import writers
     from iotrial.lint.conflicts import conflicts
     from iotrial.lint.machine import sheets_of
+    from iotrial.look.machine import writers
 
     sheets, _ = sheets_of(host)
     return conflicts(entries, files, sheets, writers(host))

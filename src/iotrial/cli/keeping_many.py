@@ -25,8 +25,8 @@ from iotrial.units import format_wait
 
 if TYPE_CHECKING:
     from iotrial.execute.interruption import Interruption
-    from iotrial.execute.keeping_many import Came, Outcome, Reach, Share
-    from iotrial.execute.kept import Kept
+    from iotrial.execute.keep.kept import Kept
+    from iotrial.execute.keep.many_hosts import Came, Outcome, Reach, Share
     from iotrial.lint.conflicts import Conflict
     from iotrial.model.host import Host
     from iotrial.model.study import Place
@@ -49,7 +49,7 @@ def put(
     stop: Interruption,
 ) -> None:
     """Apply each host's share, on probation for so many seconds (0: to stay), on all or on none."""
-    from iotrial.execute.keeping_many import Share, apply, reached, unreached
+    from iotrial.execute.keep.many_hosts import Share, apply, reached, unreached
 
     shares = {p.name: Share(each, exported.files) for p, (each, exported) in given.items()}
     with reached(tuple(given), reach, lock=True) as (hosts, errors):
@@ -113,7 +113,7 @@ def _conflicts(
     hosts: Mapping[str, Host], shares: Mapping[str, Share]
 ) -> dict[str, tuple[Conflict, ...]]:
     """Who else sets it, by host; nothing of a host that was lost after all was done there."""
-    from iotrial.execute.at_once import at_once
+    from iotrial.hosts.at_once import at_once
 
     def asked(name: str) -> Callable[[], tuple[Conflict, ...]]:
         share = shares[name]
@@ -125,7 +125,7 @@ def _conflicts(
 
 def settle(output: Output, reach: Reach, places: Sequence[Place], action: str, name: str) -> int:
     """Confirm, verify or undo what is kept by this name on each host; the exit code."""
-    from iotrial.execute.keeping_many import confirm, reached, unreached
+    from iotrial.execute.keep.many_hosts import confirm, reached, unreached
 
     if action == "verify":
         return _verify(output, reach, places, name)
@@ -150,9 +150,9 @@ def _say_confirmed(output: Output, came: Came, name: str) -> None:
 
 
 def _verify(output: Output, reach: Reach, places: Sequence[Place], name: str) -> int:
-    from iotrial.execute.at_once import at_once
-    from iotrial.execute.keeping_many import gravest, reached, verified
-    from iotrial.execute.moved import renamings
+    from iotrial.execute.keep.many_hosts import gravest, reached, verified
+    from iotrial.execute.settings.moved import renamings
+    from iotrial.hosts.at_once import at_once
 
     with reached(places, reach, lock=False) as (hosts, lost):
         found, errors = verified(hosts, name)
@@ -206,7 +206,7 @@ def _missing(output: Output, host: str, error: Exception) -> dict[str, object]:
 
 
 def _without(error: Exception) -> str:
-    from iotrial.execute.kept import NothingKept
+    from iotrial.execute.keep.kept import NothingKept
 
     if isinstance(error, HostUnreachable):
         return "lost"
@@ -223,7 +223,7 @@ def _raise_unless(
 
 def _undo(output: Output, reach: Reach, places: Sequence[Place], name: str) -> int:
     from iotrial.errors import OwedError
-    from iotrial.execute.keeping_many import gravest, reached, undone
+    from iotrial.execute.keep.many_hosts import gravest, reached, undone
 
     with reached(places, reach, lock=True) as (hosts, lost):
         found, errors = undone(hosts, name)

@@ -102,7 +102,7 @@ def _where(knob: Tunable, device: str | None) -> str | None:
 
 def _absent(knob: Tunable, device: str | None, *, pretend: bool) -> str:
     """Why this machine does not have it, and what may be meant; '' where nobody can tell."""
-    from iotrial.execute.offer import Domains
+    from iotrial.look.offer import Domains
 
     at = _where(knob, device)
     if at is None:
@@ -144,7 +144,7 @@ def _row(knob: Tunable, values: dict[str, tuple[str, str]]) -> dict[str, object]
 
 
 def _moves(output: Output, *, pretend: bool) -> None:
-    from iotrial.execute.moves import measure_on_a_loop
+    from iotrial.execute.settings.moves import measure_on_a_loop
 
     with machine(pretend=pretend, purpose="knobs") as here:
         found = measure_on_a_loop(here)

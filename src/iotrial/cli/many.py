@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from iotrial.execute.outline import Outline
-from iotrial.execute.topology import words
+from iotrial.look.outline import Outline
+from iotrial.look.topology import words
 from iotrial.model.folding import folded
 from iotrial.model.tunable import Setting
 

@@ -17,9 +17,8 @@ from iotrial.cli.many import alike, together
 from iotrial.cli.noise import Below, Noise, chosen
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import StudyError, printable
-from iotrial.execute.outline import Outline, outline
-from iotrial.execute.outline_of_many import outline_of_many
-from iotrial.execute.topology import warnings, words
+from iotrial.look.outline import Outline, outline, outline_of_many
+from iotrial.look.topology import warnings, words
 from iotrial.model.study import Study
 from iotrial.model.trial import treatment_text
 from iotrial.plan.ahead import open_ended

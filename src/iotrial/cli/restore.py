@@ -9,8 +9,8 @@ from rich.text import Text
 
 from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
-from iotrial.execute.guard import locked
-from iotrial.execute.restore import Payment, forget, read_reports, restore
+from iotrial.execute.settings.guard import locked
+from iotrial.execute.settings.restore import Payment, forget, read_reports, restore
 from iotrial.hosts.places import journal_folder, unseen
 
 

@@ -15,10 +15,10 @@ from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.run import conclude, execute, folder_of
 from iotrial.errors import IotrialError, RefusedError
-from iotrial.execute.at_once import at_once
-from iotrial.execute.engines import ENGINES, Tried, try_engines
-from iotrial.execute.facts import gather, numbers
-from iotrial.execute.look import status
+from iotrial.hosts.at_once import at_once
+from iotrial.look.engines import ENGINES, Tried, try_engines
+from iotrial.look.facts import gather, numbers
+from iotrial.look.reading import status
 from iotrial.model.host import Host
 from iotrial.model.study import Place
 from iotrial.plan.aims import Where, places

@@ -14,9 +14,9 @@ from iotrial.cli.block_shares import lines, shares
 from iotrial.cli.machine import file_or_host, machine, means_a_file, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import UsageError
-from iotrial.execute.journal import Session, sessions
-from iotrial.execute.kept import kept
-from iotrial.execute.restore import read_reports
+from iotrial.execute.keep.kept import kept
+from iotrial.execute.settings.journal import Session, sessions
+from iotrial.execute.settings.restore import read_reports
 from iotrial.hosts.places import holder, journal_folder, unseen
 from iotrial.model.results import Results
 from iotrial.model.trial import treatment_text

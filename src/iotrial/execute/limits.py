@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iotrial.execute.hands import Hands
 from iotrial.execute.interruption import Interruption
+from iotrial.execute.manual import Hands
 from iotrial.execute.watcher import Watcher
 
 

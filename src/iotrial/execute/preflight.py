@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,33 +12,25 @@ from typing import Any
 from iotrial.errors import (
     LockedError,
     RefusedError,
-    SettingRefused,
     StudyError,
     ToolMissing,
     UsageError,
 )
-from iotrial.execute import keepable
-from iotrial.execute.bench import Bench
-from iotrial.execute.depths import too_deep
-from iotrial.execute.machine import runs
-from iotrial.execute.making import MKFS, MKFS_PACKAGES
-from iotrial.execute.offer import Domains, Wanted, wants
-from iotrial.execute.served import check_served
-from iotrial.execute.writable import control_file, modes, obstacle
+from iotrial.execute.load.served import check_served
+from iotrial.execute.session import Bench
+from iotrial.execute.targets.making import MKFS, MKFS_PACKAGES
 from iotrial.hosts.places import STATE
-from iotrial.hosts.steps import reads
+from iotrial.look.machine import runs
+from iotrial.look.refusals import refusals, unread
 from iotrial.model.host import Host
-from iotrial.model.step import Look, spoken
 from iotrial.model.study import Study
 from iotrial.model.tool import Tool
-from iotrial.model.topology import Topology
 from iotrial.model.trial import Trial
 from iotrial.model.tunable import Setting
 from iotrial.plan.aa import detour
 from iotrial.plan.design import settings as settings_of
 from iotrial.plan.foreseen import each_study
 from iotrial.tools import executed, tool
-from iotrial.tunables import catalogue_of
 
 
 def check_machine(host: Host, study: Study) -> None:
@@ -95,59 +87,6 @@ def check_tools(host: Host, study: Study) -> None:
                 f"{host.name}: {program} is not installed",
                 advice=f"On Debian and Ubuntu: apt-get install {package}",
             )
-
-
-def refusals(host: Host, study: Study, topologies: Mapping[str, Topology]) -> Iterator[str]:
-    """Every level, and every two together, that this kernel is known to refuse, in words.  Only
-    reads."""
-    catalogue = catalogue_of(study)
-    domains = Domains(host, catalogue)
-    wanted = list(wants(study, topologies))
-    domains.ask([(each.name, device) for each in wanted for device in each.devices])
-    files = [control_file(catalogue.tunable(each.name), d) for each in wanted for d in each.devices]
-    known = modes(host, files)
-    for name in dict.fromkeys(each.name for each in wanted if each.name.startswith("file.")):
-        if why := keepable.obstacle(host, catalogue.tunable(f"{name}.content").path):
-            yield f"{name}: {why}"
-    for each in wanted:
-        if not each.devices and not each.coming:
-            scope = catalogue.tunable(each.name).scope
-            yield f"{_level(each)}: {each.name} belongs to a {scope}, and the target has none"
-        for device in each.devices:
-            knob = catalogue.tunable(each.name)
-            problem = obstacle(knob, device, known) or _refusal(domains, each, device)
-            if problem:
-                yield f"{_level(each)}: {each.name}: {problem}"
-    yield from too_deep(host, study, topologies)
-
-
-def _level(each: Wanted) -> str:
-    return f"factor {each.factor.name}, level {each.level.label}"
-
-
-def _refusal(domains: Domains, each: Wanted, device: str) -> str:
-    knob = domains.catalogue.tunable(each.name)
-    if knob.reload:
-        return f"it cannot be a factor of a trial: {knob.reload}"
-    if each.coming and not domains.here(each.name, device):
-        return ""  # exists only under another setting: the rehearsal tells
-    try:
-        return domains.domain(each.name, device).refusal(each.value)
-    except SettingRefused as refused:
-        return f"{refused.message}. {refused.advice}"
-
-
-def unread(host: Host, study: Study, topologies: Mapping[str, Topology]) -> Iterator[str]:
-    """Every level whose value only a command of the study's own says, which it does not say now:
-    it is not written then.  Executes these commands, which a plan does not."""
-    known = catalogue_of(study)
-    for each in wants(study, topologies):
-        for device in each.devices if known.said_by_command(each.name) else ():
-            probe = known.tunable(each.name).probe(device)
-            (answer,) = host.batch([Look(probe)])
-            if reads(probe, answer) is None:
-                why = answer.complaint or f"`{spoken(probe.argv)}` does not say it"
-                yield f"{_level(each)}: {each.name} cannot be read: {why}"
 
 
 def check_levels(bench: Bench) -> None:

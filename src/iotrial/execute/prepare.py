@@ -11,21 +11,20 @@ from typing import Any
 
 from iotrial import store as stores
 from iotrial.errors import StudyError
-from iotrial.execute import cgroups
-from iotrial.execute.bench import Bench
-from iotrial.execute.crew import Crew
-from iotrial.execute.facts import gather, numbers
+from iotrial.execute.hosts import Crew, Member
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.likeness import likeness
-from iotrial.execute.machine import same_kernel
-from iotrial.execute.member import Member
-from iotrial.execute.offer import offer, wants
+from iotrial.execute.load.served import check_paths
+from iotrial.execute.load.upkeep import Upkeep
 from iotrial.execute.preflight import check_levels, check_options, check_resume
-from iotrial.execute.rack import solo
 from iotrial.execute.rehearsal import rehearse
-from iotrial.execute.served import check_paths
-from iotrial.execute.topology import warnings
-from iotrial.execute.upkeep import Upkeep
+from iotrial.execute.session import Bench
+from iotrial.execute.settings import cgroups
+from iotrial.execute.spread import solo
+from iotrial.look.facts import gather, numbers
+from iotrial.look.kernels import likeness
+from iotrial.look.machine import same_kernel
+from iotrial.look.offer import offer, wants
+from iotrial.look.topology import warnings
 from iotrial.model.doubt import Doubt
 from iotrial.model.study import Factor
 from iotrial.plan.aa import at_baseline, with_levels

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iotrial.errors import SettingLost, SettingRefused
-from iotrial.execute.crew import Crew
+from iotrial.execute.hosts import Crew
 from iotrial.execute.preflight import aside, refused_by
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, treatment_text

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from iotrial import store as stores
-from iotrial.execute.crew import Crew, Reach, open_crew
-from iotrial.execute.hands import Hands
+from iotrial.execute.hosts import Crew, open_crew
 from iotrial.execute.in_turn import InTurn
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.limits import Limits
+from iotrial.execute.manual import Hands
 from iotrial.execute.prepare import prepare
-from iotrial.execute.rack import execute_over
-from iotrial.execute.restore import Payment
+from iotrial.execute.settings.restore import Payment
+from iotrial.execute.spread import execute_over
 from iotrial.execute.trial import execute_trial
 from iotrial.execute.watcher import Watcher
-from iotrial.model.host import Host
+from iotrial.model.host import Connect, Host
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
@@ -50,7 +50,7 @@ def execute_study(
 
 def execute_on(  # noqa: PLR0913 (each has its name)
     study: Study,
-    reach: Reach,
+    reach: Connect,
     folder: Path,
     *,
     watcher: Watcher,

@@ -9,15 +9,15 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from iotrial.execute import machine, start, strained
-from iotrial.execute.crew import Crew, HostLost
+from iotrial.execute.hosts import Crew, HostLost, Member
 from iotrial.execute.limits import Limits
-from iotrial.execute.member import Member
-from iotrial.execute.post import Post, aimed_at, by_host, gathered, station
+from iotrial.execute.load import start, strained
+from iotrial.execute.load.part import Post, by_host, gathered, station
 from iotrial.execute.preflight import aside
-from iotrial.execute.rules import rules
-from iotrial.execute.targets import same
-from iotrial.execute.tuning import changes
+from iotrial.execute.settings.tuning import changes
+from iotrial.look import machine
+from iotrial.look.machine import rules
+from iotrial.look.targets import same
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Parsed
@@ -30,7 +30,7 @@ from iotrial.tools.merging import merged
 T = TypeVar("T")
 Came = Sequence[tuple[Post, TrialState, str, Parsed]]
 
-__all__ = ["Limits", "aimed_at", "drift", "execute_trial"]
+__all__ = ["drift", "execute_trial"]
 
 _BACK = "It is tried again when all else is done, if the host is back by then."
 
@@ -248,7 +248,7 @@ def _writers(crew: Crew) -> tuple[str, ...]:
 
 def _early(crew: Crew, held: Mapping[str, tuple[Setting, ...]]) -> tuple[Doubt, ...]:
     """What a treatment set must be in force when its load begins; what a chore changes has failed
-    the trial already (:meth:`iotrial.execute.upkeep.Upkeep.prepare`)."""
+    the trial already (:meth:`iotrial.execute.load.upkeep.Upkeep.prepare`)."""
     changed = [
         f"{name}: {what}" if len(crew.study.places) > 1 else what
         for name, seen in held.items()

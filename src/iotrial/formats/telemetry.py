@@ -1,7 +1,7 @@
 """What a trial's telemetry says over time: the bytes per second of the device under test.
 
 ``telemetry.jsonl`` holds the kernel's counters about once a second, from the moment the load began
-(:mod:`iotrial.execute.sampler`); the rate is what two lines differ by.  A sector is 512 bytes,
+(:mod:`iotrial.execute.load.sampler`); the rate is what two lines differ by.  A sector is 512 bytes,
 whatever the device's own is (Documentation/block/stat.rst).
 """
 

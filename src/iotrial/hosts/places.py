@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from iotrial.errors import FileRefused, HostError
 from iotrial.hosts.trust import need_trusted
-from iotrial.model.host import Host
+from iotrial.model.host import Reader
 
 STATE = "IOTRIAL_STATE"
 
@@ -64,7 +64,7 @@ def _below(volatile: str, lasting: str) -> Places:
     )
 
 
-def state_places(host: Host) -> Places:
+def state_places(host: Reader) -> Places:
     """The places on this host: of its user's id and environment.
 
     Raises :class:`~iotrial.errors.HostError` where ``id -u`` does not answer with a number.
@@ -78,7 +78,7 @@ def state_places(host: Host) -> Places:
     return places(int(answer.text), _environment(host))
 
 
-def _environment(host: Host) -> Mapping[str, str]:
+def _environment(host: Reader) -> Mapping[str, str]:
     """The environment of the user there: on this machine, our own."""
     if not host.remote:
         return os.environ
@@ -86,17 +86,17 @@ def _environment(host: Host) -> Mapping[str, str]:
     return {name: value for name, _, value in words}
 
 
-def journal_folder(host: Host) -> str:
+def journal_folder(host: Reader) -> str:
     """The folder of the host's journal.  Raises HostError as :func:`state_places` does."""
     return state_places(host).journal
 
 
-def lock_path(host: Host) -> str:
+def lock_path(host: Reader) -> str:
     """The file of the host's one lock.  Raises HostError as :func:`state_places` does."""
     return state_places(host).lock
 
 
-def holder(host: Host) -> str:
+def holder(host: Reader) -> str:
     """Who holds the host's lock now, such as ``pid 812 (scheduler)``; '' when nobody does.
 
     A killed holder leaves its number in the file: only a live process with our name counts.  Raises
@@ -112,7 +112,7 @@ def holder(host: Host) -> str:
     return f"pid {pid} ({purpose.strip()})" if b"iotrial" in name else ""
 
 
-def unseen(host: Host) -> str:
+def unseen(host: Reader) -> str:
     """What this user cannot see of the books that root keeps on the host, in a sentence."""
     if _environment(host).get(STATE) or host.run(["id", "-u"]).text.strip() == "0":
         return ""

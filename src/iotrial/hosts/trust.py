@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from iotrial.errors import HostError, RefusedError
-from iotrial.model.host import Host
+from iotrial.model.host import Reader
 
 _FORMAT = "%u|%a|%F|%n"
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -33,7 +33,7 @@ class Seen:
     kind: str
 
 
-def need_trusted(host: Host, folders: Iterable[str], files: Sequence[str] = ()) -> None:
+def need_trusted(host: Reader, folders: Iterable[str], files: Sequence[str] = ()) -> None:
     """Raise RefusedError unless the folders, and these files, are ours as far as they exist."""
     wanted = list(dict.fromkeys(folders))
     above = [path for path in _above(host, wanted) if path not in wanted]
@@ -48,13 +48,13 @@ def need_trusted(host: Host, folders: Iterable[str], files: Sequence[str] = ()) 
             raise _refusal(host, path, why)
 
 
-def need_safe_above(host: Host, path: str) -> None:
+def need_safe_above(host: Reader, path: str) -> None:
     """The same of the folders above a path only, which is to be made."""
     above = _above(host, [path])
     _check_above(host, above, _seen(host, above), _uid(host))
 
 
-def _check_above(host: Host, above: Sequence[str], seen: Mapping[str, Seen], uid: int) -> None:
+def _check_above(host: Reader, above: Sequence[str], seen: Mapping[str, Seen], uid: int) -> None:
     for path in above:
         if path in seen and (why := above_ours(seen[path], uid)):
             raise _refusal(host, path, why)
@@ -78,7 +78,7 @@ def above_ours(seen: Seen, uid: int) -> str:
     return ""
 
 
-def _refusal(host: Host, path: str, why: str) -> RefusedError:
+def _refusal(host: Reader, path: str, why: str) -> RefusedError:
     return RefusedError(
         f"{host.name}: {path} cannot be trusted with iotrial's state: {why}",
         advice="Nothing of it was read or executed. See who made it. If it is yours: chown it to"
@@ -86,20 +86,20 @@ def _refusal(host: Host, path: str, why: str) -> RefusedError:
     )
 
 
-def _above(host: Host, paths: Sequence[str]) -> list[str]:
+def _above(host: Reader, paths: Sequence[str]) -> list[str]:
     """Every folder above them, also by their real paths."""
     leads = [*paths, *(f"{real}/x" for real in _reals(host, paths))]
     found = dict.fromkeys(str(each) for path in leads for each in PurePosixPath(path).parents)
     return sorted(found, key=len)
 
 
-def _reals(host: Host, folders: Sequence[str]) -> list[str]:
+def _reals(host: Reader, folders: Sequence[str]) -> list[str]:
     """Where they lie when links above them are followed."""
     found = host.run(["readlink", "-e", "--", *(str(PurePosixPath(f).parent) for f in folders)])
     return [each for each in found.text.splitlines() if each.startswith("/")]
 
 
-def _seen(host: Host, paths: Sequence[str]) -> Mapping[str, Seen]:
+def _seen(host: Reader, paths: Sequence[str]) -> Mapping[str, Seen]:
     if odd := [path for path in paths if "\n" in path]:
         raise _refusal(host, repr(odd[0]), "there is a line end in its name")
     found: dict[str, Seen] = {}
@@ -109,7 +109,7 @@ def _seen(host: Host, paths: Sequence[str]) -> Mapping[str, Seen]:
     return found
 
 
-def _uid(host: Host) -> int:
+def _uid(host: Reader) -> int:
     said = host.run(["id", "-u"]).text.strip()
     if not said.isdigit():
         raise HostError(f"{host.name}: `id -u` does not say who we are", advice="Try it by hand.")

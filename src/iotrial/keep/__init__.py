@@ -1,5 +1,5 @@
 """Keeping what won: which settings, in which native files, and who else would change them.
 
-Pure: a profile in, files out.  :mod:`iotrial.execute.keeping` puts them on a host and takes them
-back.
+Pure: a profile in, files out.  :mod:`iotrial.execute.keep.keeping` puts them on a host and takes
+them back.
 """

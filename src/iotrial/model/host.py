@@ -7,13 +7,14 @@ vectors: nothing here ever reaches a shell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from iotrial.model.step import Answer, Step
+from iotrial.model.step import Answer, Look, Step
+from iotrial.model.study import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,12 @@ class Process(Protocol):
         ...
 
 
-class Host(Protocol):
-    """A machine we can act on.  Paths are absolute paths on that machine."""
+class Reader(Protocol):
+    """A machine that is looked at: what reads it, and nothing that could change it.
+
+    What only reads takes one of these (:mod:`iotrial.look`), so that the type checker sees that it
+    writes nothing.  ``run`` can execute any program; those that look execute what prints.
+    """
 
     @property
     def name(self) -> str: ...
@@ -81,6 +86,29 @@ class Host(Protocol):
         """
         ...
 
+    def read(self, path: str) -> bytes:
+        """The whole content.  Raises :class:`~iotrial.errors.FileRefused` (with errno)."""
+        ...
+
+    def list(self, path: str) -> list[str]:
+        """Sorted names in a folder.  Raises :class:`~iotrial.errors.FileRefused` (with errno)."""
+        ...
+
+    def batch(self, steps: Sequence[Look]) -> tuple[Answer, ...]:
+        """Read the probes in order and answer each: one round trip, however many they are.
+
+        Raises :class:`~iotrial.errors.HostUnreachable` when the host is gone.
+        """
+        ...
+
+    def clock(self) -> float:
+        """Seconds on the host's monotonic clock (the fake host has its own)."""
+        ...
+
+
+class Host(Reader, Protocol):
+    """A machine we can act on.  Paths are absolute paths on that machine."""
+
     def mark(self, environment: Mapping[str, str]) -> None:
         """From now on add this to the environment of every command that is run or started, in
         place of what was marked before.  A restore finds them by it: a controller that is killed
@@ -98,10 +126,6 @@ class Host(Protocol):
         going to ``folder/stdout`` and ``folder/stderr``.  ``environment`` is added to the
         host's own, and is how a restore finds the load and all its children again.
         """
-        ...
-
-    def read(self, path: str) -> bytes:
-        """The whole content.  Raises :class:`~iotrial.errors.FileRefused` (with errno)."""
         ...
 
     def write(self, path: str, data: bytes) -> None:
@@ -122,10 +146,6 @@ class Host(Protocol):
 
     def remove(self, path: str) -> None:
         """Unlink a file; one that is not there is no error.  Durable (fsync of the folder)."""
-        ...
-
-    def list(self, path: str) -> list[str]:
-        """Sorted names in a folder.  Raises :class:`~iotrial.errors.FileRefused` (with errno)."""
         ...
 
     def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
@@ -157,10 +177,10 @@ class Host(Protocol):
         controller dies.  Raises :class:`~iotrial.errors.LockedError` at once if held."""
         ...
 
-    def clock(self) -> float:
-        """Seconds on the host's monotonic clock (the fake host has its own)."""
-        ...
-
     def sleep(self, seconds: float) -> None:
         """Let time pass on the host's clock; returns early when a signal arrives."""
         ...
+
+
+Connect = Callable[[Place], AbstractContextManager[Host]]
+"""How a host is reached; left, the connection ends."""

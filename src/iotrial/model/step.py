@@ -4,7 +4,7 @@ Nothing here calls a host.  A :class:`Probe` says where a value is read, an :cla
 changed; a batch of :data:`Step` goes to :meth:`~iotrial.model.host.Host.batch` in one round trip.
 Because they are data, the journal holds them, and the guard on the changed machine (a small POSIX
 shell script) can undo everything without Python and without us: so every kind of pick exists
-twice, here and in ``execute/guard.sh``, and a test compares the two.
+twice, here and in ``execute/settings/guard.sh``, and a test compares the two.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import Literal, Protocol, runtime_checkable
 from iotrial.model.doubt import Doubt
 from iotrial.model.listen import Listen
 from iotrial.model.measurement import Measurement
+from iotrial.model.target import Aim
 from iotrial.model.workload import Workload
 
 
@@ -304,3 +305,10 @@ class Served(Protocol):
         """What a file that the client of ``server``, as :meth:`client` calls it, left would be
         called without it."""
         ...
+
+
+def aimed_at(aim: Aim) -> Aimed:
+    """What a tool is told of a target."""
+    if aim.target.filesystem:
+        return Aimed(aim.path, "directory")
+    return Aimed(aim.path, aim.target.under_load, aim.target.size)

@@ -1,6 +1,6 @@
 """Topology: what lies between a target and the metal, so that a setting reaches the right layer.
 
-Pure data; ``iotrial.execute.topology`` reads it from a host.
+Pure data; ``iotrial.look.topology`` reads it from a host.
 """
 
 from __future__ import annotations

@@ -8,13 +8,14 @@ where a factor counts them.  ``docs/decisions/0017-many-hosts.md`` says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from iotrial.model.part import Part
 from iotrial.model.stage import Stage
 from iotrial.model.study import Factor, Place, Study
 from iotrial.model.target import Target
+from iotrial.model.topology import Topology
 from iotrial.model.trial import Treatment, Trial
 
 
@@ -137,3 +138,12 @@ def names_on(study: Study, place: Place) -> Iterator[tuple[str, tuple[str, ...]]
     for target in study.targets:
         if found := on(study, target, place):
             yield target.name, tuple(each.name for each in found)
+
+
+def together(
+    study: Study, place: Place, known: Mapping[str, Topology]
+) -> Iterator[tuple[str, Topology]]:
+    """What lies below each target of the study here: of several parts, below all of them."""
+    for name, names in names_on(study, place):
+        nodes = dict.fromkeys(node for each in names for node in known[each].nodes)
+        yield name, Topology(tuple(nodes))

@@ -6,7 +6,7 @@ factor can vary them, and ``{target}`` is the target's path.  Two options are io
 What a command touches cannot be known: unless ``reads_only = true`` it counts as writing, and its
 target must be armed.  Devices that ``argv`` names beside the target, itself or through its options,
 are refused; of files that it names, only where they are, or lead to, such a device.  What it
-spells in other ways the kernel refuses, where it can (:mod:`iotrial.execute.sealed`).
+spells in other ways the kernel refuses, where it can (:mod:`iotrial.execute.load.sealed`).
 
 Only a number that is found exactly once is believed, unless ``take`` says first, last or sum.
 """

@@ -5,7 +5,7 @@ is asked for (:func:`row`).  Built-in drivers have their parameters here too.
 
 Many parameters are read only when the module is loaded: their files are read-only (mode 0444).
 No trial can vary them without unloading what the machine stands on, so they are no factors
-(``iotrial.execute.writable`` looks); as durable settings they go into modprobe.d or the kernel's
+(``iotrial.look.refusals`` looks); as durable settings they go into modprobe.d or the kernel's
 command line.  Others can be written, but count only for what is set up afterwards (a namespace
 that is scanned, a session that is opened): the rows say so where it is known.
 

@@ -2,7 +2,8 @@
 
 Sources: the kernel's Documentation/ABI/stable/sysfs-block and Documentation/block/
 (deadline-iosched, kyber-iosched, bfq-iosched); what each row moves was measured on a 6.18 kernel
-(November 2026) with ``iotrial.execute.moves`` and is measured again by the integration tests.
+(November 2026) with ``iotrial.execute.settings.moves`` and is measured again by the integration
+tests.
 
 Ranks: 10 the scheduler, which resets or replaces much of the rest; 20 what commits new queue
 limits, and so may raise ``read_ahead_kb``; 30 what moves nothing; 40 ``nr_requests``, which

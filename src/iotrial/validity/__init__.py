@@ -2,8 +2,8 @@
 
 A module of this package with a ``CHECK`` (:class:`~iotrial.model.validity.Check`) is a plugin;
 what is read around a load, what is decided of it and the page ``docs/validity.md`` follow from
-here.  Nothing here calls a host: :mod:`iotrial.execute.validity` reads all that all checks want
-in one round trip before the load and one after it.
+here.  Nothing here calls a host: :mod:`iotrial.execute.load.validity` reads all that all checks
+want in one round trip before the load and one after it.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iotrial.errors import HostError
-from iotrial.execute.facts import version
-from iotrial.execute.look import status, text
-from iotrial.execute.machine import distribution
+from iotrial.look.facts import version
+from iotrial.look.machine import distribution
+from iotrial.look.reading import status, text
 from iotrial.model.check import MIB, Case, Needs
 from iotrial.model.checked import Machine, numbers
 from iotrial.model.host import Host

@@ -16,23 +16,17 @@ from dataclasses import dataclass, field
 from iotrial.errors import HostError, HostUnreachable, IotrialError, OwedError
 from iotrial.execute.checking.evidence import CLEAN_UP, Evidence, Witness
 from iotrial.execute.checking.sentry import Sentry, Task, base_of
-from iotrial.execute.guard import guarded, lease_of
-from iotrial.execute.identity import witness_probes
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.journal import (
-    Journal,
-    MadeDebt,
-    journal_path,
-    numbered,
-    open_journal,
-)
-from iotrial.execute.load import TOKEN
-from iotrial.execute.loops import free_number
-from iotrial.execute.making import Site, mount_at_new
-from iotrial.execute.restore import Payment, boot_id, pay
-from iotrial.execute.targets import ready
+from iotrial.execute.load.load import TOKEN
+from iotrial.execute.settings.guard import guarded, lease_of
+from iotrial.execute.settings.journal import Journal, MadeDebt, journal_path, numbered, open_journal
+from iotrial.execute.settings.restore import Payment, boot_id, pay
+from iotrial.execute.targets.loops import free_number
+from iotrial.execute.targets.making import Site, mount_at_new
 from iotrial.hosts.places import journal_folder, lock_path, state_places
 from iotrial.hosts.steps import reads
+from iotrial.look.identity import witness_probes
+from iotrial.look.targets import ready
 from iotrial.model.check import Mount, Said, Start, Started, Undo
 from iotrial.model.host import Host
 from iotrial.model.step import Look

@@ -21,7 +21,7 @@ from iotrial.execute.checking.folder import add, results
 from iotrial.execute.checking.sentry import Sentry, base_of
 from iotrial.execute.checking.stage import CLEANS_WITHIN
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.restore import restore
+from iotrial.execute.settings.restore import restore
 from iotrial.hosts.places import journal_folder
 from iotrial.model.check import Case, Known
 from iotrial.model.checked import Result

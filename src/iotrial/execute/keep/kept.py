@@ -1,0 +1,232 @@
+"""What is kept on a host, as it lies there, and whether it still is in force.
+
+The folder is described in :mod:`iotrial.execute.keep.keeping`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+
+from iotrial.errors import FileRefused, IotrialError, LockedError, RefusedError, TargetRefused
+from iotrial.execute.settings.journal import REPORT, SUFFIX, Session, read_session
+from iotrial.execute.settings.moved import followed, lasting, moved, same
+from iotrial.execute.settings.restore import BOOT_ID, boot_id, in_words
+from iotrial.hosts.places import journal_folder
+from iotrial.hosts.steps import reads
+from iotrial.keep.profile import Profile, parse
+from iotrial.look.identity import BLOCK, identify
+from iotrial.model.host import Host
+from iotrial.model.step import ABSENT, Look, Probe
+from iotrial.model.tunable import Scope, Setting
+from iotrial.tunables import tunable
+
+KEPT = ".kept"
+_FILES_ONLY = ("multipath.", "module.")
+
+
+def folder(host: Host) -> str:
+    return f"{PurePosixPath(journal_folder(host)).parent}/kept.d"
+
+
+class NothingKept(RefusedError):
+    """Nothing is kept by that name, nor tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One profile on a host.  ``pending``: begun, or being tried, and not confirmed; ``moved``: the
+    names that its disks had (they have those of the profile)."""
+
+    profile: Profile
+    files: tuple[tuple[str, str], ...]
+    session: Session
+    pending: bool
+    moved: Mapping[str, str] = field(default_factory=dict)
+
+
+def kept(host: Host) -> tuple[Kept, ...]:
+    """Everything that is kept on the host, or was begun, by name."""
+    place = folder(host)
+    try:
+        names = host.list(place)
+    except FileRefused:
+        return ()
+    found = []
+    for name in names:
+        stem, suffix = PurePosixPath(name).stem, PurePosixPath(name).suffix
+        if suffix in (SUFFIX, KEPT):
+            found.append(_read(host, place, stem, suffix))
+    return tuple(found)
+
+
+def undone(host: Host, name: str) -> str:
+    """What the guard said when it undid ``name`` ('': it did not)."""
+    try:
+        report = _text(host, f"{folder(host)}/{name}{REPORT}")
+    except FileRefused:
+        return ""
+    return "; ".join(line.strip() for line in in_words(report))
+
+
+def refuse_pending(host: Host) -> None:
+    """Nothing may hold the host's lock for long while a change waits to be undone: its guard needs
+    the lock.  So it is as good as locked, and a study on many hosts goes on without this one.
+    Raises LockedError naming what is begun or being tried."""
+    pending = [each.profile.name for each in kept(host) if each.pending]
+    if pending:
+        name = pending[0]
+        raise LockedError(
+            f"{host.name}: {name} is being tried by `iotrial keep`, or was interrupted",
+            advice=f"First: iotrial keep {name} confirm, or iotrial keep {name} undo",
+        )
+
+
+def refuse_unprivileged(host: Host) -> None:
+    """What is kept is root's, and nobody else sees it.  Raises RefusedError."""
+    if host.unprivileged:
+        raise RefusedError(f"{host.name}: keep needs root", advice=host.unprivileged)
+
+
+def find(host: Host, name: str) -> Kept | None:
+    return next((each for each in kept(host) if each.profile.name == name), None)
+
+
+def find_now(host: Host, name: str) -> Kept | None:
+    """The same, with each disk by the name that it has now."""
+    if (there := find(host, name)) is None:
+        return None
+    names = moved(host, there.profile)
+    return replace(there, profile=followed(there.profile, names), moved=names)
+
+
+def _read(host: Host, place: str, name: str, suffix: str) -> Kept:
+    path = f"{place}/{name}{suffix}"
+    try:
+        profile = parse(_text(host, f"{place}/{name}.toml"), f"{place}/{name}.toml")
+        files = json.loads(_text(host, f"{place}/{name}.files"))
+    except (IotrialError, ValueError):
+        # Begun, and not even that far: the journal says what is owed.
+        profile, files = Profile(name, ()), {}
+    pairs = tuple((str(at), str(text)) for at, text in files.items())
+    return Kept(profile, pairs, read_session(path, host.read(path)), suffix == SUFFIX)
+
+
+def _text(host: Host, path: str) -> str:
+    return host.read(path).decode("utf-8", "surrogateescape")
+
+
+def live_settings(profile: Profile) -> tuple[Setting, ...]:
+    """What is put in force now.  Of multipath the file itself is what counts, and the parameter of
+    a module counts when it is loaded."""
+    return tuple(
+        Setting(entry.device, entry.tunable, entry.value)
+        for entry in profile.entries
+        if not tunable(entry.tunable).reload and not entry.tunable.startswith(_FILES_ONLY)
+    )
+
+
+def strangers(host: Host, profile: Profile) -> Iterator[tuple[str, str, str]]:
+    """(device, who it was, who it is) of each that is another one now by the profile's ids: names
+    move.  What is gone is not among them."""
+    wanted = {(each.device, tunable(each.tunable).scope): each.ids for each in profile.entries}
+    for (device, scope), ids in wanted.items():
+        now = _ids(host, scope, device)
+        known = lasting(ids)
+        if now and known and not same(known, now):
+            yield device, _words(known), _words(now.items())
+
+
+def _ids(host: Host, scope: Scope, device: str) -> dict[str, str]:
+    """What the thing of this name is known by now; empty where it is not there."""
+    try:
+        if scope in ("nic", "rx", "tx"):
+            place = f"/sys/class/net/{device.partition('/')[0]}/address"
+            return {"address": host.read(place).decode().strip()}
+        if scope in BLOCK:
+            who = identify(host, f"/dev/{device.replace('!', '/')}")
+            return {"size": str(who.size), **dict(who.ids)}
+    except (FileRefused, TargetRefused):
+        pass
+    return {}
+
+
+def _words(ids: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{kind} {value}" for kind, value in ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """``what`` is not as it was kept: ``wanted`` against ``found``, ``since`` in words."""
+
+    what: str
+    wanted: str
+    found: str
+    since: str
+
+
+def verify(host: Host, name: str) -> tuple[Kept, tuple[Difference, ...]]:
+    """What is no longer as it was kept.  Raises RefusedError where nothing is kept by that name."""
+    refuse_unprivileged(host)
+    there = find_now(host, name)
+    place = folder(host)
+    if there is None:
+        known = ", ".join(each.profile.name for each in kept(host)) or "nothing"
+        told = undone(host, name)
+        raise NothingKept(
+            f"{host.name}: no {name} is kept{': ' if told else ''}{told}",
+            advice=f"Kept here: {known}",
+        )
+    found = differing(host, there)
+    if not found:
+        stamp = {"boot_id": boot_id(host), "at": host.run(["date", "+%F %T"]).text.strip()}
+        host.save(f"{place}/{name}.seen", (json.dumps(stamp) + "\n").encode())
+    return there, tuple(found)
+
+
+def differing(host: Host, there: Kept) -> tuple[Difference, ...]:
+    """What is no longer as it was kept; values of a device that is another one now are not read."""
+    seen = _last_seen(host, f"{folder(host)}/{there.profile.name}.seen")
+    others = {device: (was, now) for device, was, now in strangers(host, there.profile)}
+    moved = [
+        Difference(device, was, now, "another one now") for device, (was, now) in others.items()
+    ]
+    values = _values_differing(host, there, seen, others)
+    return (*moved, *_files_differing(host, there, seen), *values)
+
+
+def _last_seen(host: Host, path: str) -> str:
+    try:
+        stamp = json.loads(_text(host, path))
+        at, boot = str(stamp["at"]), str(stamp["boot_id"])
+    except (FileRefused, ValueError, KeyError):
+        return "since some time after it was kept"
+    here = host.read(BOOT_ID).decode().strip()
+    return f"since some time after {at}" + ("" if boot == here else ", before the latest boot")
+
+
+def _files_differing(host: Host, there: Kept, seen: str) -> Iterable[Difference]:
+    probes = [Probe(path, pick="whole", absent=ABSENT) for path, _ in there.files]
+    answers = host.batch([Look(probe) for probe in probes])
+    for (path, text), probe, answer in zip(there.files, probes, answers, strict=True):
+        now = reads(probe, answer)
+        if now == text:
+            continue
+        changed = host.run(["stat", "-c", "%y", path]).text.strip().partition(".")[0]
+        found = "not there" if now == ABSENT else answer.complaint or "another content"
+        yield Difference(path, "as written", found, f"changed {changed}" if changed else seen)
+
+
+def _values_differing(
+    host: Host, there: Kept, seen: str, without: Container[str]
+) -> Iterable[Difference]:
+    live = [each for each in live_settings(there.profile) if each.device not in without]
+    probes = [tunable(each.tunable).probe(each.device) for each in live]
+    answers = host.batch([Look(probe) for probe in probes])
+    for each, probe, answer in zip(live, probes, answers, strict=True):
+        now = reads(probe, answer)
+        if now != each.value:
+            what = each.tunable + (f" on {each.device}" if each.device else "")
+            yield Difference(what, each.value, now if now is not None else "not there", seen)

@@ -1,0 +1,298 @@
+"""Keeping on several hosts: on all of them or on none, as far as that can be had.
+
+Each host does what :mod:`iotrial.execute.keep.keeping` says, over its own link, with its own
+journal and its own guard.  Nobody's change is made to stay before every host has all of it in force
+(two-phase commit: Gray and Reuter, Transaction Processing, 1993, section 10.3).  What is then left
+is one rename on each host at the same time.  A link that is lost in that moment leaves one host in
+doubt: it is named, and the others take theirs back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from iotrial.errors import (
+    HostUnreachable,
+    Interrupted,
+    IotrialError,
+    LockedError,
+    OwedError,
+    RefusedError,
+)
+from iotrial.execute.keep import keeping
+from iotrial.execute.keep.keeping import InDoubt
+from iotrial.execute.keep.kept import Difference, Kept, find, verify
+from iotrial.execute.settings.guard import locked
+from iotrial.execute.settings.restore import Payment
+from iotrial.hosts.at_once import at_once
+from iotrial.keep.native import NativeFile
+from iotrial.keep.profile import Profile
+from iotrial.look.kernels import Key, kernel_of, refuse_twins
+from iotrial.model.host import Host
+from iotrial.model.study import Place
+from iotrial.tunables import tunable
+
+T = TypeVar("T")
+Reach = Callable[[Place], AbstractContextManager[Host]]
+State = Literal["kept", "trying", "as-before", "lost", "in-doubt", "owed"]
+
+
+class Withdrawn(IotrialError):
+    """This host could; another one could not."""
+
+
+class Taken(Withdrawn):
+    """Confirmed, and taken back."""
+
+
+class Untried(RefusedError):
+    """There is nothing that could be confirmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What of a profile is one host's: a profile of one machine, and its native files."""
+
+    profile: Profile
+    files: tuple[NativeFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a host came to: ``state``, ``why`` where that is not what was asked for, and what a
+    person should know (``notes``)."""
+
+    host: str
+    state: State
+    why: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """``outcomes`` by host, in their order; ``error`` is the gravest of what went wrong."""
+
+    outcomes: tuple[Outcome, ...]
+    error: IotrialError | None = None
+
+
+class Vote:
+    """Whether all of ``hosts`` can: each says so once, and hears the answer when all have."""
+
+    def __init__(self, hosts: int) -> None:
+        self._said: dict[str, bool] = {}
+        self._hosts = hosts
+        self._all = threading.Condition()
+
+    def cast(self, host: str, *, able: bool) -> bool:
+        """Whether every host is able.  One that is not need not wait to hear it."""
+        with self._all:
+            self._said.setdefault(host, able)
+            self._all.notify_all()
+            return able and self._all.wait_for(self._decided) and all(self._said.values())
+
+    def agree(self, host: str) -> None:
+        """This host is able.  Raises Withdrawn unless all are."""
+        if not self.cast(host, able=True):
+            raise Withdrawn("another host could not")
+
+    def _decided(self) -> bool:
+        return len(self._said) == self._hosts or not all(self._said.values())
+
+
+@contextmanager
+def reached(
+    places: Sequence[Place], reach: Reach, *, lock: bool
+) -> Iterator[tuple[dict[str, Host], dict[str, Exception]]]:
+    """The hosts at these places, by name, and why others are not among them.
+
+    Raises RefusedError where two names are one machine.
+    """
+    with ExitStack() as stack:
+        opened, errors = at_once({each.name: _opening(each, reach, lock) for each in places})
+        stack.callback(lambda: at_once({name: own.close for name, (_, own) in opened.items()}))
+        hosts = {each.name: opened[each.name][0] for each in places if each.name in opened}
+        if len(hosts) > 1:
+            refuse_twins({name: kernel_of(host) for name, host in hosts.items()})
+        yield hosts, errors
+
+
+def _opening(place: Place, reach: Reach, lock: object) -> Callable[[], tuple[Host, ExitStack]]:
+    def opened() -> tuple[Host, ExitStack]:
+        with ExitStack() as stack:
+            host = stack.enter_context(reach(place))
+            if lock:
+                stack.enter_context(locked(host))
+            return host, stack.pop_all()
+        raise AssertionError  # never: the stack lets everything through
+
+    return opened
+
+
+def apply(
+    hosts: Mapping[str, Host],
+    shares: Mapping[str, Share],
+    *,
+    trial: float = 0.0,
+    stop: Callable[[], None] = lambda: None,
+) -> Came:
+    """As :func:`iotrial.execute.keep.keeping.apply`, on each host its share: on all or on none.
+
+    The caller holds the hosts' locks.  Raises RefusedError, before anything is changed, where two
+    hosts are one kernel and both would set what belongs to it.
+    """
+    _refuse_shared(hosts, shares)
+    force, stay = Vote(len(shares)), Vote(len(shares))
+
+    def one(name: str) -> tuple[str, ...]:
+        host, share = hosts[name], shares[name]
+        with (
+            _unable(name, force, stay),
+            keeping.begun(host, share.profile, share.files, trial=trial, stop=stop) as notes,
+        ):
+            force.agree(name)
+            if not trial:
+                keeping.commit(host, share.profile.name)
+        if not stay.cast(name, able=True):
+            keeping.undo(host, share.profile.name)
+            raise Withdrawn("another host was lost")
+        return notes
+
+    done, errors = at_once({name: _bound(one, name) for name in shares})
+    state: State = "trying" if trial else "kept"
+    good = {name: Outcome(name, state, notes=notes) for name, notes in done.items()}
+    return _came(shares, good, errors, "as-before")
+
+
+@contextmanager
+def _unable(host: str, *votes: Vote) -> Iterator[None]:
+    """Whatever ends this early, nobody waits for the host's word."""
+    try:
+        yield
+    except BaseException:
+        for vote in votes:
+            vote.cast(host, able=False)
+        raise
+
+
+def confirm(hosts: Mapping[str, Host], name: str) -> Came:
+    """What is being tried on all of these hosts is kept on all of them.
+
+    Nothing is where one of them cannot; a host on which it is kept already is none that cannot.
+    """
+    able, stay = Vote(len(hosts)), Vote(len(hosts))
+
+    def one(called: str) -> bool:
+        host = hosts[called]
+        with _unable(called, able, stay):
+            there = find(host, name)
+            if there is None:
+                raise Untried(f"{host.name}: {name} is not being tried: was it undone?")
+            mine = there.pending
+            if mine:
+                keeping.confirmable(host, name)
+            able.agree(called)
+            if mine:
+                keeping.commit(host, name)
+        if not stay.cast(called, able=True) and mine:
+            keeping.undo(host, name)
+            raise Taken("another host was lost")
+        return mine
+
+    done, errors = at_once({each: _bound(one, each) for each in hosts})
+    if done and not errors and not any(done.values()):
+        advice = f"See: iotrial keep {name} verify"
+        errors = {next(iter(done)): RefusedError(f"{name} is kept already", advice=advice)}
+    good = {each: Outcome(each, "kept") for each in done}
+    return _came(hosts, good, errors, "trying")
+
+
+def verified(
+    hosts: Mapping[str, Host], name: str
+) -> tuple[dict[str, tuple[Kept, tuple[Difference, ...]]], dict[str, Exception]]:
+    """What differs on each host; and of the others why it cannot be said (RefusedError: nothing is
+    kept there)."""
+    return at_once({each: _named(verify, host, name) for each, host in hosts.items()})
+
+
+def undone(hosts: Mapping[str, Host], name: str) -> tuple[dict[str, Payment], dict[str, Exception]]:
+    """Give everything back on each host; and of the others why not."""
+    return at_once({each: _named(keeping.undo, host, name) for each, host in hosts.items()})
+
+
+def gravest(errors: Mapping[str, Exception]) -> IotrialError | None:
+    """The one error that stands for all: what is owed, then an interruption, then what a host
+    could not, then a host that is lost.  Raises what is no error of ours."""
+    for error in errors.values():
+        if not isinstance(error, IotrialError):
+            raise error
+    found = [each for each in errors.values() if isinstance(each, IotrialError)]
+    owed = [each for each in found if isinstance(each, OwedError)]
+    if len(owed) > 1:
+        lines = [line for each in owed for line in (each.message, *each.owed)]
+        return OwedError("several hosts are owed something:", owed=lines, advice=owed[0].advice)
+    return min(found, key=_weight, default=None)
+
+
+def _weight(error: IotrialError) -> int:
+    ranks = (OwedError, Interrupted, InDoubt, HostUnreachable, Withdrawn)
+    order = (0, 1, 3, 4, 5)
+    return next((n for kind, n in zip(ranks, order, strict=True) if isinstance(error, kind)), 2)
+
+
+def _came(
+    order: Mapping[str, object],
+    good: Mapping[str, Outcome],
+    errors: Mapping[str, Exception],
+    otherwise: State,
+) -> Came:
+    outcomes = tuple(
+        good[name] if name in good else _outcome(name, errors[name], otherwise) for name in order
+    )
+    return Came(outcomes, gravest(errors))
+
+
+def _outcome(name: str, error: Exception, otherwise: State) -> Outcome:
+    said = error.message if isinstance(error, IotrialError) else str(error)
+    said = said.removeprefix(f"{name}: ")
+    if isinstance(error, InDoubt):
+        return Outcome(name, "in-doubt", said)
+    if isinstance(error, HostUnreachable):
+        return Outcome(name, "lost", f"{said}. {error.advice}".strip())
+    if isinstance(error, OwedError):
+        return Outcome(name, "owed", said)
+    return Outcome(name, "as-before" if isinstance(error, (Taken, Untried)) else otherwise, said)
+
+
+def _refuse_shared(hosts: Mapping[str, Host], shares: Mapping[str, Share]) -> None:
+    """Of namespaces on one kernel each would take the other's value for what was there before."""
+    kernels = {name: kernel_of(hosts[name]) for name in shares}
+    owners: dict[Key, str] = {}
+    for name, share in shares.items():
+        for entry in share.profile.entries:
+            first = owners.setdefault(kernels[name].key(entry.device, tunable(entry.tunable)), name)
+            if first != name:
+                raise RefusedError(
+                    f"{first} and {name} are one kernel: {entry} is one and the same for both",
+                    advice=f"Keep it on one of them: host = {first!r} in the profile.",
+                )
+
+
+def unreached(errors: Mapping[str, Exception]) -> IotrialError | None:
+    """What to say where hosts are missing before anything was changed."""
+    error = gravest(errors)
+    if error is not None and len(errors) > 1 and not isinstance(error, LockedError):
+        error.message = "; ".join(str(getattr(each, "message", each)) for each in errors.values())
+    return error
+
+
+def _bound(do: Callable[[str], T], name: str) -> Callable[[], T]:
+    return lambda: do(name)
+
+
+def _named(do: Callable[[Host, str], T], host: Host, name: str) -> Callable[[], T]:
+    return lambda: do(host, name)

@@ -1,0 +1,224 @@
+"""Upkeep: which chores are due before and after a trial, and that none is forgotten.
+
+Chores of the study and of a block are done with the settings that the machine had at the start,
+before the first trial that needs them; chores of a trial under that trial's settings, which they
+must leave as they are: what a treatment set is read again after each.  Both are kept in that
+trial's folder.  After the last trial of a block, and of the run, come their clean-ups.
+
+A clean-up that is a *command* is owed: before anything is prepared, a file beside the journal says
+that it is due, and the journal says what to run as long as that file is there.  So it runs after a
+failed load, after an interrupted one, and after our death (by the guard, or ``iotrial restore``);
+and not once more after it was done.  A command that fails stays owed, and is tried again at the
+end.  Whatever else is cleaned up (a trim) owes nobody anything, and is not done after a death.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iotrial.errors import TrialError
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.load.chores import Site, debts, deed, do
+from iotrial.execute.load.leaving import lefts, own
+from iotrial.execute.session import Bench
+from iotrial.execute.settings.journal import SUFFIX, MadeDebt, numbered
+from iotrial.hosts.steps import beside
+from iotrial.model.chore import Chore, Each
+from iotrial.model.stage import Options
+from iotrial.model.tool import Aimed, LaysOut, Load
+from iotrial.model.trial import Trial
+from iotrial.model.workload import Workload
+from iotrial.plan.design import workload_of
+from iotrial.tools import tool
+
+IF_DUE = """\
+[ -e "$1" ] || exit 0
+due=$1
+shift
+"$@" && rm -f "$due"
+"""
+"""Arguments: a file, a command that is due as long as that file is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Something that has chores before and after it: all trials of a workload on a target, those
+    of one block, or one of them.  ``options`` are those that a stage gives the workload: with
+    others, what was laid out is another file."""
+
+    workload: str
+    target: str
+    each: Each
+    options: Options = ()
+
+
+@dataclass
+class Upkeep:
+    """``open`` maps what is prepared and not yet cleaned up to its block; ``_due`` each command of
+    a clean-up to the file on the host that says it is due; ``took`` are the seconds of the last
+    :meth:`begin`, where it did something.  ``said`` is told what may take long."""
+
+    bench: Bench
+    results: Path
+    interruption: Interruption
+    facts: dict[str, float]
+    said: Callable[[str], None]
+    open: dict[Occasion, int] = field(default_factory=dict)
+    took: float = 0.0
+    _due: dict[tuple[Occasion, Chore], str] = field(default_factory=dict)
+    _shared: set[tuple[str, tuple[Chore, ...]]] = field(default_factory=set)
+    _fills: int = 0
+
+    def begin(self, trial: Trial, folder: Path) -> str:
+        """What is due before a trial for its study and block, and after the blocks before it.
+
+        Gives back why something failed, or ''.  Raises Interrupted.
+        """
+        each: tuple[Each, ...] = ("study", "block")
+        wanted = [self._occasion(trial, when) for when in each]
+        over = {(o.workload, o.target, o.each) for o in wanted if o not in self.open}
+        past = [
+            o
+            for o, block in self.open.items()
+            if (o.each == "block" and block != trial.block)
+            or (o.each == "study" and (o.workload, o.target, o.each) in over)
+        ]
+        new = [o for o in wanted if (o in past or o not in self.open) and self._has(o)]
+        self.took = 0.0
+        if not past and not new:
+            return ""
+        began = self.bench.host.clock()
+        self.bench.release()
+        problems = [self._end(o, folder / f"after-{n}") for n, o in enumerate(past, 1)]
+        for occasion in new:
+            if not any(problems):
+                problems.append(self._begin(occasion, trial, folder))
+        self.took = self.bench.host.clock() - began
+        return next(filter(None, problems), "")
+
+    def prepare(self, trial: Trial, folder: Path) -> str:
+        """The chores before this trial; gives back why one failed, or ''."""
+        occasion = self._occasion(trial, "trial")
+        return self._begin(occasion, trial, folder) if self._has(occasion) else ""
+
+    def clean(self, trial: Trial, folder: Path) -> str:
+        """The chores after this trial; gives back why one failed, or ''."""
+        occasion = self._occasion(trial, "trial")
+        return self._end(occasion, folder) if occasion in self.open else ""
+
+    def finish(self) -> list[str]:
+        """Clean up what is left at the end of a run; gives back what failed, and stays owed."""
+        if self.open:
+            self.bench.release()
+        problems = []
+        for occasion in list(self.open):
+            number = len(list((self.results / "cleanup").glob("*"))) + 1
+            problems.append(self._end(occasion, self.results / "cleanup" / f"{number:04d}"))
+        return list(filter(None, problems))
+
+    def _occasion(self, trial: Trial, each: Each) -> Occasion:
+        study = self.bench.study
+        own = study.stages[trial.stage - 1].options if trial.stage else ()
+        return Occasion(trial.workload, trial.target, each, dict(own).get(trial.workload, ()))
+
+    def _has(self, occasion: Occasion) -> bool:
+        declared = self.bench.study.workload(occasion.workload)
+        return any(c.each == occasion.each for c in (*declared.prepare, *declared.cleanup))
+
+    def _begin(self, occasion: Occasion, trial: Trial, folder: Path) -> str:
+        declared = self.bench.study.workload(occasion.workload)
+        self._owe(occasion, declared)
+        self.open[occasion] = trial.block
+        chores = tuple(c for c in declared.prepare if c.each == occasion.each)
+        shared = (occasion.target, chores)
+        alone = any(c.kind in ("lay out", "command") for c in chores)
+        if occasion.each == "study" and shared in self._shared and not alone:
+            return ""  # another workload has prepared the same target the same way
+        if chores and occasion.each != "trial":  # they may take hours
+            what = ", ".join(chore.words for chore in chores)
+            self.said(f"{occasion.workload} on {occasion.target}, once a {occasion.each}: {what}")
+        problem, workload = "", workload_of(self.bench.study, trial)
+        for chore in chores:
+            place = _next(folder, "prepare")
+            problem = problem or self._do(chore, workload, occasion, place)
+            if occasion.each == "trial":
+                problem = problem or self._displaced(chore, place)
+        if not problem:
+            self._shared.add(shared)
+        elif occasion.each != "trial":
+            self.open.pop(occasion)  # the next trial tries again; its clean-up stays due
+        return problem
+
+    def _displaced(self, chore: Chore, folder: Path) -> str:
+        """Why a chore has spoilt the treatment that it was done under, or ''.  It would do so each
+        time, so that the trial fails, and no load is executed under a label that is not true."""
+        changed = self.bench.displaced(self.bench.observed())
+        if not changed:
+            return ""
+        return (
+            f"{folder.name} ({chore.words}) changed what the treatment had set: "
+            f"{'; '.join(changed)}. Leave it to the factor, or to a chore of the study"
+        )
+
+    def _end(self, occasion: Occasion, folder: Path) -> str:
+        """All of them, also after one that failed; gives back why the first failed, or ''."""
+        declared = self.bench.study.workload(occasion.workload)
+        problems = []
+        for chore in [c for c in declared.cleanup if c.each == occasion.each]:
+            problems.append(self._do(chore, declared, occasion, _next(folder, "cleanup")))
+            if not problems[-1] and chore.argv:
+                self.bench.host.remove(self._due[occasion, chore])
+        self.open.pop(occasion)
+        return next(filter(None, problems), "")
+
+    def _do(self, chore: Chore, workload: Workload, occasion: Occasion, folder: Path) -> str:
+        """One chore, kept in ``folder``; gives back which failed and why, or ''."""
+        bench = self.bench
+        target, aim = bench.study.target(occasion.target), bench.aims[occasion.target]
+        self._fills += chore.kind == "fill"
+        name = f"iotrial-fill-{bench.journal.token}-{self._fills}"
+
+        def lay_out() -> Load | None:
+            driver = tool(workload.tool)
+            aimed = Aimed(aim.path, target.under_load, aim.target.size)
+            if not isinstance(driver, LaysOut):
+                return None
+            own(bench, aim, lefts(driver, workload, aimed, self.facts))
+            return driver.lay_out(workload, aimed, self.facts)
+
+        try:
+            site = Site(bench.host, target, aim, name, lay_out)
+            it = deed(site, chore)
+            for debt in debts(site, it):
+                bench.journal.owe_made(debt)
+            token = bench.journal.token
+            why = do(bench.host, it, folder, token=token, interruption=self.interruption)
+        except TrialError as error:
+            why = error.message
+        return f"{folder.name} ({chore.words}): {why}" if why else ""
+
+    def _owe(self, occasion: Occasion, declared: Workload) -> None:
+        """Say durably that the commands of this clean-up are due from now on.  Debts are paid from
+        the last to the first."""
+        commands = [c for c in declared.cleanup if c.each == occasion.each and c.argv]
+        for chore in reversed(commands):
+            if (occasion, chore) not in self._due:
+                place = self.bench.journal.path.removesuffix(SUFFIX)
+                self._due[occasion, chore] = path = f"{place}-cleanup-{len(self._due) + 1}"
+                for debt in _owed(path, chore.argv):
+                    self.bench.journal.owe_made(debt)
+        for chore in commands:
+            self.bench.host.save(self._due[occasion, chore], f"{declared.name}\n".encode())
+
+
+def _owed(path: str, argv: tuple[str, ...]) -> Iterator[MadeDebt]:
+    yield MadeDebt("file", {"file": beside(path)})  # what a death in the middle of a save leaves
+    words = ("sh", "-c", IF_DUE, "iotrial-cleanup", path, *argv)
+    yield MadeDebt("command", {"name": f"clean-up `{' '.join(argv)}`", **numbered(words)})
+
+
+def _next(folder: Path, what: str) -> Path:
+    """``prepare-2``, if ``prepare-1`` is there."""
+    return folder / f"{what}-{len(list(folder.glob(f'{what}-*'))) + 1}"

@@ -1,0 +1,280 @@
+"""The bench: a host made ready for a study, and everything it will be owed.
+
+Inside the context the targets exist, the group of every device is in the journal, and treatments
+can be held.  Leaving it pays the journal, by the same code that ``iotrial restore`` uses.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from iotrial.errors import HostUnreachable, OwedError
+from iotrial.execute.load.load import TOKEN
+from iotrial.execute.load.sealed import Means
+from iotrial.execute.settings.debris import file_debt
+from iotrial.execute.settings.guard import guarded, lease_of
+from iotrial.execute.settings.journal import (
+    Journal,
+    MadeDebt,
+    SettingsDebt,
+    journal_path,
+    open_journal,
+)
+from iotrial.execute.settings.restore import WAY_OUT, Payment, boot_id, pay
+from iotrial.execute.settings.tuning import (
+    Group,
+    changes,
+    hold,
+    read_back_and,
+    release,
+    scope_of,
+    snapshots,
+)
+from iotrial.execute.targets.files import lay_out
+from iotrial.execute.targets.loops import LoopTaken, make_loop, plan_loop
+from iotrial.execute.targets.making import Site, make, on_filesystem
+from iotrial.hosts.places import journal_folder, lock_path
+from iotrial.look.identity import BLOCK, identify
+from iotrial.look.reach import reach_of, within
+from iotrial.look.targets import doubts, ready
+from iotrial.look.topology import topology
+from iotrial.model.doubt import Doubt
+from iotrial.model.host import Host
+from iotrial.model.study import Study
+from iotrial.model.target import Aim, Identity, Target
+from iotrial.model.topology import Topology
+from iotrial.model.tunable import Setting
+from iotrial.tunables import catalogue_of
+
+TRIES = 5
+"""How many numbers are tried for a loop device."""
+
+
+@dataclass
+class Bench:
+    """A host with its targets ready.  ``aims`` and ``topologies`` are by target, ``groups`` by
+    device name; ``group`` is the control group that the load runs in ('': none); ``held`` are the
+    settings in force now beyond the former state; ``gone_with`` names the devices and mount
+    points that exist only as long as this bench; ``left`` what loads leave, by path, with what
+    removes it (None: it was there before us); ``laid`` the targets whose file was not there before
+    us; ``inodes`` what the folders of tools are known by (:mod:`iotrial.look.inodes`);
+    ``means`` what loads are sealed with here (None: nobody asked yet); ``began`` when the first
+    load did, by the host's clock in seconds since the epoch."""
+
+    host: Host
+    study: Study
+    journal: Journal
+    aims: dict[str, Aim] = field(default_factory=dict)
+    topologies: dict[str, Topology] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    group: str = ""
+    doubts: list[Doubt] = field(default_factory=list)
+    held: tuple[Setting, ...] = ()
+    gone_with: set[str] = field(default_factory=set)
+    left: dict[str, MadeDebt | None] = field(default_factory=dict)
+    laid: set[str] = field(default_factory=set)
+    inodes: dict[str, str] = field(default_factory=dict)
+    means: Means | None = None
+    began: int = 0
+
+    def in_force(self) -> dict[tuple[str, str], str]:
+        """(device, tunable) → value, as it was before iotrial changed anything."""
+        return {
+            (setting.device, setting.tunable): setting.value
+            for group in self.groups.values()
+            for setting in group.values
+        }
+
+    def own_groups(self, wanted: Mapping[str, Sequence[str]]) -> None:
+        """Read the groups of these tunables (device → names), and owe them before anything is
+        written.
+
+        A device that iotrial made owes nothing but its own removal, and its settings go with it:
+        owed, they would be looked for on a device that a half-done removal has emptied.
+        """
+        groups = snapshots(self.host, wanted, catalogue_of(self.study))
+        mine = [group for group in groups if group.device not in self.gone_with]
+        identities = {g.device: self._identity(g) for g in mine}
+        self.journal.owe_all(
+            SettingsDebt(g.device, identities[g.device], g.owed, g.witnesses) for g in mine
+        )
+        self.groups |= {group.device: group for group in groups}
+
+    def _identity(self, group: Group) -> Identity | None:
+        """Who the device of a group is; None where the group is not a block device's."""
+        if scope_of(group) not in BLOCK:
+            return None
+        known = (aim.identity for aim in self.aims.values() if aim.device == group.device)
+        return next(filter(None, known), None) or identify(self.host, f"/dev/{group.device}")
+
+    @property
+    def token(self) -> str:
+        """Names the target that is made now, in this session."""
+        return f"{self.journal.token}-{len(self.aims)}"
+
+    def hold(self, settings: Sequence[Setting]) -> None:
+        """Make a treatment's settings be in force, starting from the former state, so that what
+        is in force depends on the treatment alone and not on the one before it."""
+        wanted = tuple(settings)
+        if wanted == self.held and self.observed() == self._observed_held:
+            return
+        self.held = wanted
+        self._observed_held = hold(
+            self.host, tuple(self.groups.values()), wanted, catalogue_of(self.study)
+        )
+
+    _observed_held: tuple[Setting, ...] = ()
+
+    def observed(self) -> tuple[Setting, ...]:
+        """Every value of every group, read now.  Raises OwedError where the journal that says what
+        was there before is not what was written."""
+        seen, answer = read_back_and(self.host, self.groups.values(), self.journal.look)
+        self.journal.check(answer)
+        return seen
+
+    def displaced(self, now: Sequence[Setting]) -> tuple[str, ...]:
+        """What the study varies and is not in ``now`` as the last :meth:`hold` read it, in words:
+        ``queue.read_ahead_kb on sdb went from 128 to 512``.  Of the rest of a group a chore may
+        set what it likes, alike for all treatments."""
+        known = catalogue_of(self.study)
+        varied = {
+            known.tunable(name).name
+            for factor in self.study.factors
+            for level in factor.levels
+            for name, _ in level.settings
+        }
+        held = tuple(each for each in self._observed_held if each.tunable in varied)
+        return tuple(changes(held, now))
+
+    def release(self) -> None:
+        """Back to the former state.  Raises OwedError when a value does not go back."""
+        self.held = ()
+        self._observed_held = ()
+        release(self.host, self.groups.values())
+
+
+@contextmanager
+def open_bench(host: Host, study: Study, *, results: Path, payment: Payment) -> Iterator[Bench]:
+    """Make every target of the study ready on ``host``; on the way out pay all that is owed.
+
+    The caller holds the host's lock and has paid what earlier sessions owed.  Raises OwedError
+    (exit 4) when something could not be given back, whatever else went wrong inside.
+    """
+    folder = journal_folder(host)
+    token = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(4)}"
+    lease = lease_of(host, study.place.lease)
+    with guarded(host, journal_path(folder, token), lock_path(host), lease):
+        journal = open_journal(host, folder, _header(host, study, results, token))
+        host.mark({TOKEN: token})
+        bench = Bench(host, study, journal)
+        try:
+            for target in study.targets:
+                bench.aims[target.name] = _make_ready(bench, target)
+                bench.topologies[target.name] = topology(host, bench.aims[target.name])
+            yield bench
+        finally:
+            with _within_reach(bench):
+                host.mark({})
+                _pay_all(journal, payment)
+
+
+def _pay_all(journal: Journal, payment: Payment) -> None:
+    """Pay what this session owes, from memory.  Raises OwedError where something does not go back,
+    and where the journal was not what was written: whoever did that may have done more."""
+    host = journal.host
+    with suppress(OwedError):
+        journal.check(*host.batch([journal.look]))
+    pay(host, journal.session(), payment)
+    lost = f"{journal.path} {journal.lost} while this run went on; " if journal.lost else ""
+    if payment.owed:
+        raise OwedError(
+            f"{host.name}: {lost}{len(payment.owed)} things could not be put back:",
+            owed=payment.owed,
+            advice=WAY_OUT,
+        )
+    if lost:
+        raise OwedError(
+            f"{host.name}: {lost}these were given back from memory, each read back:",
+            owed=journal.describe(),
+            advice="Find out what removes or changes files there (a cleaner of old files? a failing"
+            " disk?) before anything else is run: a journal is all that gives settings back after"
+            " a crash. The trial that was going on does not count.",
+        )
+
+
+@contextmanager
+def _within_reach(bench: Bench) -> Iterator[None]:
+    """A host that is out of reach is owed what it was owed; its guard pays."""
+    try:
+        yield
+    except HostUnreachable as error:
+        if not (owed := bench.journal.describe()):
+            raise
+        place = bench.study.place
+        there = f"{'-- ' if place.ssh.startswith('-') else ''}'{place.ssh}'"
+        raise OwedError(
+            f"{error.message}; what was changed there is not given back by us:",
+            owed=owed,
+            advice=f"Its guard puts everything back within {place.lease:.0f} s of the loss. Ask:"
+            f" iotrial status {there}; or pay: iotrial restore {there}",
+        ) from error
+
+
+def _header(host: Host, study: Study, results: Path, token: str) -> Mapping[str, Any]:
+    return {
+        "boot_id": boot_id(host),
+        "token": token,
+        "study": study.name,
+        "results": str(results),
+        "at": round(time.time(), 3),
+    }
+
+
+def _make_ready(bench: Bench, target: Target) -> Aim:
+    """A target's aim; what has to be made for it is owed first."""
+    reach = reach_of(bench.study, target)
+    site = Site(bench.host, bench.journal.owe_made, bench.token, bench.gone_with)
+    if target.kind == "loop":
+        aim = _have_loop(bench, target)
+        if target.filesystem:
+            return on_filesystem(site, aim, reach)
+        within(bench.host, aim, reach)
+        return aim
+    aim = make(site, target, reach) if target.made else ready(bench.host, target, reach)
+    if target.kind == "file":
+        aim = _have_file(bench, aim)
+    bench.doubts += doubts(bench.host, aim)
+    return aim
+
+
+def _have_loop(bench: Bench, target: Target, tries: int = TRIES) -> Aim:
+    """Make a loop device; where another program takes its number first, the next one."""
+    plan = plan_loop(bench.host, target, bench.token)
+    bench.journal.owe_made(MadeDebt("loop", plan.as_dict()))
+    try:
+        aim, seen = make_loop(bench.host, plan, target)
+    except LoopTaken:
+        if tries == 1:
+            raise
+        return _have_loop(bench, target, tries - 1)
+    bench.doubts += seen
+    bench.gone_with |= {aim.device, aim.identity.devno if aim.identity else aim.device}
+    return aim
+
+
+def _have_file(bench: Bench, aim: Aim) -> Aim:
+    """Lay the file out where it is missing (then it is owed, and removed at the end) or shorter
+    than asked (then the study has said that its content is worthless, and it stays)."""
+    there = bench.host.run(["stat", "-c", "%s", aim.path])
+    if there.exit == 0 and int(there.text) >= aim.target.size:
+        return aim
+    if there.exit != 0:
+        bench.journal.owe_made(file_debt(bench.host, aim.path, aim.target.mount))
+        bench.laid.add(aim.target.name)
+    return lay_out(bench.host, aim)

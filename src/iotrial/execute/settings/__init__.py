@@ -1,0 +1,1 @@
+"""The law of settings: owed in a journal before they change, read back, and given back."""

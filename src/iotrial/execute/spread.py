@@ -1,0 +1,230 @@
+"""Rack: a study whose blocks are spread over hosts, as many at the same time as there are hosts.
+
+Each host has a crew of its own and a thread that does its trials in their order; what the plan
+says of one host is what a study on that host alone would be.  A host that is lost is asked for
+again and again while others are at work; when they have nothing left to do, they take its blocks
+over (:mod:`iotrial.plan.takeover`).  What a thread learns that ends the study (a setting that
+cannot be held, a signal) ends it for all, after the trials that are under way.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from iotrial.errors import HostUnreachable, Interrupted
+from iotrial.execute.hosts import Crew, HostLost
+from iotrial.execute.limits import Limits
+from iotrial.execute.trial import execute_trial
+from iotrial.hosts.at_once import at_once
+from iotrial.model.study import Place
+from iotrial.model.trial import Trial, TrialRecord
+from iotrial.plan.ahead import most_left
+from iotrial.plan.parts import alone_on
+from iotrial.plan.spread import waiting
+from iotrial.plan.stages import next_trials
+from iotrial.plan.takeover import taken_over
+from iotrial.store import Store
+
+ASK = 10.0
+"""Seconds between two questions whether a lost host is back."""
+SHARE = 50.0
+"""What was found so far is told again after so many times what telling it took."""
+
+
+def solo(crew: Crew, place: Place) -> Crew:
+    """One host of a crew as a crew of its own, which may lose it."""
+    member = crew.members.get(place.name)
+    alone = Crew(
+        alone_on(crew.study, place),
+        crew.reach,
+        crew.results,
+        crew.payment,
+        crew.said,
+        members={place.name: member} if member else {},
+        owners=crew.owners,
+        prepared=crew.prepared,
+        spare=True,
+        gates=crew.gates,
+        in_turn=crew.in_turn,
+    )
+    alone.adopt(alone.study)
+    return alone
+
+
+@dataclass
+class Rack:
+    """``crews`` are the hosts by name, also those that are lost; ``spent`` those whose budget is;
+    ``ended`` is set when something ends the study."""
+
+    crews: dict[str, Crew]
+    store: Store
+    limits: Limits
+    spent: set[str] = field(default_factory=set)
+    ended: threading.Event = field(default_factory=threading.Event)
+    _working: int = 0
+    _turn: threading.Condition = field(default_factory=threading.Condition)
+    _next_told: float = 0.0
+
+    @property
+    def in_turn(self) -> bool:
+        """As a crew's, whose hosts these are."""
+        return any(crew.in_turn for crew in self.crews.values())
+
+    @property
+    def at_hand(self) -> list[str]:
+        return [name for name, crew in self.crews.items() if crew.members]
+
+    def execute(self) -> str:
+        """Everything that is planned and not done, until nothing is; gives back why it ended
+        early.  Raises as trials do, and HostUnreachable where no host is left."""
+        while due := self._due():
+            limit, able = self.store.study.design.budget, set(self.at_hand) - self.spent
+            jobs = {name: self._work(name, mine) for name, mine in due.items() if name in able}
+            if not jobs:
+                return f"the budget of {limit:.0f} s is spent on each host"
+            self._working = len(jobs)
+            _, errors = at_once(jobs, in_turn=self.in_turn)
+            self.limits.interruption.check()
+            if errors:
+                every = list(errors.values())
+                raise next((e for e in every if isinstance(e, Interrupted)), every[0])
+        self._tell(last=True)
+        return ""
+
+    def _due(self) -> dict[str, list[Trial]]:
+        """What is to be done now, by host; of none where all is done."""
+        store = self.store
+        while True:
+            trials = waiting(store.planned, store.records)
+            found: dict[str, list[Trial]] = {}
+            for trial in trials:
+                found.setdefault(trial.host, []).append(trial)
+            if not set(self.at_hand).isdisjoint(found):
+                self.limits.watcher.planned(
+                    len(trials), most_left(store.study, store.planned, store.records, ()),
+                    store.folder,
+                )  # fmt: skip
+                return found
+            if [name for name in found if self._is_back(name)]:
+                continue
+            if found and not self.at_hand:
+                raise HostUnreachable(
+                    f"no host is left: {', '.join(found)} are out of reach",
+                    advice="Run the same command again to go on when they are back.",
+                )
+            added = taken_over(store.study, store.planned, store.records, self.at_hand)
+            if added:
+                blocks = len({trial.block for trial in added})
+                self.limits.watcher.said(f"{', '.join(found)}: {blocks} blocks go to other hosts")
+            elif not (added := next_trials(store.study, store.planned, store.records)):
+                return {}
+            store.append_plan(added)
+
+    def _work(self, name: str, trials: list[Trial]) -> Callable[[], None]:
+        def work() -> None:
+            try:
+                self._trials(name, trials)
+            except BaseException:
+                self.ended.set()
+                raise
+            finally:
+                with self._turn:
+                    self._working -= 1
+                    self._turn.notify_all()
+
+        return work
+
+    def _trials(self, name: str, trials: list[Trial]) -> None:
+        crew, watcher = self.crews[name], self.limits.watcher
+        block = trials[0].block
+        for trial in trials:
+            if self.ended.is_set():
+                return
+            if not crew.members and not self._awaited(name):
+                return
+            if trial.block != block:
+                block = trial.block
+                self._tell()
+            typical = _typical(self.store.records, trial)
+            if self._over(name, typical):
+                self.spent.add(name)
+                return
+            watcher.began(trial, typical)
+            try:
+                watcher.ended(execute_trial(crew, self.store, trial, self.limits))
+            except HostUnreachable as error:  # between two steps, where nobody looks for it
+                crew.lose({name: error})
+            self.limits.interruption.check()
+
+    def _over(self, name: str, typical: float) -> bool:
+        if not (budget := self.store.study.design.budget):
+            return False
+        used = sum(r.seconds + r.prepared for r in [*self.store.records] if r.trial.host == name)
+        return used + typical > budget
+
+    def _awaited(self, name: str) -> bool:
+        """Whether a lost host comes back while others are at work."""
+        if self.in_turn:
+            return False
+        with self._turn:
+            self._working -= 1
+        try:
+            while True:
+                with self._turn:
+                    if self._working <= 0 or self.ended.is_set():
+                        return False
+                    self._turn.wait(ASK)
+                self.limits.interruption.check()
+                if self._is_back(name):
+                    return True
+        finally:
+            with self._turn:
+                self._working += 1
+
+    def _is_back(self, name: str) -> bool:
+        crew = self.crews[name]
+        try:
+            crew.muster(Trial(0, "", 0, "", (), "", host=name))
+        except HostLost:
+            return False
+        return bool(crew.members)
+
+    def _tell(self, *, last: bool = False) -> None:
+        """What was found so far, not too often: it is reckoned while loads go on elsewhere."""
+        if not last and time.monotonic() < self._next_told:
+            return
+        begun = time.monotonic()
+        self.limits.watcher.known(self.store.results())
+        self._next_told = time.monotonic() + SHARE * (time.monotonic() - begun)
+
+
+def execute_over(crew: Crew, store: Store, limits: Limits) -> str:
+    """Execute all of a study whose blocks are spread over hosts; gives back why it ended early."""
+    with _apart(crew) as crews:
+        rack = Rack(crews, store, limits)
+        limits.watcher.known(store.results())
+        return rack.execute()
+
+
+@contextmanager
+def _apart(crew: Crew) -> Iterator[dict[str, Crew]]:
+    """A crew for each host; whatever becomes of them, all hosts are the one crew's again."""
+    crews = {place.name: solo(crew, place) for place in crew.study.places}
+    try:
+        yield crews
+    finally:
+        crew.members = {name: m for each in crews.values() for name, m in each.members.items()}
+        crew.owing |= {name: owed for each in crews.values() for name, owed in each.owing.items()}
+        crew.adopt(crew.study)
+
+
+def _typical(records: list[TrialRecord], trial: Trial) -> float:
+    """What a trial of this workload took last, in seconds (0: none yet)."""
+    for record in reversed([*records]):
+        if record.trial.workload == trial.workload:
+            return record.seconds
+    return 0.0

@@ -1,0 +1,1 @@
+"""Making targets and removing them: loop devices, files, file systems, mounts, folders."""

@@ -1,0 +1,2 @@
+"""Looking at a host: what only reads.  Everything here takes a
+:class:`~iotrial.model.host.Reader`."""

@@ -1,0 +1,256 @@
+"""The doctor: may we measure here?
+
+Each check is one function that looks at one thing and answers with a verdict, its reason, and
+the remedy.  *bad* means that settings cannot be tried or results not trusted; *warn* that the
+numbers will be noisier, or differ from what bare metal would say.  Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from iotrial.called import as_root
+from iotrial.errors import IotrialError
+from iotrial.hosts.places import state_places, unseen
+from iotrial.look import machine, reading
+from iotrial.look.facts import version
+from iotrial.look.machine import rules
+from iotrial.look.mounts import mount_of, parse_mountinfo, parse_swaps
+from iotrial.model.host import Reader
+from iotrial.model.tool import Tool
+from iotrial.tools import tools as known_tools
+from iotrial.units import format_bytes
+
+Verdict = Literal["ok", "warn", "bad"]
+
+_SLOW_CLOCKS = ("hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies")
+_STALLED = 0.05  # of the last ten seconds some task waited for I/O, before we began
+_BUSY = 0.5  # load per processor
+_DEMO = 2**30 + 2**26  # bytes: the loop file of the demo, and its margin
+
+_COMPLAINTS = ("invalid option", "invalid argument", "Unsupported option")
+_NOT_THERE = " is not installed"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at.  ``remedy`` is empty when there is nothing to do."""
+
+    name: str
+    verdict: Verdict
+    reason: str
+    remedy: str = ""
+
+
+def examine(
+    host: Reader, *, tools: Sequence[Tool] | None = None, owed: Sequence[str] = ()
+) -> tuple[Check, ...]:
+    """Look at everything that decides whether measuring here makes sense.
+
+    ``tools`` (default: every tool iotrial knows) are asked for their version; ``owed`` are debts
+    of earlier sessions, as :meth:`~iotrial.execute.settings.journal.Session.describe` words them.
+    """
+    found = [_owed(owed, unseen(host))]
+    found += [_safely(each, host) for each in CHECKS]
+    if tools is None:
+        return (*found, *_any_tool(host))
+    return (*found, *(_tool(host, tool) for tool in tools))
+
+
+def overall(checks: Sequence[Check]) -> Verdict:
+    """The gravest verdict."""
+    found = {check.verdict for check in checks}
+    return "bad" if "bad" in found else "warn" if "warn" in found else "ok"
+
+
+def _safely(check: Callable[[Reader], Check], host: Reader) -> Check:
+    """A check that cannot look says so; the others go on."""
+    try:
+        return check(host)
+    except IotrialError as error:
+        name = check.__name__.removeprefix("_").replace("_", "-")
+        return Check(name, "warn", f"could not be looked at: {error.message}", error.advice)
+
+
+def _owed(owed: Sequence[str], blind: str) -> Check:
+    if blind and not owed:
+        return Check("owed", "warn", blind, f"{as_root()} status")
+    if not owed:
+        return Check("owed", "ok", "no settings are owed to this host")
+    listed = "; ".join(owed)
+    return Check("owed", "bad", f"owed by an earlier session: {listed}", "iotrial restore")
+
+
+def _any_tool(host: Reader) -> list[Check]:
+    """Of all the tools there are, a study needs those that it names: as long as one is there, it
+    is nothing bad that another is not."""
+    asked = [_tool(host, tool) for tool in known_tools().values()]
+    if all(check.verdict == "bad" for check in asked):
+        return asked
+    return [
+        replace(check, verdict="ok", reason=f"{check.reason}; only some studies need it")
+        if check.reason.endswith(_NOT_THERE)
+        else check
+        for check in asked
+    ]
+
+
+def _tool(host: Reader, tool: Tool) -> Check:
+    name = f"tool-{tool.name}"
+    said = version(host, tool.program)
+    package = f"apt-get install {tool.package}, or your distribution's package of that name"
+    remedy = getattr(tool, "remedy", package)
+    if not said:
+        return Check(name, "bad", f"{tool.program}{_NOT_THERE}", remedy)
+    problem = tool.version_problem(said)
+    if problem:
+        return Check(name, "bad", problem, remedy)
+    # A program without --version complains of it, and is there.
+    return Check(name, "ok", "installed" if any(words in said for words in _COMPLAINTS) else said)
+
+
+def _root(host: Reader) -> Check:
+    if host.run(["id", "-u"]).text.strip() == "0":
+        return Check("root", "ok", "running as root")
+    reason = "not root: settings and loop devices are out of reach"
+    return Check("root", "warn", reason, f"{as_root()} …; file targets and tool options work")
+
+
+def _sysfs(host: Reader) -> Check:
+    mounts = parse_mountinfo(
+        reading.content(host, "/proc/self/mountinfo").decode("utf-8", "replace")
+    )
+    mount = mount_of("/sys/block", mounts)
+    if mount is None or mount.fstype != "sysfs":
+        return Check("sysfs", "bad", "/sys is not mounted", "mount -t sysfs sysfs /sys")
+    if mount.read_only:
+        reason = "/sys is read-only, as in a container: settings cannot be tried"
+        return Check("sysfs", "bad", reason, "Run on the host itself, or in a privileged container")
+    return Check("sysfs", "ok", "/sys is not read-only")
+
+
+def _loop(host: Reader) -> Check:
+    found = reading.status(host, "/dev/loop-control")
+    if found is None:
+        return Check("loop", "warn", "no /dev/loop-control: no loop targets", "modprobe loop")
+    return Check("loop", "ok", "the kernel offers loop devices")
+
+
+def _schedulers(host: Reader) -> Check:
+    offered = machine.schedulers(host)
+    if not offered:
+        remedy = "Is this a machine with block devices of its own?"
+        return Check("schedulers", "warn", "no device offers an I/O scheduler", remedy)
+    if len(offered) == 1:
+        remedy = "modprobe -a mq-deadline bfq kyber-iosched, where the kernel has them as modules"
+        return Check("schedulers", "warn", f"only {offered[0]} is offered", remedy)
+    return Check("schedulers", "ok", "offered: " + ", ".join(offered))
+
+
+def _writers(host: Reader) -> Check:
+    found = machine.writers(host)
+    if not found:
+        return Check("other-writers", "ok", "nobody else changes settings")
+    if any(each.startswith("iotrial ") for each in found):
+        remedy = "Wait until it has ended"
+        return Check("other-writers", "bad", f"at work here: {', '.join(found)}", remedy)
+    names = list(dict.fromkeys(each.split(" ", 1)[0] for each in found))
+    what = "; ".join(f"{name} writes {machine.WRITERS[name]}" for name in names)
+    remedy = f"systemctl stop {' '.join(names)}, for as long as you measure"
+    reason = f"also change settings: {', '.join(found)}. {what}"
+    return Check("other-writers", "warn", reason, remedy)
+
+
+def _udev_rules(host: Reader) -> Check:
+    if not machine.udev(host):
+        return Check("udev-rules", "ok", "udev is not at work: no rule is applied")
+    found = rules(host)
+    if not found:
+        return Check("udev-rules", "ok", "no udev rule writes settings")
+    reason = f"udev writes settings whenever a device is added or changed: {', '.join(found)}"
+    remedy = (
+        "Take the rules that concern your target away while you measure, then"
+        " `udevadm control --reload`"
+    )
+    return Check("udev-rules", "warn", reason, remedy)
+
+
+def _governor(host: Reader) -> Check:
+    name = reading.text(host, machine.GOVERNOR)
+    if name in ("", "performance"):
+        return Check("cpu-governor", "ok", name or "no frequency scaling to be seen")
+    reason = f"the CPU frequency governor is {name}: clocks follow the load"
+    return Check("cpu-governor", "warn", reason, "cpupower frequency-set -g performance")
+
+
+def _swap(host: Reader) -> Check:
+    swaps = parse_swaps(reading.text(host, "/proc/swaps"))
+    used = sum(swap.used for swap in swaps)
+    if not used:
+        return Check("swap", "ok", "no swap is in use")
+    reason = f"{format_bytes(used)} of swap are in use: paging is I/O nobody asked for"
+    return Check("swap", "warn", reason, "Free some memory, then swapoff -a && swapon -a")
+
+
+def _load(host: Reader) -> Check:
+    load = machine.load_average(reading.text(host, "/proc/loadavg"))
+    cpus = machine.cpu_count(reading.text(host, "/proc/cpuinfo")) or 1
+    stalled = machine.pressure(reading.text(host, "/proc/pressure/io"))
+    reason = f"load {load:.2f} on {cpus} processors, {stalled:.0%} of the time waiting for I/O"
+    if load / cpus > _BUSY or stalled > _STALLED:
+        return Check("load", "warn", reason, "See `top` and `iotop`; measure when it is quiet")
+    return Check("load", "ok", reason)
+
+
+def _resync(host: Reader) -> Check:
+    found = machine.resyncs(host)
+    if not found:
+        return Check("md-resync", "ok", "no array is rebuilding or being checked")
+    remedy = "Wait, or: echo idle > /sys/block/mdN/md/sync_action"
+    return Check("md-resync", "bad", "at work: " + ", ".join(found), remedy)
+
+
+def _room(host: Reader) -> Check:
+    folder = state_places(host).files
+    left = reading.room(host, reading.nearest(host, folder))
+    reason = f"{format_bytes(left)} left where {folder} is"
+    if left < _DEMO:
+        return Check("room", "warn", reason, "Give loop targets a folder with room: loop.directory")
+    return Check("room", "ok", reason)
+
+
+def _virtual(host: Reader) -> Check:
+    dmi = "/sys/class/dmi/id"
+    vendor, product = (reading.text(host, f"{dmi}/{at}") for at in ("sys_vendor", "product_name"))
+    kind = machine.virtualisation(reading.text(host, "/proc/cpuinfo"), vendor, product)
+    if not kind:
+        return Check("virtual-machine", "ok", "no hypervisor to be seen")
+    reason = f"a virtual machine ({kind}): the host's scheduler, cache and neighbours have a say"
+    return Check("virtual-machine", "warn", reason, "Believe ratios within it, not absolute rates")
+
+
+def _clocksource(host: Reader) -> Check:
+    name = reading.text(host, machine.CLOCKSOURCE)
+    if name in _SLOW_CLOCKS:
+        reason = f"clock source {name}: reading the time costs as much as a fast I/O"
+        return Check("clocksource", "warn", reason, f"echo tsc > {machine.CLOCKSOURCE}")
+    return Check("clocksource", "ok", name or "unknown")
+
+
+CHECKS: tuple[Callable[[Reader], Check], ...] = (
+    _root,
+    _sysfs,
+    _loop,
+    _schedulers,
+    _writers,
+    _udev_rules,
+    _governor,
+    _swap,
+    _load,
+    _resync,
+    _room,
+    _virtual,
+    _clocksource,
+)
