@@ -22,10 +22,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from iotrial.hosts.local import LocalHost
-from iotrial.vmlab.accelerator import accelerator, runs
-from iotrial.vmlab.image import find
-from iotrial.vmlab.places import places
-from iotrial.vmlab.processes import running
+from iotrial_vmlab.accelerator import accelerator, runs
+from iotrial_vmlab.image import find
+from iotrial_vmlab.places import places
+from iotrial_vmlab.processes import running
 from nodes import VirtualLab
 
 FIRST, DISKS, CLUSTER = 360.0, 30.0, 90.0

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from iotrial.lint.known import sysctls
+from iotrial_lint.known import sysctls
 
 LIMIT = 5.0  # seconds for 1,000 files (issue 7)
 ENTRY = [sys.executable, "-c", "from iotrial.cli.main import main; main()"]

@@ -23,8 +23,8 @@ from iotrial.hosts.ssh import SSHHost
 from iotrial.model.host import Host
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
-from iotrial.vmlab.image import find
-from iotrial.vmlab.places import places
+from iotrial_vmlab.image import find
+from iotrial_vmlab.places import places
 
 ENTRY = (sys.executable, "-c", "from iotrial.cli.main import main; main()")
 

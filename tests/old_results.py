@@ -10,7 +10,6 @@ from typing import Any
 
 from iotrial.cli.machine import machines
 from iotrial.cli.output import json_text
-from iotrial.execute.checking.folder import HEADER, checked
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_on
 from iotrial.execute.watcher import Watcher
@@ -24,6 +23,7 @@ from iotrial.report.study import html, markdown
 from iotrial.report.view import View, view
 from iotrial.report.xlsx import xlsx
 from iotrial.store import open_results
+from iotrial_suites.session.folder import HEADER, checked
 
 DATA = Path(__file__).parent / "data"
 Verb = Callable[..., dict[str, Any]]

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from iotrial.errors import HostUnreachable
-from iotrial.execute.checking.kernel_log import READ
-from iotrial.execute.checking.sentry import NAME
 from iotrial.hosts.fake import FakeHost
-from iotrial.model.check import (
+from iotrial.model.host import Completed
+from iotrial_suites.case import (
     Case,
     Failed,
     Join,
@@ -26,7 +25,8 @@ from iotrial.model.check import (
     Started,
     Step,
 )
-from iotrial.model.host import Completed
+from iotrial_suites.session.kernel_log import READ
+from iotrial_suites.session.sentry import NAME
 
 FIO = (
     'fio: terminating on signal 15\n{"jobs": [{"error": 0, "read": {"total_ios": 9}, "write": '

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import importlib
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from iotrial.errors import FormatError, IotrialError, UsageError
-from iotrial.lint.parsers import parsed
-from iotrial.lint.rule import SEVERITIES, Scene
-from iotrial.lint.sheet import KINDS as SHEETS
-from iotrial.model.check import Suite
 from iotrial.model.tool import Aimed, Ends, Load, Measuring, Reach, Tool
 from iotrial.model.tunable import Tunable
 from iotrial.model.validity import Case, Snapshot
@@ -29,7 +26,7 @@ from iotrial.tunables import all_tunables
 
 _WORD = re.compile(r"[a-z0-9][a-z0-9_+-]*")
 _ROW = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_.-]+)+")
-_GARBAGE = (b"", b"\0\xff\xfe", b"nonsense 1 2 3\n", b'{"a": [1, 2', b"9" * 400 + b"\n")
+GARBAGE = (b"", b"\0\xff\xfe", b"nonsense 1 2 3\n", b'{"a": [1, 2', b"9" * 400 + b"\n")
 _AIMS = (
     Aimed("/dev/loop0", "device", 2**30),
     Aimed("/tmp/a file", "file", 2**30),  # noqa: S108 (a name; nothing is opened)
@@ -50,12 +47,18 @@ def problems(plugin: Plugin) -> tuple[str, ...]:
     other = clash(plugin)
     taken = () if other is None else (f"{other.origin} is called {other.name!r} too",)
     try:
-        return (*taken, *_BY_KIND[plugin.kind.name](plugin))
+        return (*taken, *_of(plugin)(plugin))
     except IotrialError as error:
         return (f"it raises {type(error).__name__}: {error.message}",)
     except Exception as error:  # noqa: BLE001 (whatever somebody else's module raises)
         where = _line(error, plugin.module.__file__ or "")
         return (f"it raises {type(error).__name__}{where}: {error}",)
+
+
+def _of(plugin: Plugin) -> Callable[[Plugin], Iterator[str]]:
+    module = importlib.import_module(plugin.kind.conformance)
+    found: Callable[[Plugin], Iterator[str]] = getattr(module, f"of_{plugin.kind.name}")
+    return found
 
 
 def _line(error: BaseException, file: str) -> str:
@@ -68,7 +71,7 @@ def _line(error: BaseException, file: str) -> str:
     return f" in line {lines[-1]}" if lines else ""
 
 
-def _said(of: object, *names: str) -> Iterator[str]:
+def says(of: object, *names: str) -> Iterator[str]:
     """Each of these is a text that says something."""
     for name in names:
         text = getattr(of, name, "")
@@ -76,7 +79,7 @@ def _said(of: object, *names: str) -> Iterator[str]:
             yield f"its {name} says nothing"
 
 
-def _word(name: str, pattern: re.Pattern[str] = _WORD) -> Iterator[str]:
+def named(name: str, pattern: re.Pattern[str] = _WORD) -> Iterator[str]:
     if not pattern.fullmatch(name):
         yield f"its name {name!r} is not of the form {pattern.pattern}"
 
@@ -84,9 +87,9 @@ def _word(name: str, pattern: re.Pattern[str] = _WORD) -> Iterator[str]:
 # -- tunables -------------------------------------------------------------------------------------
 
 
-def _tunables(plugin: Plugin) -> Iterator[str]:
-    yield from _word(plugin.name)
-    yield from _said(plugin.module, "TITLE")
+def of_tunables(plugin: Plugin) -> Iterator[str]:
+    yield from named(plugin.name)
+    yield from says(plugin.module, "TITLE")
     rows: tuple[Tunable, ...] = plugin.value
     if not rows and plugin.origin.kind != "built-in":  # a study makes the rows of ``file``
         yield "its TUNABLES are none"
@@ -96,10 +99,10 @@ def _tunables(plugin: Plugin) -> Iterator[str]:
 
 
 def _row(row: Tunable, family: str, known: Mapping[str, Tunable]) -> Iterator[str]:
-    yield from _word(row.name, _ROW)
+    yield from named(row.name, _ROW)
     if not row.name.startswith(f"{family}."):
         yield f"its name does not begin with {family}., its family"
-    yield from _said(row, "summary", "source")
+    yield from says(row, "summary", "source")
     if not row.path.startswith("/") and not row.read:
         yield "it has neither a file (path) nor a command (read) that says its value"
         return
@@ -117,17 +120,17 @@ def _row(row: Tunable, family: str, known: Mapping[str, Tunable]) -> Iterator[st
     row.probe(device)
     if not (row.reload or row.how or row.change or row.path):
         yield "nothing is done to change it, and reload does not say why"
-    for raw in _GARBAGE:
+    for raw in GARBAGE:
         row.domain(raw).refusal("1")
 
 
 # -- tools ----------------------------------------------------------------------------------------
 
 
-def _tools(plugin: Plugin) -> Iterator[str]:
+def of_tools(plugin: Plugin) -> Iterator[str]:
     tool: Tool = plugin.value
-    yield from _word(tool.name)
-    yield from _said(tool, "summary", "program")
+    yield from named(tool.name)
+    yield from says(tool, "summary", "program")
     if isinstance(tool, Measuring) and not _measures(tool):
         yield f"its usual metric {tool.usual!r} is none that it measures"
     options: Mapping[str, OptionValue] = getattr(plugin.module, "EXAMPLE", {})
@@ -188,7 +191,7 @@ def _command(command: Load, aimed: Aimed, *, named: bool) -> Iterator[str]:
 
 def _unread(tool: Tool) -> Iterator[str]:
     """A result that is not whole is a FormatError: numbers of half a load would be believed."""
-    for data in _GARBAGE:
+    for data in GARBAGE:
         with tempfile.TemporaryDirectory(prefix="iotrial-") as name:
             folder = Path(name)
             for each in ("stdout", "stderr"):
@@ -204,11 +207,11 @@ def _unread(tool: Tool) -> Iterator[str]:
 # -- formats --------------------------------------------------------------------------------------
 
 
-def _formats(plugin: Plugin) -> Iterator[str]:
+def of_formats(plugin: Plugin) -> Iterator[str]:
     form = plugin.value
-    yield from _word(form.name)
-    yield from _said(form, "title")
-    for data in _GARBAGE:
+    yield from named(form.name)
+    yield from says(form, "title")
+    for data in GARBAGE:
         if form.recognises(data, "file") not in range(4):
             yield "recognises gives something else than 0, 1, 2 or 3"
         try:
@@ -217,76 +220,28 @@ def _formats(plugin: Plugin) -> Iterator[str]:
             continue
 
 
-# -- validity, lint, suites, native files, labs ---------------------------------------------------
+# -- validity, native files, reports
+# ----------------------------------------------------------------
 
 
-def _validity(plugin: Plugin) -> Iterator[str]:
+def of_validity(plugin: Plugin) -> Iterator[str]:
     check = plugin.value
-    yield from _word(check.name)
-    yield from _said(check, "title", "looks_at", "limit", "remedy", "source")
+    yield from named(check.name)
+    yield from says(check, "title", "looks_at", "limit", "remedy", "source")
     scene = Measured()
     tuple(check.reads(scene))
     for doubt in check.judge(Case(scene, Snapshot(), Snapshot(), 1.0)):
         yield f"it doubts a load of which nothing is known: {doubt.what}"
 
 
-def _lint(plugin: Plugin) -> Iterator[str]:
-    rule = plugin.value
-    yield from _word(rule.name)
-    yield from _said(rule, "title", "reason", "source")
-    if rule.severity not in SEVERITIES:
-        yield f"its severity {rule.severity!r} is not one of {', '.join(SEVERITIES)}"
-    if not rule.kinds and not rule.of_host:
-        yield "it judges no kind of file, and no host"
-    for kind in rule.kinds:
-        if kind not in SHEETS:
-            yield f"there is no kind {kind!r} of file: {', '.join(SHEETS)}"
-            continue
-        sheets = [parsed(kind, data, "file") for data in _GARBAGE]
-        for sheet in sheets:
-            tuple(rule.judge(sheet, Scene(sheets=tuple(sheets))))
-        empty = parsed(kind, b"", "file")
-        if not empty.complaints and tuple(rule.judge(empty, Scene())):
-            yield f"it speaks of an empty file of kind {kind}"
-    if rule.of_host:
-        tuple(rule.host(Scene()))
+def of_native(plugin: Plugin) -> Iterator[str]:
+    yield from named(plugin.value.name)
+    yield from says(plugin.value, "about", "source")
 
 
-def _suites(plugin: Plugin) -> Iterator[str]:
-    suite: Suite = plugin.value
-    yield from _word(suite.name)
-    yield from _said(suite, "title")
-    names = [case.name for case in suite.cases]
-    if not names:
-        yield "it has no case"
-    for case in suite.cases:
-        yield from (f"{case.name}: {problem}" for problem in _word(case.name))
-        yield from (f"{case.name}: {problem}" for problem in _said(case, "title"))
-        if names.count(case.name) > 1:
-            yield f"{case.name}: two cases have this name"
-        if not case.limit > 0:
-            yield f"{case.name}: its limit is not more than 0 s"
-
-
-def _native(plugin: Plugin) -> Iterator[str]:
-    yield from _word(plugin.value.name)
-    yield from _said(plugin.value, "about", "source")
-
-
-def _labs(plugin: Plugin) -> Iterator[str]:
-    yield from _word(plugin.value.name)
-    yield from _said(plugin.value, "summary")
-    if not 1 <= plugin.value.fewest <= plugin.value.nodes:
-        yield "fewest is not between 1 and nodes"
-
-
-_BY_KIND: Mapping[str, Callable[[Plugin], Iterator[str]]] = {
-    "tunables": _tunables,
-    "tools": _tools,
-    "formats": _formats,
-    "validity": _validity,
-    "lint": _lint,
-    "suites": _suites,
-    "native": _native,
-    "labs": _labs,
-}
+def of_reports(plugin: Plugin) -> Iterator[str]:
+    yield from named(plugin.value.name)
+    yield from says(plugin.value, "title")
+    with tempfile.TemporaryDirectory(prefix="iotrial-") as name:
+        if plugin.value.takes(Path(name)):
+            yield "it takes an empty folder"

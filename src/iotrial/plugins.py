@@ -3,7 +3,7 @@
 A plugin is a Python module with one name or more of :data:`KINDS` (``TOOL``, ``CHECK``, …).  Every
 registry asks here, and gets, in this order:
 
-1. what iotrial brings: each module of the package of that kind;
+1. what iotrial brings: each module of the packages of that kind, those of wings included;
 2. what an installed package offers as an entry point of the group ``iotrial.KIND``;
 3. the files of the user's own folder, :func:`folder`.
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import itertools
 import os
 import pkgutil
@@ -39,15 +40,18 @@ class Kind:
     """A kind of plugin.
 
     ``attribute`` is what a module of it has (``@rule``: whatever its name, each value of the type
-    is a plugin), ``package`` where iotrial's own modules of it are, ``type`` what a plugin must be
-    (of tunables, each of them), as ``module:class``; ``about`` a line for people.
+    is a plugin), ``packages`` where iotrial's own modules of it are (also those of wings, which may
+    not be installed), ``type`` what a plugin must be (of tunables, each of them), as
+    ``module:class``; ``about`` a line for people; ``conformance`` the module whose ``of_KIND`` says
+    what a plugin does not do as it must.
     """
 
     name: str
     attribute: str
-    package: str
+    packages: tuple[str, ...]
     type: str
     about: str
+    conformance: str = "iotrial.conformance"
 
     @property
     def entry_points(self) -> str:
@@ -62,52 +66,62 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind(
                 "tunables",
                 "TUNABLES",
-                "iotrial.tunables",
+                ("iotrial.tunables",),
                 "iotrial.model.tunable:Tunable",
                 "settings that a study can vary",
             ),
-            Kind("tools", "TOOL", "iotrial.tools", "iotrial.model.tool:Tool", "load generators"),
+            Kind("tools", "TOOL", ("iotrial.tools",), "iotrial.model.tool:Tool", "load generators"),
             Kind(
                 "formats",
                 "FORMAT",
-                "iotrial.formats",
+                ("iotrial.formats", "iotrial_import.formats"),
                 "iotrial.model.recording:Format",
                 "results of other tools, read",
             ),
             Kind(
                 "validity",
                 "CHECK",
-                "iotrial.validity",
+                ("iotrial.validity",),
                 "iotrial.model.validity:Check",
                 "what makes a trial less believable",
             ),
             Kind(
                 "lint",
                 "@rule",
-                "iotrial.lint.rules",
-                "iotrial.lint.rule:Rule",
+                ("iotrial_lint.rules",),
+                "iotrial_lint.rule:Rule",
                 "settings that cannot work",
+                "iotrial_lint.conformance",
             ),
             Kind(
                 "suites",
                 "SUITE",
-                "iotrial.checks",
-                "iotrial.model.check:Suite",
+                ("iotrial_suites.suites",),
+                "iotrial_suites.case:Suite",
                 "functional tests of storage",
+                "iotrial_suites.conformance",
             ),
             Kind(
                 "native",
                 "NATIVE",
-                "iotrial.keep.native",
+                ("iotrial.keep.native",),
                 "iotrial.keep.native:Format",
                 "files that keep a setting over a boot",
             ),
             Kind(
+                "reports",
+                "REPORT",
+                ("iotrial_suites.together",),
+                "iotrial.report.folders:FolderReport",
+                "reports of several folders",
+            ),
+            Kind(
                 "labs",
                 "LAB",
-                "iotrial.vmlab.labs",
-                "iotrial.vmlab.lab:Kind",
+                ("iotrial_vmlab.labs",),
+                "iotrial_vmlab.lab:Kind",
                 "virtual machines with disks",
+                "iotrial_vmlab.conformance",
             ),
         )
     }
@@ -166,9 +180,20 @@ def added(kind: str) -> tuple[Plugin, ...]:
     return tuple(plugin for plugin in plugins(kind) if plugin.origin.kind != "built-in")
 
 
+def wing(module: str) -> ModuleType | None:
+    """A module of a wing (a package beside the core, such as ``iotrial_lint``), imported; None
+    where the wing is not installed.  The core reaches a wing through here alone."""
+    root = module.partition(".")[0]
+    if importlib.util.find_spec(root) is None:
+        return None
+    return importlib.import_module(module)
+
+
 def modules(package: str) -> Iterator[ModuleType]:
     """Every module of a package of iotrial's, also of the packages in it, imported, by name."""
-    parent = importlib.import_module(package)
+    parent = wing(package)
+    if parent is None:
+        return
     for each in sorted(pkgutil.walk_packages(parent.__path__, f"{package}."), key=lambda m: m.name):
         yield importlib.import_module(each.name)
 
@@ -207,7 +232,7 @@ def _found(kind: Kind) -> tuple[Plugin, ...]:
 
 
 def _built_in(kind: Kind) -> Iterator[Plugin]:
-    for module in modules(kind.package):
+    for module in itertools.chain(*map(modules, kind.packages)):
         for value in _values(kind, module):
             yield _plugin(kind, value, module, Origin("built-in", module.__name__))
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from iotrial.checks import suites
-from iotrial.checks.reference import reference
+from iotrial_suites.suites import suites
+from iotrial_suites.suites.reference import reference
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "check.md"
 REMAKE = "IOTRIAL_GOLDEN=write .venv/bin/python -m pytest tests/docs/test_check_page.py"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.formats.fio import hist_log as fio_hist_log
 from iotrial.formats.fio import log as fio_log
 from iotrial.formats.fio.json_output import parse
-from iotrial.importing import fio_logs
-from iotrial.importing.files import read as read_file
-from iotrial.importing.legend import Legend
 from iotrial.model.recording import Recording
+from iotrial_import import fio_logs
+from iotrial_import.files import read as read_file
+from iotrial_import.formats import fio_hist_log
+from iotrial_import.legend import Legend
 
 pytestmark = pytest.mark.skipif(
     not shutil.which("fio"), reason="fio is not installed (apt-get install fio)"

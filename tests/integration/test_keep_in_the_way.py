@@ -188,7 +188,7 @@ def test_what_waits_for_the_end_of_a_trial_may_begin_late(
 def test_another_user_is_told_that_it_needs_root(swap: Path, action: str, name: str) -> None:
     code = (
         "import os, sys; from iotrial.cli import keep; from iotrial.cli.main import main;"
-        " import iotrial.execute.keep.keeping, iotrial.lint.machine, iotrial.hosts.local;"
+        " import iotrial.execute.keep.keeping, iotrial_lint.machine, iotrial.hosts.local;"
         " os.setgid(65534); os.setuid(65534); main()"
     )
     swap.parent.chmod(0o755)

@@ -12,10 +12,10 @@ import pytest
 
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.ssh import SSHHost
-from iotrial.lint.judge import judged_host
-from iotrial.lint.known import version
-from iotrial.lint.known.queue import REMOVED
-from iotrial.lint.machine import host_scene
+from iotrial_lint.judge import judged_host
+from iotrial_lint.known import version
+from iotrial_lint.known.queue import REMOVED
+from iotrial_lint.machine import host_scene
 from lab import Lab
 
 pytestmark = pytest.mark.root

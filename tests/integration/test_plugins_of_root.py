@@ -13,7 +13,7 @@ from iotrial.plugins import PluginWarning
 pytestmark = pytest.mark.root
 
 RULE = """
-from iotrial.lint.rule import Rule
+from iotrial_lint.rule import Rule
 RULE = Rule("mine", "title", "note", ("sysctl",), "reason", "source")
 """
 

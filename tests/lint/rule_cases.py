@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iotrial.lint.rule import NEWEST, Version
-from iotrial.lint.sheet import Kind
+from iotrial_lint.rule import NEWEST, Version
+from iotrial_lint.sheet import Kind
 
 
 @dataclass(frozen=True)

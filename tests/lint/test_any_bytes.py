@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_cases import CASES, Case
 
-from iotrial.lint.judge import judged, judged_host
-from iotrial.lint.parsers import parsed
-from iotrial.lint.rule import SEVERITIES, Disk, Scene
-from iotrial.lint.sheet import KINDS, Kind
+from iotrial_lint.judge import judged, judged_host
+from iotrial_lint.parsers import parsed
+from iotrial_lint.rule import SEVERITIES, Disk, Scene
+from iotrial_lint.sheet import KINDS, Kind
 
 KERNELS = st.sampled_from([(2, 6, 9), (3, 10), (4, 18), (6, 1), (9999,)])
 WORDS = sorted({word for case in CASES for word in (*case.bad.split(), *case.good.split())})

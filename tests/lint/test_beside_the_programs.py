@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from rule_cases import CASES, Case
 
-from iotrial.lint.judge import judged
-from iotrial.lint.parsers import parsed
-from iotrial.lint.rule import Scene
-from iotrial.lint.sheet import Kind
+from iotrial_lint.judge import judged
+from iotrial_lint.parsers import parsed
+from iotrial_lint.rule import Scene
+from iotrial_lint.sheet import Kind
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "lint"
 

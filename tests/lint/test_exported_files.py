@@ -5,9 +5,9 @@ from __future__ import annotations
 from iotrial.keep.entry import Entry
 from iotrial.keep.native import export, formats
 from iotrial.keep.profile import Profile
-from iotrial.lint.judge import judged
-from iotrial.lint.parsers import kind_of, parsed
-from iotrial.lint.rule import Scene
+from iotrial_lint.judge import judged
+from iotrial_lint.parsers import kind_of, parsed
+from iotrial_lint.rule import Scene
 
 WWID = (("wwid", "naa.6000000000000001"),)
 MAP = (("dm_uuid", "mpath-36000000000000001"),)

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from iotrial.hosts.fake import FakeHost
-from iotrial.lint.judge import judged_host
-from iotrial.lint.machine import host_scene, scene_of
-from iotrial.lint.parsers import parsed
-from iotrial.lint.rule import Disk, Remark, Scene
 from iotrial.model.host import Completed
 from iotrial.model.step import Answer, Look, Step
+from iotrial_lint.judge import judged_host
+from iotrial_lint.machine import host_scene, scene_of
+from iotrial_lint.parsers import parsed
+from iotrial_lint.rule import Disk, Remark, Scene
 
 Files = dict[str, str]
 

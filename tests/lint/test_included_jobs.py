@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.cli.main import cli
-from iotrial.lint.parsers import parsed
-from iotrial.lint.sheet import Sheet
+from iotrial_lint.parsers import parsed
+from iotrial_lint.sheet import Sheet
 
 MAIN = "[global]\nsize=1m\ninclude common/all.inc\n[a]\nrw=read\n[b]\nbs=8k\n"
 ALL = "direct=1\ninclude more.inc\n"

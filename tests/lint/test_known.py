@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iotrial.lint.known import is_sysctl, keywords, modules, nearest_sysctl, sysctls, version
 from iotrial.tunables import families
+from iotrial_lint.known import is_sysctl, keywords, modules, nearest_sysctl, sysctls, version
 
 LONG = sorted(name for name in sysctls() if "*" not in name and len(name.rpartition(".")[2]) > 9)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.lint.judge import judged
-from iotrial.lint.parsers import kind_of, parsed
-from iotrial.lint.rule import NEWEST, Scene, Version
-from iotrial.lint.sheet import KINDS
+from iotrial_lint.judge import judged
+from iotrial_lint.parsers import kind_of, parsed
+from iotrial_lint.rule import NEWEST, Scene, Version
+from iotrial_lint.sheet import KINDS
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "lint" / "ordinary"
 FILES = sorted(path for path in DATA.rglob("*") if path.is_file() and path.name != "source.txt")

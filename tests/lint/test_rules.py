@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from rule_cases import CASES, Case
 
-from iotrial.lint.judge import judged
-from iotrial.lint.parsers import parsed
-from iotrial.lint.rule import Remark, Rule, Scene
-from iotrial.lint.rules import rules
+from iotrial_lint.judge import judged
+from iotrial_lint.parsers import parsed
+from iotrial_lint.rule import Remark, Rule, Scene
+from iotrial_lint.rules import rules
 
 MEMORY = 16 * 2**30
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from iotrial.hosts.local import LocalHost
-from iotrial.lint.known import version
-from iotrial.lint.known.gone import GONE, INERT
-from iotrial.lint.machine import host_scene
 from iotrial.tunables.sysctl import path
+from iotrial_lint.known import version
+from iotrial_lint.known.gone import GONE, INERT
+from iotrial_lint.machine import host_scene
 
 KERNEL = version(Path("/proc/sys/kernel/osrelease").read_text("utf-8"))
 

@@ -14,14 +14,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from iotrial.model.checked import Checked, Command, Machine, Result
-from iotrial.report.checked.document import document
-from iotrial.report.checked.files import FORMS, written
-from iotrial.report.checked.junit import junit
-from iotrial.report.checked.tap import tap
-from iotrial.report.checked.words import summary
 from iotrial.report.render.html import html
 from iotrial.report.render.markdown import markdown
+from iotrial_suites.report.document import document
+from iotrial_suites.report.files import FORMS, written
+from iotrial_suites.report.junit import junit
+from iotrial_suites.report.tap import tap
+from iotrial_suites.report.words import summary
+from iotrial_suites.result import Checked, Command, Machine, Result
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EVIL = 'mdadm: <script>alert("x")</script> # SKIP | \x1b[31mred\x1b[0m ]]> \u202e\ufffe'

@@ -17,24 +17,24 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.checks.known import false_alarms
-from iotrial.checks.vocabulary import expect, join, run, start, undo, until
-from iotrial.cli.checking import armed, named, resumed
 from iotrial.errors import Interrupted, OwedError, StudyError, UsageError
-from iotrial.execute.checking.case import Played, Venue, play
-from iotrial.execute.checking.evidence import CLEANS, LEAST, commands
-from iotrial.execute.checking.folder import Header, add, begin, checked, last_before, results
-from iotrial.execute.checking.kernel_log import records, since, trouble
-from iotrial.execute.checking.needs import LOOK, Party, missing, version_of
-from iotrial.execute.checking.sentry import base_of, swept
-from iotrial.execute.checking.stage import CLEANS_WITHIN
-from iotrial.execute.checking.suite import Session, Turn, execute_checks, in_order
 from iotrial.execute.interruption import Interruption
 from iotrial.hosts.local import LocalHost, wakeup_pipe
-from iotrial.model.check import Case, Known, Needs, NotHere, Scene, Script
-from iotrial.model.checked import Machine, Result, State, numbers
 from iotrial.model.host import Host
 from iotrial.model.target import Target
+from iotrial_suites.case import Case, Known, Needs, NotHere, Scene, Script
+from iotrial_suites.cli_session import armed, named, resumed
+from iotrial_suites.result import Machine, Result, State, numbers
+from iotrial_suites.session.case import Played, Venue, play
+from iotrial_suites.session.evidence import CLEANS, LEAST, commands
+from iotrial_suites.session.folder import Header, add, begin, checked, last_before, results
+from iotrial_suites.session.kernel_log import records, since, trouble
+from iotrial_suites.session.needs import LOOK, Party, missing, version_of
+from iotrial_suites.session.sentry import base_of, swept
+from iotrial_suites.session.stage import CLEANS_WITHIN
+from iotrial_suites.session.suite import Session, Turn, execute_checks, in_order
+from iotrial_suites.suites.known import false_alarms
+from iotrial_suites.suites.vocabulary import expect, join, run, start, undo, until
 from scripted import Answer, Says, ScriptedHost
 
 ANYBODY = Needs(root=False)
@@ -238,14 +238,14 @@ def test_without_loop_devices_no_scratch_devices_are_made(
     nowhere, there = tmp_path / "nowhere", tmp_path / "loop-control"
     there.touch()
     lacking = case(passes, needs=Needs(devices=1, root=False))
-    monkeypatch.setattr("iotrial.execute.checking.needs.LOOP_CONTROL", str(nowhere))
+    monkeypatch.setattr("iotrial_suites.session.needs.LOOP_CONTROL", str(nowhere))
     done = played(lacking, tmp_path)
     assert done.state == "not run"
     (reason,) = done.reasons
     assert str(nowhere) in reason
     assert "modprobe loop" in reason
     party_of_one = party(LocalHost())
-    monkeypatch.setattr("iotrial.execute.checking.needs.LOOP_CONTROL", str(there))
+    monkeypatch.setattr("iotrial_suites.session.needs.LOOP_CONTROL", str(there))
     assert missing(lacking, party_of_one) == ()
 
 
@@ -642,8 +642,8 @@ import sys, time
 from pathlib import Path
 sys.path[:0] = sys.argv[2:]
 from test_checking import ANYBODY, case, passes, session, turns
-from iotrial.checks.vocabulary import run, undo
-from iotrial.execute.checking.suite import execute_checks
+from iotrial_suites.suites.vocabulary import run, undo
+from iotrial_suites.session.suite import execute_checks
 from iotrial.hosts.local import LocalHost
 
 def hangs(scene):
@@ -697,7 +697,7 @@ def test_results_are_lines_of_json(state: Path, tmp_path: Path) -> None:
 def test_answers_are_of_the_right_shape() -> None:
     """The scripted host is only as good as its likeness to the sentry."""
     answer: Answer = lambda argv, stdin: Says(f"{argv}{stdin}", 5, "why")  # noqa: E731
-    from iotrial.execute.checking.sentry import Sentry  # noqa: PLC0415
+    from iotrial_suites.session.sentry import Sentry  # noqa: PLC0415
 
     said = Sentry(ScriptedHost(answer), "/run/x", Interruption()).run(
         ("a", "b"), within=5, stdin="c"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from iotrial.checks import chosen
-from iotrial.checks.clustered import CRASH
-from iotrial.model.check import Case, Failed
+from iotrial_suites.case import Case, Failed
+from iotrial_suites.suites import chosen
+from iotrial_suites.suites.clustered import CRASH
 from scripted import FIO, RETURNS, Answer, Says, rehearse
 
 CASES = (

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from iotrial.checks import multipath
-from iotrial.checks.paths import features, parsed, selectors, with_selector
-from iotrial.model.check import Failed, NotHere
+from iotrial_suites.case import Failed, NotHere
+from iotrial_suites.suites import multipath
+from iotrial_suites.suites.paths import features, parsed, selectors, with_selector
 from scripted import FIO, Says, rehearse
 
 TABLE = (

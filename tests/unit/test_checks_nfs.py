@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from iotrial.checks import nfs
-from iotrial.checks.exports import networks, options_of, requests_of
-from iotrial.checks.loads import result
-from iotrial.model.check import Failed, NotHere
+from iotrial_suites.case import Failed, NotHere
+from iotrial_suites.suites import nfs
+from iotrial_suites.suites.exports import networks, options_of, requests_of
+from iotrial_suites.suites.loads import result
 from scripted import FIO, Says, rehearse
 
 MOST = 65536

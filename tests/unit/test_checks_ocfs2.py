@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.checks import chosen
-from iotrial.checks.o2cb import END
-from iotrial.checks.together import COUNT, TURNS, files_of, lines_of, turns_of
-from iotrial.model.check import Case, Failed, NotHere
+from iotrial_suites.case import Case, Failed, NotHere
+from iotrial_suites.suites import chosen
+from iotrial_suites.suites.o2cb import END
+from iotrial_suites.suites.together import COUNT, TURNS, files_of, lines_of, turns_of
 from scripted import Says, rehearse
 
 DLM = "cluster nodeid 1 quorate 1 ring seq 9 9\nnode 1 M a\nnode 2 M a\n"

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from iotrial.checks import chosen
-from iotrial.checks.filesystems import ATTRIBUTES
-from iotrial.checks.together import COUNT, files_of, lines_of
-from iotrial.model.check import Case, Failed, NotHere
+from iotrial_suites.case import Case, Failed, NotHere
+from iotrial_suites.suites import chosen
+from iotrial_suites.suites.filesystems import ATTRIBUTES
+from iotrial_suites.suites.together import COUNT, files_of, lines_of
 from scripted import FIO, Says, rehearse
 
 Lie = Callable[[tuple[str, ...]], Says | None]

@@ -13,14 +13,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from iotrial.cli.main import status
-from iotrial.importing.cells import Cells, cells
-from iotrial.importing.copies import Print, sole
-from iotrial.importing.file_words import words_of
-from iotrial.importing.legend import Legend
-from iotrial.importing.run import Original
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
+from iotrial_import.cells import Cells, cells
+from iotrial_import.copies import Print, sole
+from iotrial_import.file_words import words_of
+from iotrial_import.legend import Legend
+from iotrial_import.run import Original
 
 RECORDED = Path(__file__).parent.parent / "data" / "fio"
 

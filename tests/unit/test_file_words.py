@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iotrial.importing.cells import Cells, cells
-from iotrial.importing.legend import Legend, parse
-from iotrial.importing.run import Original
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
+from iotrial_import.cells import Cells, cells
+from iotrial_import.legend import Legend, parse
+from iotrial_import.run import Original
 
 
 def gathered(files: Sequence[str], legend: Legend | None = None, **known: Sequence[str]) -> Cells:

@@ -20,17 +20,17 @@ from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
 from iotrial.formats import formats
-from iotrial.formats.fio import hist_log as fio_hist_log
 from iotrial.formats.fio import log as fio_log
 from iotrial.formats.fio import log_kernel as fio_log_kernel
 from iotrial.formats.fio import log_plain
 from iotrial.formats.fio import log_rows as fio_log_rows
 from iotrial.formats.fio.bins import MOST, bins_of, edge, middle
-from iotrial.formats.fio.hist_log import histograms
 from iotrial.formats.fio.json_output import parse
 from iotrial.formats.fio.log_layout import job_of, kind_of, layout_of
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
+from iotrial_import.formats import fio_hist_log
+from iotrial_import.formats.fio_hist_log import histograms
 
 DATA = Path(__file__).parent.parent / "data" / "fio-log"
 LOGS = sorted(path for path in DATA.iterdir() if path.suffix == ".log")

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from iotrial.errors import FormatError
 from iotrial.formats import formats
 from iotrial.formats.fio import json_output as fio_json
-from iotrial.formats.fio import terse as fio_terse
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
+from iotrial_import.formats import fio_terse
 
 DATA = Path(__file__).parent.parent / "data" / "fio-terse"
 TEXTS = sorted(DATA.glob("*.txt"), key=lambda path: path.name)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from iotrial.errors import FormatError
 from iotrial.formats import formats
 from iotrial.formats.fio import json_output as fio_json
-from iotrial.formats.fio.text import FORMAT
-from iotrial.formats.fio.text_numbers import Spelling
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
+from iotrial_import.formats.fio_text import FORMAT
+from iotrial_import.formats.fio_text_lines import Spelling
 
 DATA = Path(__file__).parent.parent / "data" / "fio-text"
 RECORDED = sorted(DATA.glob("*.txt"))

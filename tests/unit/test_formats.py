@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
 from iotrial.formats import formats
-from iotrial.importing.files import HEAD, recognised
-from iotrial.importing.identities import impossible
-from iotrial.importing.run import Run
 from iotrial.model.recording import Format, Recording
+from iotrial_import.files import HEAD, recognised
+from iotrial_import.identities import impossible
+from iotrial_import.run import Run
 
 DATA = Path(__file__).parents[1] / "data"
 FOLDERS = {

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.cli.main import status
-from iotrial.formats.table import pasted, xlsx
 from iotrial.model.doubt import Doubt
+from iotrial_import.formats.table import pasted, xlsx
 
 NOTHING = ("NaN", "nan", "inf", "-inf", "Infinity", "", "n/a", "N/A", "-", "null", "#DIV/0!")
 

@@ -13,9 +13,9 @@ import pytest
 from iotrial.cli.main import status
 from iotrial.errors import FormatError, StudyError
 from iotrial.files import only_files
-from iotrial.importing.files import opened
 from iotrial.plan import recorded
 from iotrial.plan.load import load_hosts
+from iotrial_import.files import opened
 
 pytestmark = pytest.mark.usefixtures("state")
 

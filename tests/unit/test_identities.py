@@ -9,11 +9,11 @@ import pytest
 from iotrial.cli.main import status
 from iotrial.errors import FormatError
 from iotrial.formats import formats
-from iotrial.importing.files import HEAD, recognised
-from iotrial.importing.identities import impossible
-from iotrial.importing.run import Run
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
+from iotrial_import.files import HEAD, recognised
+from iotrial_import.identities import impossible
+from iotrial_import.run import Run
 
 DATA = Path(__file__).parents[1] / "data"
 UNITS = {"iops": "1/s", "bw": "bytes/s", "bytes": "bytes"}

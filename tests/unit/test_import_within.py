@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import FormatError
-from iotrial.importing.files import read
-from iotrial.importing.legend import Legend
-from iotrial.importing.run import Original
-from iotrial.importing.within import unquoted
+from iotrial_import.files import read
+from iotrial_import.legend import Legend
+from iotrial_import.run import Original
+from iotrial_import.within import unquoted
 
 DATA = Path(__file__).parents[1] / "data"
 RESULTS = [

@@ -629,7 +629,7 @@ def test_a_disk_that_is_full_leaves_no_half_of_a_folder(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("iotrial.importing.folder.shutil.copyfile", full)
+        patch.setattr("iotrial_import.folder.shutil.copyfile", full)
         assert status(["import", name, "--out", "r"]) == 5
     told = capsys.readouterr().err
     assert "No space left" in told

@@ -10,15 +10,15 @@ from hypothesis import HealthCheck, given, settings
 
 from iotrial.errors import FormatError
 from iotrial.formats import formats
-from iotrial.formats.ior.io500 import FORMAT as IO500
 from iotrial.formats.ior.mdtest import FORMAT as MDTEST
 from iotrial.formats.ior.mdtest import parse as parse_mdtest
 from iotrial.formats.ior.text import FORMAT as IOR
 from iotrial.formats.ior.text import parse as parse_ior
-from iotrial.importing.files import recognised
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Format, Recording
 from iotrial.plan.sense import known_metric
+from iotrial_import.files import recognised
+from iotrial_import.formats.io500 import FORMAT as IO500
 from mutants import mutants
 
 DATA = Path(__file__).parent.parent / "data"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from iotrial.keep.entry import Entry
 from iotrial.keep.native import export
 from iotrial.keep.profile import Profile
-from iotrial.lint.conflicts import Conflict, conflicts
-from iotrial.lint.parsers import kind_of, parsed
-from iotrial.lint.sheet import Sheet
+from iotrial_lint.conflicts import Conflict, conflicts
+from iotrial_lint.parsers import kind_of, parsed
+from iotrial_lint.sheet import Sheet
 
 SWAP = Entry("sysctl.vm.swappiness", "10")
 QUEUE = Entry("queue.scheduler", "bfq", "sda", (("wwid", "naa.1"),))

@@ -14,19 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.cli.main import status
-from iotrial.formats.fio import hist_log, json_output, log
+from iotrial.formats.fio import json_output, log
 from iotrial.formats.fio.json_output import parse
 from iotrial.formats.fio.log_layout import job_of, kind_of
 from iotrial.formats.fio.log_name import log_name
-from iotrial.importing import fio_logs, plausible
-from iotrial.importing.cells import cells
-from iotrial.importing.files import read
-from iotrial.importing.legend import Legend
-from iotrial.importing.merged import Part, merged
-from iotrial.importing.run import Original
 from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Bins, Recording
+from iotrial_import import fio_logs, plausible
+from iotrial_import.cells import cells
+from iotrial_import.files import read
+from iotrial_import.formats import fio_hist_log
+from iotrial_import.legend import Legend
+from iotrial_import.merged import Part, merged
+from iotrial_import.run import Original
 
 DATA = Path(__file__).parent.parent / "data"
 HOSTS = DATA / "fio-log" / "two-hosts"
@@ -149,7 +150,7 @@ def logs(files: dict[str, bytes]) -> Recording:
         Original(
             name,
             "fio-hist-log" if "hist" in name else "fio-log",
-            (hist_log if "hist" in name else log).FORMAT.read(data, name),
+            (fio_hist_log if "hist" in name else log).FORMAT.read(data, name),
         )
         for name, data in files.items()
     ]
@@ -229,7 +230,7 @@ def test_jobs_of_unlike_length_are_doubted() -> None:
 def test_histogram_logs_of_several_jobs_are_added_up_bin_by_bin() -> None:
     name = "3.42-h3_clat_hist.1.log"
     rows = (DATA / "fio-log" / name).read_bytes().splitlines(keepends=True)
-    (whole,) = hist_log.FORMAT.read(b"".join(rows), name)
+    (whole,) = fio_hist_log.FORMAT.read(b"".join(rows), name)
     half = len(rows) // 2
     run = logs(
         {"x_clat_hist.1.log.a": b"".join(rows[:half]), "x_clat_hist.1.log.b": b"".join(rows[half:])}

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.cli import lint, status
+from iotrial.cli import status
 from iotrial.cli.machine import means_a_file
 from iotrial.cli.main import status as execute
 from iotrial.execute.settings import guard
 from iotrial.hosts import places
 from iotrial.hosts.places import Places
+from iotrial_lint import cli
 
 pytestmark = pytest.mark.usefixtures("state")
 
@@ -30,7 +31,7 @@ def test_what_is_not_there_is_said_to_be(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for module in (lint, status):
+    for module in (cli, status):
         monkeypatch.setattr(module, "machine", never)
     (tmp_path / "dangling").symlink_to("nothing")
     assert execute([verb, name]) == 2

@@ -21,7 +21,7 @@ from iotrial.plugins import KINDS, Plugin, PluginWarning
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "plugin"
 RULE = """
-    from iotrial.lint.rule import Rule
+    from iotrial_lint.rule import Rule
     RULE = Rule("{name}", "title", "note", ("sysctl",), "reason", "source")
 """
 
@@ -93,15 +93,15 @@ def test_a_plugin_that_cannot_be_loaded_is_named_and_the_others_work(folder: Pat
     assert [str(each.message).partition("is left out: ")[2] for each in told] == [
         "ModuleNotFoundError: No module named 'there_is_no_such_module'",
         "its CHECK is of type int, not Check",
-        "it has none of TUNABLES, TOOL, FORMAT, CHECK, @rule, SUITE, NATIVE, LAB",
+        "it has none of TUNABLES, TOOL, FORMAT, CHECK, @rule, SUITE, NATIVE, REPORT, LAB",
         "line 3: invalid syntax",
     ]
 
 
 def test_one_file_holds_as_many_rules_as_it_has_functions(folder: Path) -> None:
     text = """
-        from iotrial.lint.rule import host_rule, rule
-        from iotrial.lint.rules.sysctl import swappiness_zero
+        from iotrial_lint.rule import host_rule, rule
+        from iotrial_lint.rules.sysctl import swappiness_zero
 
         @rule("one", "title", "note", ("sysctl",), reason="reason", source="source")
         def one(sheet, scene):
@@ -131,7 +131,7 @@ def test_two_plugins_of_one_name_are_an_error(folder: Path) -> None:
 
 def test_a_plugin_cannot_take_the_name_of_one_that_iotrial_brings(folder: Path) -> None:
     path = write(folder, "mine.py", RULE.format(name="swappiness-zero"))
-    with pytest.raises(UsageError, match=r"iotrial\.lint\.rules\.sysctl"):
+    with pytest.raises(UsageError, match=r"iotrial_lint\.rules\.sysctl"):
         plugins.plugins("lint")
     (mine,) = plugins.in_file(path)
     assert any("is called 'swappiness-zero' too" in said for said in problems(mine))
@@ -163,7 +163,7 @@ def test_an_empty_variable_means_no_folder() -> None:
     ],
 )
 def test_a_lint_rule_that_does_not_conform(folder: Path, text: str, said: str) -> None:
-    path = write(folder.parent, "mine.py", f"from iotrial.lint.rule import Rule\n{text}")
+    path = write(folder.parent, "mine.py", f"from iotrial_lint.rule import Rule\n{text}")
     (mine,) = plugins.in_file(path)
     assert any(said in problem for problem in problems(mine)), problems(mine)
 

@@ -12,12 +12,12 @@ import pytest
 
 from iotrial.cli.main import status
 from iotrial.formats.fio import log
-from iotrial.importing.repeats import latencies
-from iotrial.importing.run import Run
 from iotrial.model.latency import Latency
 from iotrial.model.recording import Bins, Recording
 from iotrial.rows import latency_in, latency_out
 from iotrial.store import open_results
+from iotrial_import.repeats import latencies
+from iotrial_import.run import Run
 
 RECORDED = Path(__file__).parent.parent / "data" / "fio"
 

@@ -15,17 +15,17 @@ from stats_studies import noisy, results
 
 import factories
 from iotrial.cli.main import status
-from iotrial.execute.checking import folder as sessions
 from iotrial.judgement import completed
 from iotrial.judgement.parts import VerdictRow
-from iotrial.model.checked import Checked, Machine, Result
 from iotrial.report.render.html import html as page_of
 from iotrial.report.render.markdown import markdown as markdown_of
-from iotrial.report.together.document import document
-from iotrial.report.together.view import Checks, Study, Together, together
 from iotrial.report.view import View, view
 from iotrial.report.visible import visible
 from iotrial.stats.judge import judge
+from iotrial_suites.result import Checked, Machine, Result
+from iotrial_suites.session import folder as sessions
+from iotrial_suites.together.document import document
+from iotrial_suites.together.view import Checks, Study, Together, together
 
 Form = Callable[[Together], str]
 DATA = Path(__file__).parents[2] / "docs" / "five-studies" / "data"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.execute.checking.sentry import Sentry
 from iotrial.execute.interruption import Interruption
 from iotrial.hosts.local import LocalHost, wakeup_pipe
+from iotrial_suites.session.sentry import Sentry
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from iotrial.checks import cluster_md, suite
-from iotrial.checks.arrays import section
-from iotrial.checks.clustered import joined, slots
-from iotrial.model.check import Case, Failed, Mount, Node, Run, Said, Scene
+from iotrial_suites.case import Case, Failed, Mount, Node, Run, Said, Scene
+from iotrial_suites.suites import cluster_md, suite
+from iotrial_suites.suites.arrays import section
+from iotrial_suites.suites.clustered import joined, slots
 
 Answer = Callable[[tuple[str, ...], int], str | int]
 """What a command prints, or the exit status it fails with."""

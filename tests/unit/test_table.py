@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.formats.table.columns import columns_from, to_toml
-from iotrial.formats.table.guess import guess
-from iotrial.formats.table.pasted import FORMAT, tables
-from iotrial.formats.table.rows import columns_of
-from iotrial.formats.table.words import is_date
-from iotrial.formats.table.xlsx import FORMAT as XLSX
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
+from iotrial_import.formats.table.columns import columns_from, to_toml
+from iotrial_import.formats.table.guess import guess
+from iotrial_import.formats.table.pasted import FORMAT, tables
+from iotrial_import.formats.table.rows import columns_of
+from iotrial_import.formats.table.words import is_date
+from iotrial_import.formats.table.xlsx import FORMAT as XLSX
 from mutants import mutants
 
 DATA = Path(__file__).parent.parent / "data" / "table"

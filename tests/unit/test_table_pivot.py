@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from iotrial.cli.main import status
 from iotrial.errors import FormatError, UsageError
-from iotrial.formats.table.columns import columns_from, to_toml
-from iotrial.formats.table.pasted import FORMAT
-from iotrial.importing.legend import parse
 from iotrial.model.recording import Recording
+from iotrial_import.formats.table.columns import columns_from, to_toml
+from iotrial_import.formats.table.pasted import FORMAT
+from iotrial_import.legend import parse
 
 WIDE = (
     "threads,record,noop,cfq,deadline,anticipatory\n"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from iotrial.errors import FormatError
-from iotrial.formats.vdbench.output import FORMAT
 from iotrial.model.recording import Recording
+from iotrial_import.formats.vdbench.output import FORMAT
 from mutants import mutants
 
 DATA = Path(__file__).parent.parent / "data" / "vdbench"

@@ -20,19 +20,19 @@ from iotrial.errors import HostError, RefusedError, UsageError
 from iotrial.hosts.local import LocalHost
 from iotrial.plan.inventory import from_ssh_config
 from iotrial.plan.inventory_table import InventoryTable
-from iotrial.vmlab import processes, qmp
-from iotrial.vmlab.archive import Entry, archive
-from iotrial.vmlab.image import Image, opened
-from iotrial.vmlab.lab import MEMORY, Disk, Lab, Wish, checked_name, identity, load, planned, save
-from iotrial.vmlab.labs import kind_of, kinds
-from iotrial.vmlab.modules import dependencies, in_order
-from iotrial.vmlab.places import places
-from iotrial.vmlab.power import meant
-from iotrial.vmlab.programs import need
-from iotrial.vmlab.qemu import command
-from iotrial.vmlab.recipe import recipe
-from iotrial.vmlab.seed import Keys, client_config, seed
-from iotrial.vmlab.sources import lines_of, options_of, sources, suite_of
+from iotrial_vmlab import processes, qmp
+from iotrial_vmlab.archive import Entry, archive
+from iotrial_vmlab.image import Image, opened
+from iotrial_vmlab.lab import MEMORY, Disk, Lab, Wish, checked_name, identity, load, planned, save
+from iotrial_vmlab.labs import kind_of, kinds
+from iotrial_vmlab.modules import dependencies, in_order
+from iotrial_vmlab.places import places
+from iotrial_vmlab.power import meant
+from iotrial_vmlab.programs import need
+from iotrial_vmlab.qemu import command
+from iotrial_vmlab.recipe import recipe
+from iotrial_vmlab.seed import Keys, client_config, seed
+from iotrial_vmlab.sources import lines_of, options_of, sources, suite_of
 
 DISKS = kind_of("disks")
 KEYS = Keys("ssh-ed25519 AAAAclient me\n", "-----PRIVATE-----\n", "ssh-ed25519 AAAAhost lab\n")

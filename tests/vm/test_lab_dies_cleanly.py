@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iotrial.vmlab import processes
+from iotrial_vmlab import processes
 from nodes import Node, VirtualLab
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]

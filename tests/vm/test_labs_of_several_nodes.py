@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.vmlab import processes
+from iotrial_vmlab import processes
 from nodes import VirtualLab
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(2400)]

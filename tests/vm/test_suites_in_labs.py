@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.checks import suites
+from iotrial_suites.suites import suites
 from nodes import VirtualLab, why_not
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(3600)]

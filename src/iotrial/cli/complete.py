@@ -55,9 +55,9 @@ def of_suites(
     _ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Suites; behind a suite's name and a slash, its cases."""
-    from iotrial.checks import suites
+    from iotrial.plugins import values
 
-    known = suites()
+    known = values("suites")
     name, slash, _ = incomplete.partition("/")
     if not slash:
         return _beginning([(each.name, each.title) for each in known.values()], incomplete)

@@ -14,10 +14,10 @@ from iotrial.units import format_wait
 if TYPE_CHECKING:
     from iotrial.execute.interruption import Interruption
     from iotrial.execute.keep.kept import Difference, Kept
+    from iotrial.keep.conflict import Conflict
     from iotrial.keep.entry import Entry
     from iotrial.keep.native import Export, NativeFile
     from iotrial.keep.profile import Profile
-    from iotrial.lint.conflicts import Conflict
     from iotrial.model.host import Host
 
 DIFFERS = 1
@@ -172,13 +172,13 @@ def of_kept(host: Host, there: Kept) -> tuple[Conflict, ...]:
 def found_conflicts(
     host: Host, entries: Sequence[Entry], files: Sequence[NativeFile]
 ) -> tuple[Conflict, ...]:
-    """Who else sets it on the host."""
-    from iotrial.lint.conflicts import conflicts
-    from iotrial.lint.machine import sheets_of
-    from iotrial.look.machine import writers
+    """Who else sets it on the host; of none where the wing that reads its files is missing
+    (:func:`say_conflicts` says so)."""
+    from iotrial.plugins import wing
 
-    sheets, _ = sheets_of(host)
-    return conflicts(entries, files, sheets, writers(host))
+    lint = wing("iotrial_lint.conflicts")
+    found: tuple[Conflict, ...] = lint.conflicts_on(host, entries, files) if lint else ()
+    return found
 
 
 _WINS = {"ours": "ours wins", "theirs": "theirs wins", "perhaps": "it may win"}
@@ -186,6 +186,10 @@ _WINS = {"ours": "ours wins", "theirs": "theirs wins", "perhaps": "it may win"}
 
 def say_conflicts(output: Output, found: Sequence[Conflict], where: str = "") -> None:
     """Each with who wins and what to do; ``where`` is said first."""
+    from iotrial.plugins import wing
+
+    if wing("iotrial_lint") is None:
+        output.note("other files that set the same were not looked for: iotrial_lint is missing")
     for each in found:
         value = f" to {each.value}" if each.value else ""
         words = f"{each.what}: {each.who} sets it too{value}; {_WINS[each.wins]}. {each.advice}"

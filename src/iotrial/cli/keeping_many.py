@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from iotrial.execute.interruption import Interruption
     from iotrial.execute.keep.kept import Kept
     from iotrial.execute.keep.many_hosts import Came, Outcome, Reach, Share
-    from iotrial.lint.conflicts import Conflict
+    from iotrial.keep.conflict import Conflict
     from iotrial.model.host import Host
     from iotrial.model.study import Place
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import functools
 import gc
-import importlib
 import os
 import sys
 import warnings
@@ -17,7 +16,8 @@ from click.shell_completion import CompletionItem
 from iotrial import __version__
 from iotrial.called import as_root, help_as_called
 from iotrial.cli.output import UNREAD, Output, visible_parts
-from iotrial.errors import IotrialError
+from iotrial.errors import IotrialError, UsageError
+from iotrial.plugins import wing
 
 GROUPS = (
     (
@@ -74,7 +74,13 @@ SUMMARIES = dict(row for _, rows in GROUPS for row in rows)
 VERBS = tuple(SUMMARIES)
 
 
-_MODULES = {"import": "import_results"}  # a module cannot have a keyword's name
+WINGS = {
+    "import": "iotrial_import",
+    "lint": "iotrial_lint",
+    "check": "iotrial_suites",
+    "vmlab": "iotrial_vmlab",
+}
+"""Verbs of packages beside the core, which may be left out of an installation."""
 
 
 class Verbs(click.Group):
@@ -127,7 +133,13 @@ class Verbs(click.Group):
 @functools.cache
 def _loaded(name: str) -> click.Command:
     """The verb's command; its help names commands as they are to be typed here."""
-    module = importlib.import_module(f"iotrial.cli.{_MODULES.get(name, name)}")
+    place = f"{WINGS[name]}.cli" if name in WINGS else f"iotrial.cli.{name}"
+    module = wing(place)
+    if module is None:
+        raise UsageError(
+            f"the verb {name} is not installed: the package {WINGS[name]} is missing",
+            advice="Install iotrial whole: its wheel brings every verb.",
+        )
     command: click.Command = module.command
     _tell(command)
     gc.freeze()  # what was imported stays: nobody need look at it again

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from iotrial.cli.output import Output, common, json_text
-from iotrial.cli.writing import write
+from iotrial.cli.writing import write, writing
 from iotrial.errors import UsageError
-from iotrial.execute.checking.folder import HEADER
 from iotrial.extras import extra
 from iotrial.model.results import Results
 from iotrial.store import open_results
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from iotrial.report.folders import FolderReport
     from iotrial.report.view import View
 
 _ENDS = {
@@ -65,10 +67,8 @@ def command(output: Output, folder: tuple[Path, ...], kind: str | None, out: Pat
       iotrial report results/arrays results/check-md --out arrays.html
     """
     kind = kind or _KINDS.get(out.suffix if out else "", "html")
-    if len(folder) > 1 or (folder[0] / HEADER).is_file():
-        from iotrial.cli.reporting import report_together
-
-        report_together(output, folder, kind, out)
+    if of_folders := _report_of(folder):
+        _report_folders(output, of_folders, folder, kind, out)
         return
     results = open_results(folder[0])
     content = _written(kind, results)
@@ -80,6 +80,45 @@ def command(output: Output, folder: tuple[Path, ...], kind: str | None, out: Pat
     write(page, data, top=None if out else results.folder)
     output.document({"report": str(page)})
     output.answer(str(page))
+
+
+def _report_of(folders: Sequence[Path]) -> FolderReport | None:
+    """The report of several folders, or of one that holds something else than a study."""
+    from iotrial.plugins import values
+
+    reports: list[FolderReport] = list(values("reports").values())
+    of = [each for each in reports if any(map(each.takes, folders))]
+    if len(folders) == 1 or of or reports:
+        return next(iter(of or (reports if len(folders) > 1 else [])), None)
+    raise UsageError(
+        "no report of several folders is installed: the package iotrial_suites is missing",
+        advice="Write the report of one folder, or install iotrial with that package.",
+    )
+
+
+def _report_folders(
+    output: Output, report: FolderReport, folders: Sequence[Path], kind: str, out: Path | None
+) -> None:
+    """Write one report of all folders, and the page of each that it leads to."""
+    if kind not in report.shapes:
+        raise UsageError(
+            f"{kind} is of one study, and these are several folders, or checks",
+            advice=f"Together they are written as {', '.join(report.shapes)}; a session of checks"
+            " has report.xml (JUnit) and report.tap in its folder.",
+        )
+    place = out or folders[0] / f"{report.name}.{report.shapes[kind]}"
+    base = Path.cwd() if str(place) == "-" else place.absolute().parent
+    with writing(place):
+        made = report.written(folders, kind, base)
+    for page, text in made.pages.items():
+        if text is not None:
+            write(page, text.encode("utf-8", "backslashreplace"), top=page.parent)
+    if str(place) == "-":
+        output.text(made.text)
+        return
+    write(place, made.text.encode("utf-8", "backslashreplace"), top=None if out else folders[0])
+    output.document({"report": str(place), "pages": [str(page) for page in made.pages]})
+    output.answer(str(place))
 
 
 def _to_stdout(output: Output, kind: str, content: str | bytes) -> None:

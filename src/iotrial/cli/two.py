@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
 from iotrial.errors import UsageError
-from iotrial.importing.copies import FEW
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
+from iotrial.model.recording import FEW
 from iotrial.model.results import Results
 from iotrial.model.trial import TrialRecord
 

@@ -16,6 +16,8 @@ from iotrial.model.trial import Treatment
 
 Buffer = bytes | mmap
 """A file's bytes: whole, or mapped where the file is large."""
+FEW = 4
+"""Numbers below which the same ones may come out again in another folder."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial.lint.rule import Said, Scene, at, rule
-from iotrial.lint.sheet import Sheet
+from iotrial_lint.rule import Said, Scene, at, rule
+from iotrial_lint.sheet import Sheet
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Laying out the file of a file target: random bytes, really written."""
 
 from __future__ import annotations
 

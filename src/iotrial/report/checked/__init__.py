@@ -1,1 +1,0 @@
-"""Reports of checks: one value (:class:`~iotrial.model.checked.Checked`), several forms of it."""

@@ -1,0 +1,314 @@
+"""Files → runs: which format reads a file, and what it finds.  Reads only."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import lzma
+import mmap
+import os
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from iotrial import plugins
+from iotrial.errors import FormatError, UsageError
+from iotrial.files import parse_line, read_bytes
+from iotrial.formats import formats
+from iotrial.formats.fio import jobfile as fio_jobfile
+from iotrial.formats.fio.log_name import log_name
+from iotrial.formats.lines import plain
+from iotrial.model.doubt import Doubt
+from iotrial.model.recording import Buffer, Format
+from iotrial_import.copies import Print
+from iotrial_import.foreign import refusal
+from iotrial_import.formats.table.columns import Tabular
+from iotrial_import.legend import Legend
+from iotrial_import.run import Original
+from iotrial_import.within import END, FAR, HEAD, pieces, unquoted
+
+LARGEST_UNPACKED = 2**30
+"""Bytes a packed file may come to: it is unpacked in memory."""
+Packed = gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile
+_PACKED: dict[bytes, Callable[[Path], Packed]] = {
+    b"\x1f\x8b": gzip.GzipFile,
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ": lzma.LZMAFile,
+}
+JOBFILE = "fio-jobfile"
+_WORDS = 2
+"""Points of a format that finds words which only its tool writes."""
+_QUOTED = (
+    "The text is quoted (> ), as in a mail; mail programs break long lines, and what is broken"
+    " cannot be read. Take the file that the tool wrote, or join the lines."
+)
+__all__ = ["HEAD", "JOBFILE", "Given", "given", "in_flight", "opened", "read", "recognised"]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A file, the ``name`` it is kept by, and whether a person named it: what lies in a folder
+    beside results may be something else."""
+
+    name: str
+    path: Path
+    named: bool
+
+
+def given(paths: Sequence[Path]) -> list[Given]:
+    """Every file, its name relative to the deepest folder that holds them all.  A folder stands
+    for the files in it; links in it are left out, for what they lead to is not the folder's.
+    Raises UsageError for what is not there, or is none, and for iotrial's own results."""
+    files: dict[Path, bool] = {}
+    for path in paths:
+        if path.is_dir():
+            found = [p for p in path.rglob("*") if p.is_file() and not _hidden(p, path)]
+            inside = sorted(p for p in found if not p.is_symlink())
+            if not inside:
+                advice = "Links in a folder are left out: name what they lead to." if found else ""
+                raise UsageError(f"{path}: there is no file in this folder", advice=advice)
+            files.update(dict.fromkeys((Path.cwd() / p for p in inside), False))
+        elif path.is_file():
+            files[Path.cwd() / path] = True
+        else:
+            what = "is no ordinary file" if path.exists() else "there is no such file"
+            raise UsageError(f"{path}: {what}")
+    for own in (path.parent for path in files if path.name == "plan.jsonl"):
+        if (own / "study.toml").is_file():
+            raise UsageError(
+                f"{own} is a results folder of iotrial: there is nothing to import in it",
+                advice="Its findings: iotrial compare, or iotrial report, with this folder.",
+            )
+    _refuse_pretended(files)
+    top = Path(os.path.commonpath([path.parent for path in files]))
+    return [Given(_name(path.relative_to(top)), path, files[path]) for path in files]
+
+
+def _name(path: Path) -> str:
+    """A relative path as text: bytes of it that are no UTF-8 as ``\\xff``."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _refuse_pretended(paths: Iterable[Path]) -> None:
+    """Raises UsageError for what a made-up machine said: imported, nobody could tell it from a
+    measurement."""
+    for folder in dict.fromkeys(parent for path in paths for parent in path.parents):
+        plan = folder / "plan.jsonl"
+        if not plan.is_file():
+            continue
+        with suppress(FormatError):
+            head, _, _ = read_bytes(plan, folder).partition(b"\n")
+            if parse_line(plan, 1, head).get("pretended"):
+                raise UsageError(
+                    f"{folder} holds pretended results: what lies in it was never measured",
+                    advice="Import what tools wrote on a real machine.",
+                )
+
+
+def by_plugins(originals: Iterable[Original]) -> list[Doubt]:
+    """A doubt for each format that iotrial does not bring, and the files that it read."""
+    read_by = Counter(original.format for original in originals)
+    return [
+        Doubt(
+            "plugin",
+            f"the format {plugin.name}, which read {read_by[plugin.name]} of the files, is a"
+            f" plugin: {plugin.origin}",
+            "Compare some numbers with the files; `iotrial plugins` lists the plugins.",
+        )
+        for plugin in plugins.added("formats")
+        if read_by[plugin.name]
+    ]
+
+
+def prints(found: Sequence[Given]) -> dict[str, Print]:
+    """What tells copies: by name, of each file.  Only files of one size are read for it."""
+    stats = {each.name: each.path.stat() for each in found}
+    sizes = Counter(each.st_size for each in stats.values())
+    made: dict[str, Print] = {}
+    for each in found:
+        size, modified = stats[each.name].st_size, stats[each.name].st_mtime
+        digest = ""
+        if size and sizes[size] > 1:
+            with each.path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        made[each.name] = Print(digest, modified)
+    return made
+
+
+def _hidden(path: Path, top: Path) -> bool:
+    return any(part.startswith(".") for part in path.relative_to(top).parts)
+
+
+def read(name: str, path: Path, legend: Legend, wanted: str = "") -> Original:
+    """The runs in one file, by the format ``wanted`` or the one that is surest of it.
+
+    Raises FormatError where no format knows the file, or the format finds it damaged.
+    """
+    if not path.stat().st_size and log_name(name):
+        return Original(name, "fio-log", ())  # of slat, where the engine submits nothing
+    with opened(path) as original:
+        data = plain(original, name)
+        if not wanted and _is_jobfile(bytes(data[:HEAD]), name):
+            return Original(name, JOBFILE, ())
+        if wanted:
+            return _read(formats()[wanted], unquoted(data), name, legend)
+        chosen, bare = _chosen(data, name)
+        try:
+            return _beside(_read(chosen, bare, name, legend), bare)
+        except FormatError as error:
+            if bare is data:
+                raise
+            raise FormatError(error.message, advice=_QUOTED) from None
+
+
+def _read(chosen: Format, data: Buffer, name: str, legend: Legend) -> Original:
+    if isinstance(chosen, Tabular):
+        found = chosen.read(data, name, legend.columns)
+        told = chosen.columns(data, name, legend.columns)
+        gaps = chosen.gaps(data, name, legend.columns)
+        return Original(name, chosen.name, found, columns=told, doubts=gaps)
+    return Original(name, chosen.name, chosen.read(data, name))
+
+
+def _beside(read: Original, data: Buffer) -> Original:
+    """With a doubt where there are results of other tools in the file too: one format reads it."""
+    if len(data) > FAR or not read.recordings:
+        return read
+    head = _telling(data, read.file)
+    tools = {each.tool for each in read.recordings}
+    others = []
+    for each in formats().values():
+        if each.name == read.format or isinstance(each, Tabular):
+            continue
+        if _sure(head, read.file)[each.name]:
+            with suppress(FormatError):
+                found = {recording.tool for recording in each.read(data, read.file)}
+                others += [each.name] * bool(found - tools)
+    if not others:
+        return read
+    first, *rest = read.recordings
+    what = f"there are results of {', '.join(others)} in this file too; they are not read"
+    doubt = Doubt("others", what, f"Import it again with --format {others[0]} for those.")
+    with_doubt = replace(first, doubts=(*first.doubts, doubt))
+    return replace(read, recordings=(with_doubt, *rest))
+
+
+def _chosen(data: Buffer, name: str) -> tuple[Format, Buffer]:
+    """The format that is surest of a file, and what it is to read: the text, or what a mail quotes
+    in it.  Raises FormatError."""
+    bare = unquoted(data)
+    if bare is not data:
+        quoted, head = _telling(data, name), _telling(bare, name)
+        if _points(head, name) >= _points(quoted, name):
+            return recognised(head, name), bare
+    try:
+        return recognised(_telling(data, name), name), data
+    except FormatError as error:
+        if len(data) <= FAR + END:
+            raise
+        where = f"its first {FAR >> 20} MiB and its last {END >> 20} were looked through"
+        raise FormatError(f"{error.message} ({where})", advice=error.advice) from None
+
+
+def _telling(data: Buffer, name: str) -> bytes:
+    """The part of a file that tells best what it is: its first 64 KiB, unless they have no words
+    of any tool and there is something below them that tells more."""
+    head = bytes(data[:HEAD])
+    best = _points(head, name)
+    if best >= _WORDS or len(data) <= HEAD:
+        return head
+    for piece in pieces(data):
+        points = _points(piece, name)
+        if points > best:
+            head, best = piece, points
+    return head
+
+
+@lru_cache(maxsize=8)  # a head is looked at to find it, to read it, and for what is beside it
+def _sure(head: bytes, name: str) -> Mapping[str, int]:
+    """How sure each format is of a file that begins so."""
+    return {called: each.recognises(head, name) for called, each in formats().items()}
+
+
+def _points(head: bytes, name: str) -> int:
+    return max(_sure(head, name).values())
+
+
+def recognised(head: bytes, name: str) -> Format:
+    """The format that is surest of a file.  Raises FormatError: naming the formats there are, or
+    whose output it is where iotrial reads none of it."""
+    head = bytes(plain(head, name)[:])
+    sure = _sure(head, name)
+    best = max(sure.values())
+    surest = [formats()[each] for each, points in sure.items() if points == best]
+    if best < _WORDS and (refused := refusal(head, name)):
+        raise refused
+    if not best:
+        raise FormatError(
+            f"{name}: no format knows this file",
+            advice=f"Name one with --format: {', '.join(formats())}.",
+        )
+    if len(surest) > 1:
+        both = " or ".join(each.name for each in surest)
+        what = f"{name}: it may be {both}"
+        advice = "Say which with --format; where it holds results of both, import it once for each."
+        raise FormatError(what, advice=advice)
+    return surest[0]
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Buffer]:
+    """A file's bytes: mapped, or unpacked (gzip, bzip2, xz).  Raises FormatError."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if not size:
+            raise FormatError(f"{path.name}: the file is empty")
+        head = file.read(8)
+        for magic, unpack in _PACKED.items():
+            if head.startswith(magic):
+                yield _unpacked(path, unpack)
+                return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield data
+
+
+def _unpacked(
+    path: Path, unpack: Callable[..., gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile]
+) -> bytes:
+    try:
+        with unpack(path) as file:
+            data = file.read(LARGEST_UNPACKED + 1)
+    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
+        raise FormatError(f"{path.name}: cannot be unpacked: {error}") from None
+    if len(data) > LARGEST_UNPACKED:
+        raise FormatError(
+            f"{path.name}: more than {LARGEST_UNPACKED} bytes unpacked", advice="Unpack it first."
+        )
+    if not data:
+        raise FormatError(f"{path.name}: the file is empty")
+    return data
+
+
+def _is_jobfile(head: bytes, name: str) -> bool:
+    return name.endswith((".fio", ".job", ".ini")) and b"[" in head and b"fio-" not in head
+
+
+def in_flight(path: Path) -> float:
+    """The most I/Os that a fio job file allows on one host: the largest of its jobs' numjobs x
+    iodepth.  Raises FormatError."""
+    with opened(path) as data:
+        text = bytes(data[:]).decode("utf-8", "replace")
+    file = fio_jobfile.parse(text, path.name)
+    return max((_product(dict(job.options)) for job in file.sections), default=0.0)
+
+
+def _product(options: dict[str, str]) -> float:
+    try:
+        return float(options.get("numjobs", 1)) * float(options.get("iodepth", 1))
+    except ValueError:
+        return 0.0

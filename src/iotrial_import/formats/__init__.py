@@ -1,0 +1,1 @@
+"""Formats that only results of other tools, and of former days, need."""

@@ -1,0 +1,202 @@
+"""Rule: one thing that lint knows.  A function with :func:`rule` or :func:`host_rule` is one.
+
+A rule never calls a host.  It judges a sheet (or all that a host has in force) in the light of a
+:class:`Scene`: what is known of the kernel and the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from inspect import getdoc
+from typing import Literal
+
+from iotrial_lint.sheet import Entry, Kind, Setting, Sheet
+
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+
+Version = tuple[int, ...]
+NEWEST: Version = (9999,)
+"""The kernel where nothing says which: judged as of today."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A block device of a running host: its queue's files by name, ``device/queue_depth`` (0:
+    none), what it is made of, and its device-mapper UUID."""
+
+    name: str
+    queue: Mapping[str, str] = field(default_factory=dict)
+    depth: int = 0
+    slaves: tuple[str, ...] = ()
+    uuid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is known beside the file.
+
+    ``kernel`` the version it is judged for; ``there`` sysctls that were looked for and are on this
+    host, with their values, ``absent`` those that are not; ``modules`` the parameters of modules
+    that were asked; ``memory`` in bytes (0: unknown); ``memory_mounts`` where filesystems in
+    memory are mounted; ``multipath`` the version of multipath-tools (empty: unknown); ``sheets``
+    all that is judged at once, of a running host in the order in which it reads them; ``disks`` its
+    block devices; ``unread`` files of it that we may not read.
+    """
+
+    kernel: Version = NEWEST
+    there: Mapping[str, str] = field(default_factory=dict)
+    absent: frozenset[str] = frozenset()
+    modules: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    memory: int = 0
+    memory_mounts: tuple[str, ...] = ()
+    multipath: Version = ()
+    disks: tuple[Disk, ...] = ()
+    sheets: tuple[Sheet, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a rule says of one place: the ``line``, the ``key`` it is about, ``what`` is wrong with
+    it, and what to write instead where there is such a thing (``fix``)."""
+
+    line: int
+    key: str
+    what: str
+    fix: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What lint says: a rule's words, with the file and the rule."""
+
+    file: str
+    line: int
+    key: str
+    what: str
+    fix: str
+    rule: Rule
+
+    @property
+    def severity(self) -> Severity:
+        return self.rule.severity
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+Judge = Callable[[Sheet, Scene], Iterable[Said]]
+HostJudge = Callable[[Scene], Iterable[Said]]
+
+
+def _nothing(_sheet: Sheet, _scene: Scene) -> Iterable[Said]:
+    return ()
+
+
+def _nothing_of_host(_scene: Scene) -> Iterable[Said]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule.  ``reason``, ``source`` and ``fix`` are for people; ``fix`` in general, where what
+    is said of a place has none of its own.
+
+    ``judge`` decides on a sheet of one of ``kinds``; ``host`` on a running host as a whole.
+    ``together``: it compares settings with each other; of a host it is given those that win, of
+    all files of a kind as one sheet.  ``about`` says in words what it finds.
+    """
+
+    name: str
+    title: str
+    severity: Severity
+    kinds: tuple[Kind, ...]
+    reason: str
+    source: str
+    fix: str = ""
+    judge: Judge = _nothing
+    host: HostJudge = _nothing_of_host
+    together: bool = False
+    about: str = ""
+
+    @property
+    def of_host(self) -> bool:
+        """Whether it looks at a running host."""
+        return self.host is not _nothing_of_host
+
+
+def rule(  # noqa: PLR0913 (a rule's words, all by name)
+    name: str,
+    title: str,
+    severity: Severity,
+    kinds: tuple[Kind, ...],
+    *,
+    reason: str,
+    source: str,
+    fix: str = "",
+    together: bool = False,
+    host: HostJudge | None = None,
+) -> Callable[[Judge], Rule]:
+    """The function judges a sheet of one of these kinds; its docstring is what the rule is about.
+    All else is as in :class:`Rule`."""
+
+    def made(judge: Judge) -> Rule:
+        about, whole = getdoc(judge) or "", host or _nothing_of_host
+        return Rule(
+            name, title, severity, kinds, reason, source, fix, judge, whole, together, about
+        )
+
+    return made
+
+
+def host_rule(  # noqa: PLR0913 (a rule's words)
+    name: str, title: str, severity: Severity, *, reason: str, source: str, fix: str = ""
+) -> Callable[[HostJudge], Rule]:
+    """The function judges a running host as a whole; else as :func:`rule`."""
+
+    def made(judge: HostJudge) -> Rule:
+        about = getdoc(judge) or ""
+        return Rule(name, title, severity, (), reason, source, fix, host=judge, about=about)
+
+    return made
+
+
+def at(where: Entry | Setting, what: str, fix: str = "") -> Said:
+    """Say something of an entry or a setting."""
+    entry = where.entry if isinstance(where, Setting) else where
+    key = shown(where) if isinstance(where, Setting) else named(entry)
+    return Said(entry.line, key, what, fix, entry.file)
+
+
+def named(entry: Entry) -> str:
+    """An entry's key as it is written."""
+    return f"{entry.key}{{{entry.part}}}" if entry.part else entry.key
+
+
+def shown(setting: Setting) -> str:
+    """A setting's name as people write it."""
+    return f"queue/{setting.name}" if setting.family == "queue" else setting.name
+
+
+_DIGITS = 20
+"""Of the largest number of 64 bits: a longer text is no value, and costs time."""
+
+
+def whole(text: str) -> int | None:
+    """A whole number as a control file has it; None for anything else."""
+    plain = text.isascii() and text.isdigit() and len(text) <= _DIGITS
+    return int(text) if plain else None
+
+
+def since(scene: Scene, *version: int) -> bool:
+    """Whether the kernel is of this version or a newer one."""
+    return scene.kernel >= version
+
+
+def spelled(version: Version) -> str:
+    """``(6, 1)`` → ``"6.1"``; the newest is ``"today's kernels"``."""
+    return "today's kernels" if version == NEWEST else ".".join(map(str, version))

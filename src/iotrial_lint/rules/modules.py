@@ -1,0 +1,148 @@
+"""Parameters of modules, and of the kernel's command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from iotrial_lint.known import modules, nearest
+from iotrial_lint.known.queue import REMOVED
+from iotrial_lint.rule import Said, Scene, Version, at, rule, since, spelled
+from iotrial_lint.sheet import Setting, Sheet
+
+
+@rule(
+    "cmdline-removed",
+    "elevator= on the kernel's command line",
+    "error",
+    ("cmdline", "tuned"),
+    reason=(
+        "It chose the scheduler of the single queue, which is gone.  The kernel says that it does"
+        " not have any effect anymore."
+    ),
+    source="block/elevator.c: elevator_setup(); commit f382fb0bcef4 (5.0)",
+    fix="Choose the scheduler of each device by a udev rule.",
+)
+def cmdline_removed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+    """Words of the kernel's command line that do nothing any more."""
+    for each in sheet.of("cmdline"):
+        if each.name == "elevator" and since(scene, 5, 0):
+            yield at(each, "it has no effect from 5.0 on", _rule(each))
+
+
+def _rule(setting: Setting) -> str:
+    value = REMOVED.get(setting.value, setting.value)
+    value = {"deadline": "mq-deadline"}.get(value, value)
+    return (
+        'in udev\'s rules.d: ACTION=="add|change", SUBSYSTEM=="block", KERNEL=="sd*",'
+        f' ENV{{DEVTYPE}}=="disk", ATTR{{queue/scheduler}}="{value}"'
+    )
+
+
+_QUEUES = "options lpfc lpfc_hdw_queue=N"
+
+
+class _Moved(NamedTuple):
+    since: Version
+    why: str
+    instead: str = ""
+
+
+_GONE = {
+    "scsi_mod.use_blk_mq": _Moved((5, 0), "there is nothing but blk-mq"),
+    "dm_mod.use_blk_mq": _Moved((5, 0), "it is accepted and does nothing: all is blk-mq"),
+    "nvme.io_timeout": _Moved((4, 6), "it moved to nvme_core", "nvme_core.io_timeout"),
+    "nvme.admin_timeout": _Moved((4, 6), "it moved to nvme_core", "nvme_core.admin_timeout"),
+    "nvme.shutdown_timeout": _Moved((4, 6), "it moved to nvme_core", "nvme_core.shutdown_timeout"),
+    "nvme.max_retries": _Moved((4, 6), "it moved to nvme_core", "nvme_core.max_retries"),
+    "nvme.multipath": _Moved((4, 15), "it is one of nvme_core", "nvme_core.multipath"),
+    "nvme_core.poll_queues": _Moved((5, 0), "it is one of nvme", "nvme.poll_queues"),
+    "nvme_core.write_queues": _Moved((5, 0), "it is one of nvme", "nvme.write_queues"),
+    "nvme_core.io_queue_depth": _Moved((4, 13), "it is one of nvme", "nvme.io_queue_depth"),
+    "lpfc.lpfc_fcp_wq_count": _Moved((5, 1), "hardware queues took its place", _QUEUES),
+    "lpfc.lpfc_fcp_eq_count": _Moved((5, 1), "hardware queues took its place", _QUEUES),
+    "lpfc.lpfc_fcp_io_channel": _Moved((5, 1), "hardware queues took its place", _QUEUES),
+    "lpfc.lpfc_nvme_io_channel": _Moved((5, 1), "hardware queues took its place", _QUEUES),
+    "dm_multipath.use_blk_mq": _Moved((5, 0), "there is nothing but blk-mq"),
+}
+
+
+def removed(name: str, scene: Scene) -> bool:
+    """Whether this rule has something to say of a parameter."""
+    found = _GONE.get(name)
+    return found is not None and scene.kernel >= found.since
+
+
+@rule(
+    "module-removed",
+    "a parameter of a module that was removed or moved",
+    "error",
+    ("modprobe", "tuned", "cmdline"),
+    reason="The module says `unknown parameter … ignored` once, when it is loaded.",
+    source="drivers/scsi/lpfc, drivers/nvme/host, drivers/md, drivers/scsi of Linux 4.5 to 6.1",
+    fix="Take it out.",
+)
+def module_removed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+    """Parameters of modules that are no more, or moved to another module."""
+    for each in sheet.of("module"):
+        if removed(each.name, scene):
+            found = _GONE[each.name]
+            what = f"it is no parameter from {spelled(found.since)} on: {found.why}"
+            yield at(each, what, _line(each, found.instead))
+
+
+def _line(setting: Setting, instead: str) -> str:
+    if not instead or instead.startswith("options"):
+        return instead
+    if setting.entry.section[:1] != ("options",):
+        return f"{instead}={setting.value}"
+    module, _, name = instead.partition(".")
+    return f"options {module} {name}={setting.value}"
+
+
+@rule(
+    "module-unknown",
+    "a parameter that a module does not have",
+    "error",
+    ("modprobe", "tuned", "cmdline"),
+    reason="The module says `unknown parameter … ignored` once, when it is loaded.",
+    source="modinfo of the host; for a few modules the sources of Linux 6.1",
+    fix="Look at `modinfo -p MODULE`.",
+)
+def module_unknown(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+    """Parameters that a module does not have."""
+    for each in sheet.of("module"):
+        module, _, name = each.name.partition(".")
+        asked = scene.modules.get(module)
+        known = asked if asked is not None else modules().get(module)
+        plain = name.replace("-", "_")
+        if known is None or plain in known or removed(each.name, scene) or name == "dyndbg":
+            continue
+        near = nearest(plain, known)
+        if near:
+            line = f"options {module} {near}={each.value}"
+            yield at(each, f"{module} has no parameter {name}; the nearest is {near}", line)
+        else:
+            yield at(each, f"{module} has no parameter {name}")
+
+
+_POLLED = ("nvme.poll_queues", "virtio_blk.poll_queues")
+
+
+@rule(
+    "poll-queues",
+    "queues for polling",
+    "note",
+    ("modprobe", "tuned", "cmdline"),
+    reason=(
+        "From 5.0 on a device polls on queues of their own.  They are taken from the others, and"
+        " stay idle unless a program asks for polling (IORING_SETUP_IOPOLL, RWF_HIPRI)."
+    ),
+    source="drivers/nvme/host/pci.c: poll_queues; io_uring_setup(2); preadv2(2)",
+    fix="Leave it out, unless the program polls.",
+)
+def poll_queues(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+    """Queues for polling, which nothing polls by itself."""
+    for each in sheet.of("module"):
+        if each.name in _POLLED and each.value not in ("0", "") and since(scene, 5, 0):
+            yield at(each, "only I/O that asks to be polled uses them (fio: hipri=1)")

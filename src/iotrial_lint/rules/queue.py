@@ -1,0 +1,359 @@
+"""Settings of a disk's queue and its I/O scheduler."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+
+from iotrial.model.tunable import Domain
+from iotrial.tunables import families
+from iotrial_lint.jobs import jobs
+from iotrial_lint.known import nearest
+from iotrial_lint.known.queue import FILES, REMOVED, TODAY
+from iotrial_lint.rule import Disk, Said, Scene, at, host_rule, rule, since, whole
+from iotrial_lint.sheet import Setting, Sheet
+
+
+@rule(
+    "depth-before-scheduler",
+    "nr_requests or iosched/ before the scheduler",
+    "warning",
+    ("udev", "tuned"),
+    reason=(
+        "Writing queue/scheduler makes a new scheduler with its own defaults, and nr_requests anew."
+    ),
+    source="block/blk-mq-sched.c: blk_mq_init_sched()",
+    fix="Write the scheduler first.",
+)
+def depth_before_scheduler(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+    """nr_requests that is written before the scheduler, which resets it."""
+    early: dict[tuple[object, ...], Setting] = {}
+    for each in sheet.of("queue"):
+        place = (each.entry.group, each.entry.section, each.how)
+        if each.name == "nr_requests" or each.name.startswith("iosched/"):
+            early[place] = each
+        elif each.name == "scheduler" and place in early:
+            before = early.pop(place)
+            yield at(before, "the scheduler is written after it, and resets it")
+
+
+_MOST = 1024  # blk-mq drivers offer at most BLK_MQ_MAX_DEPTH = 10240; disks mostly 32 to 1023
+
+
+@rule(
+    "depth-without-scheduler",
+    "a large nr_requests with no scheduler",
+    "warning",
+    ("udev", "tuned"),
+    reason=(
+        "With `none` requests use the device's own tags: nr_requests can only be lowered below"
+        " them, and a larger value is refused (Invalid argument)."
+    ),
+    source="block/blk-mq.c: blk_mq_update_nr_requests()",
+    fix="Leave nr_requests out, or take a scheduler.",
+)
+def depth_without_scheduler(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+    """A large nr_requests together with no scheduler."""
+    chosen: dict[tuple[object, ...], Setting] = {}
+    for each in sheet.of("queue"):
+        place = (each.entry.group, each.entry.section)
+        if each.name == "scheduler":
+            chosen[place] = each
+        elif each.name == "nr_requests" and since(scene, 5, 0):
+            scheduler = chosen.get(place)
+            if (
+                scheduler
+                and scheduler.value in ("none", "noop")
+                and (whole(each.value) or 0) >= _MOST
+            ):
+                what = f"without a scheduler the device's own depth is the most, and {each.value}"
+                yield at(each, f"{what} is refused above it")
+
+
+@rule(
+    "queue-file-unknown",
+    "a file of a queue that is misspelt",
+    "error",
+    ("udev", "tuned"),
+    reason="udev says so in its log and goes on; an echo says it nowhere.",
+    source="Documentation/ABI/stable/sysfs-block",
+    fix="Take the real name.",
+)
+def queue_file_unknown(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+    """Files of a queue that do not exist."""
+    for each in sheet.of("queue"):
+        if each.name in FILES or each.name.startswith(("iosched", "device/", "mq/")):
+            continue
+        near = nearest(each.name, FILES, 0.7)
+        if near:
+            yield at(each, f"there is no queue/{each.name}; the nearest is queue/{near}")
+
+
+_OTHERWISE = {
+    "write_cache": Domain(choices=("write back", "write through", "none")),
+    "wbt_lat_usec": Domain(low=-1),  # -1 is the default of the device
+    # What is above 2 is taken for another: see queue-taken-for-another.
+    "rq_affinity": Domain(low=0),
+    "nomerges": Domain(low=0),
+}
+"""Where a file says more than the value that is read back afterwards, or a rule of its own does."""
+
+
+@functools.cache
+def _domains() -> Mapping[str, Domain]:
+    """Of the catalogue, as a file below ``queue/`` is called."""
+    rows = (row for row in families()["queue"] if row.name != "queue.scheduler")
+    names = ((row.name.removeprefix("queue.").replace(".", "/"), row) for row in rows)
+    return {name: row.domain(b"") for name, row in names} | _OTHERWISE
+
+
+@rule(
+    "queue-out-of-range",
+    "a file of a queue at a value it does not take",
+    "error",
+    ("udev", "tuned"),
+    reason="The kernel refuses it (Invalid argument), or makes another value of it.",
+    source="Documentation/ABI/stable/sysfs-block; block/blk-sysfs.c",
+    fix="Take a value within the bounds.",
+)
+def queue_out_of_range(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+    """Files of a queue at values that the kernel refuses or ignores."""
+    for each in sheet.of("queue"):
+        domain = _domains().get(each.name)
+        reset = each.name == "max_sectors_kb" and each.value == "0"  # to the device's own, from 6.3
+        if domain and not any(mark in each.value for mark in "$%") and each.value and not reset:
+            why = domain.refusal(each.value)
+            if why:
+                yield at(each, why)
+
+
+_HIGHEST = 2
+
+_TAKEN = {
+    "nomerges": "is taken for 1: 2 alone looks for no merge at all",
+    "rq_affinity": "changes nothing: what was in force stays",
+}
+
+
+@rule(
+    "queue-taken-for-another",
+    "a file of a queue at a number that the kernel takes for another",
+    "warning",
+    ("udev", "tuned"),
+    reason=(
+        "The kernel knows 0, 1 and 2, and answers to a higher number with no error (seen on 6.18)."
+    ),
+    source="block/blk-sysfs.c: queue_nomerges_store, queue_rq_affinity_store",
+    fix="Write 0, 1 or 2.",
+)
+def queue_taken_for_another(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+    """Files of a queue at numbers that the kernel takes without a word, for another or for
+    nothing."""
+    for each in sheet.of("queue"):
+        taken = _TAKEN.get(each.name)
+        if taken and re.fullmatch(r"\d{1,9}", each.value) and int(each.value) > _HIGHEST:
+            yield at(each, f"{each.value} {taken}")
+
+
+@host_rule(
+    "read-ahead-below",
+    "read-ahead that is set below the device that is read",
+    "note",
+    reason=(
+        "A filesystem takes the read-ahead of the device it lies on.  What is set on the paths or"
+        " disks below never counts; and none counts for direct I/O."
+    ),
+    source="Documentation/ABI/stable/sysfs-block: read_ahead_kb; mm/readahead.c",
+    fix="Set it on the map or array.",
+)
+def read_ahead_below(scene: Scene) -> Iterator[Said]:
+    """Read-ahead of a map that is not that of what it is made of."""
+    disks = {disk.name: disk for disk in scene.disks}
+    for disk in scene.disks:
+        own = whole(disk.queue.get("read_ahead_kb", ""))
+        below = {
+            disks[name].queue.get("read_ahead_kb", "") for name in disk.slaves if name in disks
+        }
+        if own is not None and below and max(map(_number, below)) > own:
+            what = f"{own} KiB, and {max(map(_number, below))} below: only the uppermost counts"
+            yield Said(0, f"{disk.name} queue/read_ahead_kb", what, file="(in force)")
+
+
+def _number(text: str) -> int:
+    return whole(text) or 0
+
+
+@rule(
+    "read-ahead-direct",
+    "read-ahead beside jobs with direct=1",
+    "note",
+    ("udev", "tuned"),
+    reason=(
+        "Direct I/O has no page cache to read ahead into: whatever the value, such jobs do not see"
+        " it."
+    ),
+    source="mm/readahead.c; open(2): O_DIRECT",
+    fix="Leave it out, or measure with buffered reads.",
+)
+def read_ahead_direct(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+    """Read-ahead for loads that go past the page cache."""
+    ahead = [each for each in sheet.of("queue") if each.name == "read_ahead_kb"]
+    # Loads are looked at only where it matters: each rule sees each of a thousand files.
+    if ahead and _all_direct(scene):
+        for each in ahead:
+            yield at(each, "all jobs that are judged with it have direct=1, and read nothing ahead")
+
+
+def _all_direct(scene: Scene) -> bool:
+    """Whether there are jobs, and none of them goes through the page cache."""
+    loads = [other for other in scene.sheets if other.kind == "fio" and other.sections]
+    return bool(loads) and all(job.direct for other in loads for job in jobs(other))
+
+
+def _host_requests_below_depth(scene: Scene) -> Iterator[Said]:
+    for disk in scene.disks:
+        requests = whole(disk.queue.get("nr_requests", ""))
+        if requests is not None and requests < disk.depth:
+            what = f"{requests} is below device/queue_depth = {disk.depth}"
+            fix = f"echo {2 * disk.depth} > /sys/block/{disk.name}/queue/nr_requests"
+            yield Said(0, f"{disk.name} queue/nr_requests", what, fix, "(in force)")
+
+
+@rule(
+    "requests-below-depth",
+    "nr_requests below the device's depth",
+    "warning",
+    ("udev",),
+    reason=(
+        "The queue above hands out fewer requests than the device could hold: its depth is never"
+        " reached."
+    ),
+    source=(
+        "Documentation/ABI/stable/sysfs-block: nr_requests; drivers/scsi/scsi_sysfs.c: queue_depth"
+    ),
+    fix="Take at least the depth; twice of it is what the kernel does by itself.",
+    host=_host_requests_below_depth,
+)
+def requests_below_depth(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+    """nr_requests below what the device takes at once."""
+    groups: dict[tuple[object, ...], dict[str, Setting]] = {}
+    for each in sheet.of("queue"):
+        if whole(each.value) is not None:
+            groups.setdefault((each.entry.group, each.entry.section), {})[each.name] = each
+    for group in groups.values():
+        requests, depth = group.get("nr_requests"), group.get("device/queue_depth")
+        if requests and depth and (whole(requests.value) or 0) < (whole(depth.value) or 0):
+            yield at(requests, f"{requests.value} is below device/queue_depth = {depth.value}")
+
+
+def _host_scheduler_on_map(scene: Scene) -> Iterator[Said]:
+    disks = {disk.name: disk for disk in scene.disks}
+    for disk in scene.disks:
+        above = _chosen(disk)
+        below = [_chosen(disks[name]) for name in disk.slaves if name in disks]
+        if disk.name.startswith("dm-") and above not in ("", "none") and any(below):
+            paths = ", ".join(dict.fromkeys(filter(None, below)))
+            what = f"{above} orders I/O above the paths, which have {paths}"
+            yield Said(0, f"{disk.name} queue/scheduler", what, file="(in force)")
+
+
+@rule(
+    "scheduler-on-map",
+    "an I/O scheduler on a map instead of its paths",
+    "warning",
+    ("udev",),
+    reason=(
+        "A map that takes whole bios (LVM, or multipath with queue_mode bio) has no scheduler at"
+        " all. One that takes requests can have one, but merging and ordering for a disk happen in"
+        " its paths; two of them order twice."
+    ),
+    source="drivers/md/dm-rq.c; block/elevator.c; Documentation/admin-guide/device-mapper",
+    fix="Set it on the paths, and none on the map.",
+    host=_host_scheduler_on_map,
+)
+def scheduler_on_map(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+    """A scheduler for a multipath map."""
+    for each in sheet.of("queue"):
+        if each.name == "scheduler" and each.on == "dm" and since(scene, 5, 0):
+            what = "a map of device-mapper gets it, and not its paths"
+            yield at(each, what, 'for the paths: KERNEL=="sd*", ATTR{queue/scheduler}="…"')
+
+
+def _chosen(disk: Disk) -> str:
+    words = disk.queue.get("scheduler", "").split()
+    return next((word.strip("[]") for word in words if word.startswith("[")), "")
+
+
+@rule(
+    "scheduler-removed",
+    "an I/O scheduler that was removed",
+    "error",
+    ("udev", "tuned"),
+    reason="The kernel refuses the name (Invalid argument), and the device keeps its default.",
+    source=(
+        "block/elevator.c; commits f382fb0bcef4 (5.0, the single queue goes), 492af6350a5c (2.6.33)"
+    ),
+    fix="Take one of none, mq-deadline, kyber and bfq: they are others, so measure anew.",
+)
+def scheduler_removed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+    """I/O schedulers that kernels have no more."""
+    for each in sheet.of("queue"):
+        value = each.value.strip()
+        if each.name != "scheduler" or value not in REMOVED:
+            continue
+        if since(scene, 5, 0):
+            what = f"there is no {value} from 5.0 on; the nearest is {REMOVED[value]}"
+            yield at(each, what, _line(each, REMOVED[value]))
+        elif value in ("anticipatory", "as") and since(scene, 2, 6, 33):
+            yield at(each, f"there is no {value} from 2.6.33 on", _line(each, "deadline"))
+
+
+def _line(setting: Setting, value: str) -> str:
+    if setting.entry.key == "elevator":
+        return f"elevator={value}"
+    return f'ATTR{{queue/scheduler}}="{value}"'
+
+
+@rule(
+    "scheduler-renamed",
+    "an I/O scheduler under its old name",
+    "warning",
+    ("udev", "tuned"),
+    reason=(
+        "From 5.0 on `deadline` is an alias of mq-deadline.  What was measured of the one says"
+        " nothing of the other."
+    ),
+    source="block/mq-deadline.c: elevator_alias",
+    fix="Write mq-deadline.",
+)
+def scheduler_renamed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+    """deadline is mq-deadline now."""
+    for each in sheet.of("queue"):
+        if each.name == "scheduler" and each.value == "deadline" and since(scene, 5, 0):
+            fix = 'ATTR{queue/scheduler}="mq-deadline"'
+            if each.entry.key == "elevator":
+                fix = "elevator=mq-deadline"
+            yield at(each, "it becomes mq-deadline, which is another scheduler", fix)
+
+
+@rule(
+    "scheduler-unknown",
+    "an I/O scheduler that nobody knows",
+    "error",
+    ("udev", "tuned"),
+    reason="The kernel refuses the name (Invalid argument), and the device keeps its default.",
+    source="block/elevator.c",
+    fix="Take one of none, mq-deadline, kyber and bfq.",
+)
+def scheduler_unknown(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+    """I/O schedulers that never were."""
+    for each in sheet.of("queue"):
+        value = each.value.strip()
+        if each.name != "scheduler" or value in TODAY | REMOVED.keys() | {"deadline", ""}:
+            continue
+        if "$" in value or "%" in value:
+            continue
+        near = nearest(value, TODAY, 0.6)
+        hint = f"; the nearest is {near}" if near else ""
+        yield at(each, f"no kernel has an I/O scheduler {value!r}{hint}")

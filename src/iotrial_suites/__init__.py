@@ -1,0 +1,1 @@
+"""iotrial_suites"""

@@ -1,0 +1,290 @@
+"""Check: a case of a functional suite, as data.
+
+A case never calls a host.  Its ``steps`` is a generator: it yields a :data:`Step`, and gets what
+came of it; :mod:`iotrial_suites.session` does the steps, :mod:`iotrial_suites.suites.vocabulary`
+has the words that cases are written in.  So a case can be played against pretended answers, and a
+system that lies is easily made.
+
+Everything a case does on a host is a command with a time limit, also reading a file: a control
+file of a broken array hangs as its commands do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+MIB = 2**20
+
+
+class Failed(Exception):
+    """What is checked is not so: raised in a case, by it or by the step it yielded."""
+
+
+class NotHere(Exception):
+    """The case finds that it cannot be done here: it is *not run*, for this reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Run a command to its end, on the host number ``on``.  The answer is what it :class:`Said`.
+
+    It fails the case when it does not end ``within`` so many seconds (it is killed then), or with
+    an exit status that is not one of ``exits`` (None: any will do).
+    """
+
+    argv: tuple[str, ...]
+    on: int = 0
+    within: float = 120.0
+    exits: tuple[int, ...] | None = (0,)
+    stdin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start a command and go on.  The answer is :class:`Started`.  It is killed after ``within``
+    seconds at the latest, and at the end of the case."""
+
+    argv: tuple[str, ...]
+    on: int = 0
+    within: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Wait for the end of what was started; else as :class:`Run`."""
+
+    started: Started
+    within: float = 60.0
+    exits: tuple[int, ...] | None = (0,)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Let so many seconds pass."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """From now on ``argv`` is owed to the host ``on``: it is run when the case is over, whatever
+    happens, the last one first; also when we are killed.  Say it *before* what it undoes is made.
+
+    It must succeed; with ``at``, a path, it may fail where there is no such path any more.
+    """
+
+    argv: tuple[str, ...]
+    on: int = 0
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """Mount a device at a new folder, both owed.  The answer is the folder."""
+
+    device: str
+    type: str
+    options: str = ""
+    on: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lose:
+    """Run a command after which the host ``on`` is expected to be gone (its power is cut, its link
+    taken down).  It fails the case when the host still answers after ``within`` seconds."""
+
+    argv: tuple[str, ...]
+    on: int = 0
+    within: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Wait until a host that was lost can be reached again."""
+
+    on: int = 0
+    within: float = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Keep a sentence among the evidence."""
+
+    text: str
+
+
+Step = Run | Start | Join | Pause | Undo | Mount | Lose | Return | Note
+Script = Generator[Step, Any, None]
+"""What the ``steps`` of a case gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command came to.  ``exit`` is its status, or minus the signal that ended it;
+    ``seconds`` how long it took; ``late`` whether it was ended because its time was over."""
+
+    argv: tuple[str, ...]
+    exit: int
+    stdout: str = ""
+    stderr: str = ""
+    seconds: float = 0.0
+    late: bool = False
+
+    @property
+    def complaint(self) -> str:
+        """The last line that it complained with, for people."""
+        lines = [line for line in self.stderr.splitlines() if line.strip()]
+        return lines[-1].strip() if lines else f"exit status {self.exit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A command that was started: ``number`` is for the runner."""
+
+    number: int
+    argv: tuple[str, ...]
+    on: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a case is told of a host: its name, its kernel's version, and its scratch ``devices``:
+    nodes of block devices that hold nothing, at least as large as the case needs them."""
+
+    name: str
+    kernel: tuple[int, ...]
+    devices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where a case is played.  ``token`` is a word that nothing else here has in its name."""
+
+    nodes: tuple[Node, ...]
+    token: str
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Those of the first host."""
+        return self.nodes[0].devices
+
+    def name(self, what: str) -> str:
+        """A name of our own for an array, a volume group …"""
+        return f"iotrial-{self.token}-{what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What must be there, else the case is *not run*, and every reason is said.
+
+    ``commands`` and ``modules`` (loaded, built in or to be had) on each host; ``paths`` that
+    exist; a ``kernel`` of this version or newer; so many scratch ``devices`` of at least ``size``
+    bytes on each host, the same disks on all of them where ``shared``; so many ``hosts``.  Devices
+    that are not given with ``--devices`` are files behind loop devices; ``disks``: those will not
+    do.  Without ``root`` it can be done by anybody.  Where a case ``loses`` a host, it is the
+    second one, which goes down without being asked and boots again, or loses a link: its owner has
+    to allow that.
+    """
+
+    commands: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    kernel: tuple[int, ...] = ()
+    devices: int = 0
+    size: int = 64 * MIB
+    shared: bool = False
+    disks: bool = False
+    hosts: int = 1
+    root: bool = True
+    loses: bool = False
+
+    def words(self) -> tuple[str, ...]:
+        """For people."""
+        kind = "disk" if self.disks or self.shared else "scratch device"
+        several = f"{self.devices} {'shared ' if self.shared else ''}{kind}"
+        found = [
+            f"{self.hosts} hosts" if self.hosts > 1 else "",
+            f"Linux {'.'.join(map(str, self.kernel))}" if self.kernel else "",
+            *self.commands,
+            *(f"module {name}" for name in self.modules),
+            *self.paths,
+            f"{several}{'s' if self.devices > 1 else ''} of {self.size // MIB} MiB"
+            if self.devices
+            else "",
+            "leave to lose the second host (--lose)" if self.loses else "",
+        ]
+        return tuple(filter(None, found))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case: ``title`` says in a sentence what is so when it passes.
+
+    ``announces`` are regular expressions for lines of the kernel's log that it causes on purpose
+    (an array that loses a disk is told of as an error); any other trouble there fails it.
+    ``limit`` is for all of it, in seconds; like all limits it is for what never ends, and must hold
+    on a machine that is very busy.  ``source`` says where it comes from.
+    """
+
+    name: str
+    title: str
+    steps: Callable[[Scene], Script]
+    needs: Needs = field(default_factory=Needs)
+    announces: tuple[str, ...] = ()
+    limit: float = 1200.0
+    source: str = ""
+
+
+def case(  # noqa: PLR0913 (a case's words)
+    name: str,
+    title: str,
+    needs: Needs = Needs(),
+    *,
+    announces: tuple[str, ...] = (),
+    limit: float = 1200.0,
+    source: str = "",
+) -> Callable[[Callable[[Scene], Script]], Case]:
+    """The function is what a case does; all else is as in :class:`Case`."""
+
+    def made(steps: Callable[[Scene], Script]) -> Case:
+        return Case(name, title, steps, needs, announces, limit, source)
+
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The cases of one folder, in their order.  ``tools`` are asked for their version, which stands
+    in the report and by which known failures are told."""
+
+    name: str
+    title: str
+    cases: tuple[Case, ...]
+    tools: tuple[str, ...] = ()
+
+    def id_of(self, case: Case) -> str:
+        """``md/create``: what a case is called in reports and on the command line."""
+        return f"{self.name}/{case.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A failure that is known: of which ``case`` ('': a false alarm of the kernel's, a line of its
+    log that is no trouble whatever the case), on which versions (``tool`` '': the kernel's;
+    from ``since`` to before ``until``, empty: no bound), ``says`` what its reason must hold, and
+    why it is so."""
+
+    case: str
+    reason: str
+    source: str
+    tool: str = ""
+    since: tuple[int, ...] = ()
+    until: tuple[int, ...] = ()
+    says: str = ""
+
+    def holds(self, version: tuple[int, ...]) -> bool:
+        """Whether it is about this version."""
+        above = not self.since or version >= self.since
+        return bool(version) and above and (not self.until or version < self.until)

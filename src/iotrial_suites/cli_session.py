@@ -1,0 +1,341 @@
+"""Acting for ``iotrial check``: hosts are reached and locked, cases played, reports written."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.text import Text
+
+from iotrial.called import as_root
+from iotrial.cli.machine import HERE, machines
+from iotrial.cli.output import Output
+from iotrial.cli.writing import writing
+from iotrial.errors import HostUnreachable, Interrupted, OwedError, TargetRefused, UsageError
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.settings.guard import locked
+from iotrial.execute.settings.restore import read_reports, restore
+from iotrial.hosts.login import login
+from iotrial.hosts.places import journal_folder
+from iotrial.model.host import Host
+from iotrial.model.study import Place
+from iotrial.model.target import Aim, Target
+from iotrial.plan.hostlist import expanded
+from iotrial.plan.inventory import check_ways
+from iotrial_suites.case import Case, Suite
+from iotrial_suites.report import words
+from iotrial_suites.report.files import written
+from iotrial_suites.result import Checked, Result
+from iotrial_suites.session.case import Venue
+from iotrial_suites.session.folder import Header, begin, checked, header_of, last_before, new_folder
+from iotrial_suites.session.needs import Party, machine_of
+from iotrial_suites.session.sentry import swept
+from iotrial_suites.session.stage import armed as ready_to_write
+from iotrial_suites.session.suite import Session, Turn, execute_checks, in_order
+from iotrial_suites.suites import chosen
+from iotrial_suites.suites.known import false_alarms, known_here
+
+STYLE = {"pass": "green", "fail": "bold red", "known failure": "yellow", "not run": "dim"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked for: cases with their suites, how often, in which order, on which hosts (as
+    ssh takes them; none: this machine)."""
+
+    cases: tuple[tuple[Suite, Case], ...]
+    rounds: int = 1
+    seed: int | None = None
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def suites(self) -> tuple[Suite, ...]:
+        return tuple({suite.name: suite for suite, _ in self.cases}.values())
+
+    @property
+    def ids(self) -> tuple[tuple[str, Case], ...]:
+        return tuple((suite.id_of(case), case) for suite, case in self.cases)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What cases may do harm to: these disks, and these hosts (by name)."""
+
+    targets: tuple[Target, ...] = ()
+    losable: frozenset[str] = frozenset()
+
+
+def resumed(folder: Path, *, anew: bool) -> Wish:
+    """What the session in a folder was asked for.  Raises UsageError where it is said ``anew``, or
+    where its results cannot be written, and StudyError where the folder, which may be a stranger's,
+    names an ssh configuration that does more than reach its hosts."""
+    header = header_of(folder)
+    if anew:
+        raise UsageError(
+            f"what is to be done stands in {folder}",
+            advice="Say --resume without SUITE, --on, --out, --repeat and --shuffle.",
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"{folder} cannot be written",
+            advice="Look at its owner and mode, or go on as who began it, such as root:"
+            f" {as_root()} check --resume {folder}",
+        )
+    check_ways((way, way) for way in header.ways if way not in ("local", "localhost"))
+    return Wish(chosen(header.cases), header.rounds, header.seed, header.ways)
+
+
+def armed(
+    devices: Sequence[str], destroys: Sequence[str], hosts: Sequence[str]
+) -> tuple[Target, ...]:
+    """The disks that cases may write to.  Raises UsageError."""
+    if len(devices) != len(destroys):
+        raise UsageError(
+            f"{len(devices)} of --devices, {len(destroys)} of --destroy",
+            advice="Each disk that is written to is armed by its serial or WWN, in their order: "
+            "`lsblk -o NAME,SIZE,SERIAL,WWN` shows them.",
+        )
+    names = {place.name for place in _places(hosts)}
+    return tuple(_target(*pair, names) for pair in zip(devices, destroys, strict=True))
+
+
+def _target(word: str, destroy: str, names: Collection[str]) -> Target:
+    """``box7:ID`` is the disk of the host ``box7``; else every host has it.  A disk's own name may
+    have a colon too (``eui.…:…``, a path of PCI): only what stands before it as a host's counts."""
+    host, colon, device = word.partition(":")
+    if colon and host in names:
+        return Target(word, "device", path=device, destroy=destroy, hosts=(host,))
+    return Target(word, "device", path=word, destroy=destroy)
+
+
+def named(losable: Sequence[str], hosts: Sequence[str]) -> frozenset[str]:
+    """The names of hosts that may be lost, each given as in ``hosts``.  Raises UsageError."""
+    names = {place.name for place in _places(hosts) if place is not HERE}
+    lost = _places(losable) if losable else ()
+    if HERE in lost:
+        raise UsageError(
+            "--lose: the machine that iotrial runs on cannot be lost",
+            advice="Name a host of --on that ssh reaches.",
+        )
+    found = frozenset(place.name for place in lost)
+    if strangers := sorted(found - names):
+        raise UsageError(
+            f"--lose {strangers[0]}: not one of the hosts",
+            advice=f"Name a host of --on: {', '.join(sorted(names)) or 'there is none'}.",
+        )
+    return found
+
+
+def execute(
+    output: Output,
+    wish: Wish,
+    given: Given,
+    *,
+    out: Path | None,
+    resume: Path | None,
+) -> int:
+    """Play what is wished for; the exit code."""
+    places = _places(wish.hosts)
+    purpose = f"check {' '.join(suite.name for suite in wish.suites)}"
+    stopped = ""
+    failure: Interrupted | OwedError | None = None
+    with ExitStack() as stack:
+        reach = stack.enter_context(
+            machines(pretend=False, purpose=purpose, several=len(places) > 1)
+        )
+        hands = stack.enter_context(closing(_Hands(output, places, reach)))
+        hands.hosts = [hands.reached(number) for number in range(len(places))]
+        party = _party(wish, hands.hosts, given)
+        header = Header(
+            tuple((suite.name, suite.title) for suite in wish.suites),
+            tuple(name for name, _ in wish.ids),
+            tuple(party.machines),
+            time.time(),
+            wish.rounds,
+            wish.seed,
+            wish.hosts,
+        )
+        folder = resume or out or new_folder(Path("results"), *_named(header))
+        if resume is None:
+            with writing(folder):
+                begin(folder, header)
+        interruption = stack.enter_context(Interruption())
+        last_from, last = last_before(folder.absolute(), header_of(folder))
+        session = Session(
+            Venue(party, interruption, hands.renewed, false_alarms()),
+            folder,
+            _Terminal(output, Checked((), (), (), last=last, last_from=last_from)),
+            known_here(party.machines),
+        )
+        try:
+            turns = in_order(wish.ids, wish.rounds, wish.seed)
+            stopped = execute_checks(session, turns)
+        except (Interrupted, OwedError) as error:
+            failure, stopped = error, error.message
+        found = checked(folder, stopped=stopped)
+        paths = written(found, folder)
+        _say(output, found, paths)
+        if isinstance(failure, OwedError):
+            raise failure
+        if failure is not None:
+            raise Interrupted(
+                failure.message,
+                advice=f"What cases left is undone. To go on: iotrial check --resume {folder}",
+            )
+        return _code(found, session)
+
+
+def _named(header: Header) -> tuple[tuple[str, ...], float]:
+    return tuple(name for name, _ in header.suites), header.started
+
+
+def _places(hosts: Sequence[str]) -> tuple[Place, ...]:
+    """One host each; a word with brackets means several.  Raises UsageError."""
+    if not hosts:
+        return (HERE,)
+    found = []
+    try:
+        ways = expanded(list(hosts))
+    except ValueError as error:
+        raise UsageError(f"--on: {error}", advice="For example --on 'box[1-3]'") from error
+    for way in ways:
+        if way in ("local", "localhost"):
+            found.append(HERE)
+        else:
+            _, name = login(way)
+            found.append(Place(name.rpartition("@")[2], way))
+    names_of = [place.name for place in found]
+    for name in names_of:
+        if names_of.count(name) > 1:
+            raise UsageError(f"--on: {name} is there twice", advice="Name each host once.")
+    return tuple(found)
+
+
+def _party(wish: Wish, hosts: list[Host], given: Given) -> Party:
+    """The hosts with the disks of each.  Raises TargetRefused: nothing has been written then."""
+    tools = tuple(dict.fromkeys(tool for suite in wish.suites for tool in suite.tools))
+    held: dict[str, tuple[Target, ...]] = {}
+    sizes: dict[tuple[str, str], int] = {}
+    for host in hosts:
+        for target in (each for each in given.targets if host.name in (each.hosts or (host.name,))):
+            aim = _ready(host, target)
+            held[host.name] = (*held.get(host.name, ()), target)
+            sizes[host.name, target.path] = aim.identity.size if aim.identity else 0
+    machines = [machine_of(host, tools) for host in hosts]
+    return Party(hosts, machines, held, sizes, given.losable)
+
+
+def _ready(host: Host, target: Target) -> Aim:
+    """Raises TargetRefused, with advice for checks: they have no targets but disks."""
+    try:
+        return ready_to_write(host, target)
+    except TargetRefused as refused:
+        raise TargetRefused(
+            refused.message,
+            advice="Take another disk (`lsblk -o NAME,SIZE,SERIAL,WWN,MOUNTPOINTS`); where a case"
+            " needs no real one, leave out --devices: loop devices are made.",
+        ) from refused
+
+
+@dataclass
+class _Hands:
+    """Reaching hosts: each locked, and what it was owed paid.  A host that is reached anew lets go
+    of what was held of it before."""
+
+    output: Output
+    places: Sequence[Place]
+    reach: Callable[[Place], AbstractContextManager[Host]]
+    hosts: list[Host] = field(default_factory=list)
+    _held: dict[int, ExitStack] = field(default_factory=dict)
+
+    def reached(self, number: int) -> Host:
+        """Raises HostUnreachable, LockedError, OwedError."""
+        with ExitStack() as stack:
+            host = stack.enter_context(self.reach(self.places[number]))
+            stack.enter_context(locked(host))
+            for line in read_reports(host, journal_folder(host)):
+                self.output.note(f"{host.name}: {line}")
+            for line in restore(host, journal_folder(host)).done:
+                self.output.note(f"{host.name}: owed from before: {line}")
+            swept(host)
+            self._let_go(number)
+            self._held[number] = stack.pop_all()
+            return host
+        raise AssertionError  # never: the stack lets everything through
+
+    def renewed(self, number: int) -> Host:
+        self._let_go(number)
+        self.hosts[number] = self.reached(number)
+        return self.hosts[number]
+
+    def _let_go(self, number: int) -> None:
+        if number in self._held:
+            with suppress(HostUnreachable):
+                self._held.pop(number).close()
+
+    def close(self) -> None:
+        for number in list(self._held):
+            self._let_go(number)
+
+
+@dataclass
+class _Terminal:
+    """A line a case, with how it went the last time."""
+
+    output: Output
+    past: Checked
+
+    def began(self, turn: Turn, number: int, of: int) -> None:
+        name, _, round_ = turn
+        again = f" (round {round_})" if round_ > 1 else ""
+        if self.output.verbose:
+            self.output.note(f"{number}/{of}  {name}{again} …")
+
+    def ended(self, result: Result) -> None:
+        line = Text(f"{words.SIGNS[result.state]:5} ", STYLE[result.state])
+        line.append(f"{result.name:<36} ", "")
+        line.append(f"{words.seconds(result.seconds):>8}", "")
+        if last := words.last_time(self.past, result):
+            style = "yellow" if words.changed(self.past, result) else "dim"
+            line.append(f"  ({last})", style)
+        self.output.answer(line)
+        for why in words.lines(result):
+            self.output.answer(Text(f"      {why}", "bold green" if result.mended else ""))
+
+    def said(self, text: str) -> None:
+        self.output.note(text)
+
+
+def _say(output: Output, found: Checked, paths: Sequence[Path]) -> None:
+    report = {path.suffix.removeprefix("."): str(path) for path in paths}
+    output.document({**found.as_dict(), "results_folder": str(paths[0].parent), "reports": report})
+    output.answer(Text(words.summary(found), "bold"))
+    for each in found.mended:
+        text = f"{each.name} was known to fail, and passes: take it off the list, or see why"
+        output.answer(Text(text, "bold green"))
+    if found.stopped:
+        output.answer(Text(f"ended early: {found.stopped}"))
+    output.note(f"report: {paths[0]}")
+
+
+def _code(found: Checked, session: Session) -> int:
+    """The gravest wins, what is owed before all; where no case could be run it is no success.
+    Raises OwedError, HostUnreachable."""
+    if found.stopped:
+        raise OwedError(
+            found.stopped,
+            owed=found.owed,
+            advice="Mend what is named above, then run: iotrial restore",
+        )
+    if session.lost:
+        raise HostUnreachable(
+            "; ".join(session.lost.values()),
+            advice=f"When it is back: iotrial check --resume {session.folder}",
+        )
+    if found.counts["fail"]:
+        return 1
+    return 5 if found.counts["not run"] == len(found.results) else 0

@@ -1,0 +1,341 @@
+"""What a report of several results folders says, as data: suites of checks and studies together.
+
+The published comparison of clustered arrays had this order: environment and packages, functional
+tests, stress tests, performance.  Here each row leads to its evidence, and what is missing, failed
+or doubtful stands where it would be looked for: a suite that was not run is said not to have been
+run.  Text is fit to look at and not escaped for any format, as in :mod:`iotrial.report.view`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from iotrial.report import words
+from iotrial.report.evidence import DoubtGroup
+from iotrial.report.evidence import Machine as Facts
+from iotrial.report.view import Part, View
+from iotrial.report.visible import visible
+from iotrial.stats.recommend import TOLD
+from iotrial.units import format_value
+from iotrial_suites.report.words import lines, seconds, summary
+from iotrial_suites.result import Checked, Result, State
+
+STRESS = "stress"
+"""The suite whose cases have a table of their own."""
+NEAR = 0.95
+"""Of what the link carries: nearer than this, the link is what was measured."""
+_LINK = "iperf3"
+_NAMED = 6
+"""Comparisons that are named where several are undecided."""
+_TOLD = ("kernel", "distribution", "cpu", "cpus", "memory")
+_PROGRAMS = "programs "
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """A session of checks; ``at`` is the way from where the report will lie to its folder, with
+    ``/`` at the end."""
+
+    name: str
+    at: str
+    checked: Checked
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A study; ``at`` as in :class:`Checks`."""
+
+    name: str
+    at: str
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """A machine as one folder tells of it: ``about`` are its kernel, distribution and what it has;
+    ``packages`` the programs that matter, in their own words."""
+
+    host: str
+    about: tuple[str, ...]
+    packages: tuple[str, ...]
+    told_by: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """A case.  ``evidence`` leads to its folder ('': it has none), ``href`` to its commands on the
+    page of its session."""
+
+    case: str
+    title: str
+    state: State
+    why: tuple[str, ...]
+    seconds: str
+    href: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The cases of one session that belong into one table."""
+
+    name: str
+    title: str
+    when: str
+    summary: str
+    hosts: str
+    href: str
+    cases: tuple[CaseRow, ...]
+    stopped: str = ""
+    undone: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a study found.  ``parts`` are its workloads, each with the link to it; ``pretended``:
+    its numbers are made up."""
+
+    name: str
+    question: str
+    answer: str
+    when: str
+    trials: str
+    method: str
+    margin: float
+    href: str
+    parts: tuple[tuple[Part, str], ...]
+    doubts: tuple[DoubtGroup, ...]
+    pretended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The whole report.  ``leads`` are its first sentences; ``gaps`` what it does not show."""
+
+    title: str
+    leads: tuple[str, ...]
+    hosts: tuple[HostRow, ...]
+    functional: tuple[Session, ...]
+    stress: tuple[Session, ...]
+    measured: tuple[Measured, ...]
+    gaps: tuple[str, ...]
+
+
+def together(sessions: Sequence[Checks], studies: Sequence[Study]) -> Together:
+    """All of them as one report, in the order in which they are given."""
+    functional = tuple(filter(None, (_session(each, stress=False) for each in sessions)))
+    stress = tuple(filter(None, (_session(each, stress=True) for each in sessions)))
+    measured = tuple(map(_measured, studies))
+    return Together(
+        title=_title(measured),
+        leads=(*_made_up(measured), *_leads(functional, stress, measured)),
+        hosts=tuple(_hosts(sessions, studies)),
+        functional=functional,
+        stress=stress,
+        measured=measured,
+        gaps=tuple(_gaps(functional, stress, measured)),
+    )
+
+
+def _made_up(measured: Sequence[Measured]) -> Iterator[str]:
+    """Before anything else, where numbers are made up: which."""
+    named = [each.name for each in measured if each.pretended]
+    if named:
+        yield f"{words.PRETENDED} This is so of {words.some(named, _NAMED)}."
+
+
+def _session(each: Checks, *, stress: bool) -> Session | None:
+    mine = [one for one in each.checked.results if _stress(one.case) is stress]
+    names = [name for name, _ in each.checked.suites if (name == STRESS) is stress]
+    undone = tuple(key for key in each.checked.undone if _stress(key[0]) is stress)
+    if not (mine or names or undone):
+        return None
+    kept = Checked(each.checked.suites, each.checked.machines, tuple(mine), undone=undone)
+    return Session(
+        name=visible(each.name),
+        title=visible(", ".join(names)),
+        when=_day(each.checked.started),
+        summary=summary(kept),
+        hosts=visible(", ".join(machine.name for machine in each.checked.machines)),
+        href=f"{each.at}report.html",
+        cases=tuple(_case(each.at, one) for one in mine),
+        stopped=visible(each.checked.stopped),
+        undone=tuple(visible(case) for case in dict.fromkeys(case for case, _ in undone)),
+    )
+
+
+def _stress(case: str) -> bool:
+    return case.partition("/")[0] == STRESS
+
+
+def _case(at: str, result: Result) -> CaseRow:
+    return CaseRow(
+        case=visible(result.name),
+        title=visible(result.title),
+        state=result.state,
+        why=lines(result),
+        seconds=seconds(result.seconds),
+        href=f"{at}report.html#{quote(result.anchor)}",
+        evidence=f"{at}{quote(result.folder)}/" if result.folder else "",
+    )
+
+
+def _measured(each: Study) -> Measured:
+    view, page = each.view, f"{each.at}report.html"
+    return Measured(
+        name=visible(each.name),
+        question=view.question,
+        answer=view.answer,
+        when=_day(view.started or 0.0),
+        trials=words.done(view.counts, view.terms.one),
+        method=view.method,
+        margin=view.margin,
+        href=page,
+        parts=tuple((part, f"{page}#w{at}") for at, part in enumerate(view.parts, 1)),
+        doubts=view.doubt_groups,
+        pretended=view.pretended,
+    )
+
+
+def _day(at: float) -> str:
+    return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M} UTC" if at else ""
+
+
+# -- machines --------------------------------------------------------------------------------
+
+
+def _hosts(sessions: Sequence[Checks], studies: Sequence[Study]) -> Iterator[HostRow]:
+    for each in sessions:
+        for machine in each.checked.machines:
+            about = (f"Linux {machine.kernel}", machine.distribution)
+            told = (said or f"no {tool}" for tool, said in machine.tools.items())
+            yield HostRow(
+                visible(machine.name),
+                tuple(visible(word) for word in about if word),
+                tuple(map(visible, told)),
+                visible(each.name),
+                f"{each.at}report.html",
+            )
+    for study in studies:
+        for facts in study.view.machines:
+            yield _of_facts(facts, study)
+
+
+def _of_facts(facts: Facts, study: Study) -> HostRow:
+    known = dict(facts.facts)
+    about = [f"Linux {known[name]}" if name == "kernel" else _said(name, known[name])
+             for name in _TOLD if known.get(name)]  # fmt: skip
+    programs = [
+        said if (name := key.removeprefix(_PROGRAMS)) in said else f"{name} {said}"
+        for key, said in facts.facts
+        if key.startswith(_PROGRAMS)
+    ]
+    page = f"{study.at}report.html#machine"
+    return HostRow(facts.host, tuple(about), tuple(programs), visible(study.name), page)
+
+
+def _said(name: str, value: str) -> str:
+    return {"cpus": f"{value} CPUs", "memory": f"memory {value}"}.get(name, value)
+
+
+# -- what stands first, and what is missing -----------------------------------------------------
+
+
+def _title(measured: Sequence[Measured]) -> str:
+    """The question that the report answers: a study of the link alone only prepares for it."""
+    of_disks = [each for each in measured if any(part.tool != _LINK for part, _ in each.parts)]
+    return next((each.question for each in (*of_disks, *measured) if each.question), "Checks")
+
+
+def _leads(
+    functional: Sequence[Session], stress: Sequence[Session], measured: Sequence[Measured]
+) -> Iterator[str]:
+    for what, sessions in (("Functional tests", functional), ("Stress tests", stress)):
+        told = "; ".join(f"{each.title}: {each.summary}" for each in sessions)
+        yield f"{what}: {told or 'none was run'}."
+    for each in measured:
+        first, others = words.headline(each.answer)
+        shown = (sentence for sentence in others if sentence.startswith(TOLD))
+        said = " ".join((first.rstrip(".") + ".", *shown))
+        yield f"Performance, {each.name}: {said}"
+    if not measured:
+        yield "Performance: nothing was measured."
+
+
+def _gaps(
+    functional: Sequence[Session], stress: Sequence[Session], measured: Sequence[Measured]
+) -> Iterator[str]:
+    if not functional:
+        yield "No functional suite was run: what is measured here may be broken."
+    if not stress:
+        yield "No stress suite was run: nothing is said of arrays that lose a member under load."
+    for each in (*functional, *stress):
+        if each.stopped:
+            yield f"{each.title} ended early: {each.stopped}."
+        if each.undone:
+            yield (
+                f"{each.title} has no result of {words.some(each.undone, _NAMED)}:"
+                " it was ended before, and `iotrial check --resume` goes on."
+            )
+        for state, how in (("not run", "was not run"), ("known failure", "is known to fail")):
+            for case in (one for one in each.cases if one.state == state):
+                yield f"{case.case} {how}: {'; '.join(case.why) or 'nobody says why'}."
+    for study in measured:
+        yield from _undecided(study)
+    yield from _at_links(measured)
+
+
+def _undecided(study: Measured) -> Iterator[str]:
+    rows = [(part.workload, row) for part, _ in study.parts for row in part.findings]
+    open_ = [
+        f"{workload} ({row.finding.factor}={row.finding.level})"
+        for workload, row in rows
+        if row.finding.verdict == "cannot-tell"
+    ]
+    if open_:
+        share = (
+            f"any of {len(rows)}" if len(open_) == len(rows) > 1 else f"{len(open_)} of {len(rows)}"
+        )
+        plural = "comparison" if len(rows) == 1 else "comparisons"
+        yield f"{study.name} cannot tell {share} {plural}: {words.some(open_, _NAMED)}."
+    if not rows:
+        yield f"{study.name} has no findings: too few trials are valid."
+
+
+# -- the link -----------------------------------------------------------------------------------
+
+
+def _links(measured: Sequence[Measured]) -> dict[str, float]:
+    """What iperf3 reached at most in any of the studies, in bytes/s, by metric."""
+    found: dict[str, float] = {}
+    for study in measured:
+        for part, _ in study.parts:
+            values = [value for row in part.findings for value in (row.value, row.base) if value]
+            if part.tool == _LINK and values:
+                found[part.metric.name] = max(found.get(part.metric.name, 0.0), *values)
+    return found
+
+
+def _at_links(measured: Sequence[Measured]) -> Iterator[str]:
+    """Loads whose every level comes near the link: they show the link."""
+    links = _links(measured)
+    for study in measured:
+        for part, _ in study.parts:
+            name, values = part.metric.name, [
+                value for row in part.findings for value in (row.value, row.base) if value
+            ]  # fmt: skip
+            if part.tool == _LINK or name not in links or not values:
+                continue
+            for share, how in ((1.0, ""), (0.5, " half of")):
+                ceiling = links[name] * share
+                near = all(NEAR * ceiling <= value <= ceiling / NEAR for value in values)
+                if near and (share == 1 or name.startswith("write")):
+                    most = format_value(links[name], "bytes/s")
+                    yield (
+                        f"{study.name}: {part.workload} is at{how} what the link carries ({most})"
+                        " at every level, and cannot show what an array costs."
+                    )

@@ -1,0 +1,282 @@
+"""An image: the disk, the kernel and the first stage that every node of a lab begins with.
+
+It is built by mmdebstrap in namespaces of its own, which end with us, so that no mount and no
+process of a build can stay; in a folder beside, whose rename is the commit.  It is never written to
+afterwards.
+
+Sources: mmdebstrap(1), mke2fs(8) ``-d``, unshare(1) ``--kill-child``, setpriv(1) ``--pdeathsig``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from iotrial.errors import HostError, RefusedError
+from iotrial.model.host import Host
+from iotrial_vmlab.archive import Entry, archive
+from iotrial_vmlab.kernel import unpacked
+from iotrial_vmlab.lab import load
+from iotrial_vmlab.modules import dependencies, in_order
+from iotrial_vmlab.places import Places
+from iotrial_vmlab.programs import need
+from iotrial_vmlab.recipe import FIRST_MODULES, MASKED, ROOT_FILES, WANTED, Recipe, recipe
+from iotrial_vmlab.sources import Sources, backports_of, sources
+
+SIZE = "4G"
+"""Of the root disk; it is sparse."""
+_PARTIAL = ".partial"
+_PACKAGES_WITHIN = 1800.0
+_DISK_WITHIN = 300.0
+_FORGOTTEN = ("var/cache/apt", "var/lib/apt/lists", "var/log", "tmp", "run")
+"""Whose files are removed; daemons expect the folders."""
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """``folder`` holds it; ``release`` is its kernel's (``uname -r``)."""
+
+    folder: Path
+    release: str
+
+    @property
+    def base(self) -> Path:
+        return self.folder / "base.ext4"
+
+    @property
+    def kernel(self) -> Path:
+        return self.folder / "kernel"
+
+    @property
+    def first(self) -> Path:
+        return self.folder / "initrd"
+
+
+def find(places: Places, kernel: str = "stable") -> Image | None:
+    """The image with this kernel that today's recipe makes, of any suite; None where there is none
+    yet."""
+    for folder in (each for images in places.images for each in _below(images)):
+        suite = folder.name.partition("-")[0]
+        if folder.name == recipe(suite, kernel).name:
+            return opened(folder)
+    return None
+
+
+def opened(folder: Path) -> Image:
+    """The image in a folder.  Raises HostError where it is not whole."""
+    try:
+        said = json.loads((folder / "image.json").read_bytes())
+        image = Image(folder, str(said["release"]))
+        whole = image.base.stat().st_size == said["size"] and image.kernel.stat().st_size
+        why = "" if whole else "base.ext4 is not what was built"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        why = str(error)
+    if why:
+        raise HostError(
+            f"the image {folder} is not whole: {why}",
+            advice=f"Remove it, and `iotrial vmlab up` builds it again: rm -r {folder}",
+        )
+    return image
+
+
+def built(host: Host, places: Places, tell: Tell, kernel: str = "stable") -> Image:
+    """The image with this kernel (of ``KERNELS``), built now where there is none.
+
+    Raises RefusedError where root or a program is missing, HostError where a step of it fails,
+    and LockedError while another builds.
+    """
+    found = find(places, kernel)
+    if found is not None:
+        return found
+    if host.unprivileged:
+        raise RefusedError(
+            f"there is no image yet, and it is built as root: {host.unprivileged}",
+            advice="Once, as root: iotrial vmlab build; after that nobody needs root.",
+        )
+    need(host, "mmdebstrap", "mke2fs", "unshare", "setpriv")
+    come_from = sources(host)
+    wanted = recipe(come_from.suite, kernel)
+    with host.lock(str(places.locks / "images")):
+        _sweep(places.images[0])
+        folder = places.images[0] / f"{wanted.name}{_PARTIAL}"
+        folder.mkdir(parents=True)
+        try:
+            _build(host, folder, wanted, come_from, tell)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        image = opened(folder.rename(places.images[0] / wanted.name))
+        _drop_older(places, image)
+    return image
+
+
+def _drop_older(places: Places, image: Image) -> None:
+    """Remove images of the same suite and kernel that an older recipe made, and no lab uses."""
+    used = {load(each).image for each in _below(places.labs) if (each / "lab.json").exists()}
+    kind = image.folder.name.rpartition("-")[0]
+    for folder in _below(image.folder.parent):
+        if folder.name.rpartition("-")[0] == kind and folder not in {*used, image.folder}:
+            shutil.rmtree(folder)
+
+
+def _sweep(images: Path) -> None:
+    """Remove what a build that was killed left; the caller holds the lock of builds."""
+    for folder in _below(images):
+        if folder.name.endswith(_PARTIAL):
+            shutil.rmtree(folder)
+
+
+def sweep(host: Host, places: Places) -> None:
+    """Remove what killed builds left, of ours.  Raises LockedError while one is at work."""
+    if any(each.name.endswith(_PARTIAL) for each in _below(places.images[0])):
+        with host.lock(str(places.locks / "images")):
+            _sweep(places.images[0])
+
+
+def _below(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _build(host: Host, folder: Path, wanted: Recipe, come_from: Sources, tell: Tell) -> None:
+    root = folder / "root"
+    tell(f"building {wanted.name}: {len(wanted.packages)} packages and what they need")
+    _unpack(host, root, wanted, come_from)
+    tell("making its disk")
+    versions = (root / "var/lib/dpkg/status").read_text("utf-8", "replace")
+    _dress(root, dict(wanted.texts))
+    release = max(each.name for each in (root / "lib/modules").iterdir())
+    packed = (root / f"boot/vmlinuz-{release}").read_bytes()
+    (folder / "kernel").write_bytes(unpacked(packed))
+    (folder / "initrd").write_bytes(_first_stage(root, release, dict(wanted.texts)["first.sh"]))
+    base = folder / "base.ext4"
+    label = ["mke2fs", "-q", "-t", "ext4", "-L", "iotrial", "-d", str(root), str(base), SIZE]
+    _do(host, label, _DISK_WITHIN)
+    shutil.rmtree(root)
+    base.chmod(0o444)
+    said = {
+        "format": 1,
+        "release": release,
+        "size": base.stat().st_size,
+        "recipe": asdict(wanted),
+        "packages": _versions(versions),
+    }
+    (folder / "image.json").write_text(json.dumps(said, indent=1) + "\n", "utf-8")
+    _do(host, ["sync", "-f", str(folder)], _DISK_WITHIN)
+    for path in (folder, *list(folder.parents)[:3]):  # images, vmlab, the cache: for every user
+        path.chmod(0o755)
+
+
+def _unpack(host: Host, root: Path, wanted: Recipe, come_from: Sources) -> None:
+    options = root.with_name("apt.conf")
+    options.touch(mode=0o600)  # a proxy may be said with its password
+    options.write_text("".join(f"{line}\n" for line in come_from.options), "utf-8")
+    command = [
+        *("setpriv", "--pdeathsig", "KILL", "--"),
+        *("unshare", "--mount", "--pid", "--fork", "--kill-child"),
+        *("env", "INITRD=No"),  # no initramfs: linux-image's postinst asks for it
+        *("mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory", "--quiet"),
+        f"--include={','.join(wanted.packages)}",
+        *(f"--dpkgopt=path-exclude={each}" for each in wanted.left_out),
+        f"--aptopt={options}",
+        *(come_from.suite, str(root), "-"),
+    ]
+    more = backports_of(come_from) if wanted.kernel == "backports" else ()
+    lines = "".join(f"{line}\n" for line in (*come_from.lines, *more))
+    _do(host, command, _PACKAGES_WITHIN, lines.encode())
+    options.unlink()
+
+
+def _do(host: Host, argv: list[str], within: float, stdin: bytes = b"") -> None:
+    done = host.run(argv, stdin=stdin, timeout=within)
+    if done.exit != 0:
+        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-12:]
+        program = next(word for word in argv if word in ("mmdebstrap", "mke2fs", "sync"))
+        raise HostError(
+            "\n  ".join([f"{program} failed with exit {done.exit}", *last]),
+            advice="Is there room in the cache, and does `apt-get update` work here?",
+        )
+
+
+def _dress(root: Path, texts: dict[str, str]) -> None:
+    """Make of a root filesystem as packages leave it one that boots fast and alone."""
+    _forget(root)
+    units = root / "etc/systemd/system"
+    for name, text in ROOT_FILES.items():
+        _write(root / name, text)
+    for name, text in texts.items():
+        if name.endswith(".service"):
+            _write(units / name, text)
+    program = root / "usr/local/sbin/iotrial-net"
+    _write(program, texts["net.sh"])
+    program.chmod(0o755)
+    for name in MASKED:
+        _link(units / name, "/dev/null")
+    for name, (unit, target) in WANTED.items():
+        _link(units / f"{target}.wants" / name, unit)
+
+
+def _forget(root: Path) -> None:
+    """Remove what building left, host keys, and every start at boot that a package asked for."""
+    for path in (each for place in _FORGOTTEN for each in (root / place).rglob("*")):
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+    for path in _below(root / "etc/systemd/system"):
+        if path.name.endswith((".wants", ".requires")):
+            shutil.rmtree(path)
+    for pattern in ("ssh/ssh_host_*_key*", "rc?.d/S*", "apt/apt.conf.d/99mmdebstrap"):
+        for path in (root / "etc").glob(pattern):
+            path.unlink()
+    _write(root / "etc/apt/sources.list", "")
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file, or what a link led to; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.write_text(text, "utf-8")
+
+
+def _link(path: Path, to: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to(to)
+
+
+def _first_stage(root: Path, release: str, script: str) -> bytes:
+    """The first root filesystem: busybox, the modules, the script."""
+    modules = root / "lib/modules" / release
+    needs = dependencies((modules / "modules.dep").read_text("ascii"))
+    order = in_order(FIRST_MODULES, needs)
+    names = [plain.removesuffix(".xz").rpartition("/")[2] for plain in order]
+    entries = {
+        "init": Entry(script.encode(), 0o755),
+        "bin/busybox": Entry((root / "bin/busybox").read_bytes(), 0o755),
+        "modules/order": Entry("".join(f"{name}\n" for name in names).encode()),
+        **{f"{each}/.keep": Entry(b"") for each in ("proc", "sys", "dev", "new", "seed")},
+    }
+    for name, file in zip(names, order, strict=True):
+        entries[f"modules/{name}"] = Entry(_plain(modules / file))
+    return gzip.compress(archive(entries), 6, mtime=0)
+
+
+def _plain(path: Path) -> bytes:
+    data = path.read_bytes()
+    return lzma.decompress(data) if path.suffix == ".xz" else data
+
+
+def _versions(status: str) -> dict[str, str]:
+    """Package → version, of dpkg's status file."""
+    found: dict[str, str] = {}
+    name = ""
+    for line in status.splitlines():
+        if line.startswith("Package: "):
+            name = line[9:]
+        elif line.startswith("Version: "):
+            found[name] = line[9:]
+    return found

@@ -1,0 +1,277 @@
+"""A lab from nothing to reachable nodes, its nodes' power and links, and its clean end.
+
+The lab's folder says what there is to be; ``/proc`` says what runs.  So it does not matter who has
+begun what: a lab whose ``up`` was killed is taken down, or brought up, like any other.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from iotrial.errors import HostError, UsageError
+from iotrial.model.host import Host
+from iotrial_vmlab import processes, qmp
+from iotrial_vmlab.image import Image, opened
+from iotrial_vmlab.lab import Lab, Link, Node, checked_name, load, save
+from iotrial_vmlab.labs import kind_of
+from iotrial_vmlab.places import Places
+from iotrial_vmlab.qemu import card, command
+from iotrial_vmlab.roles import WHOLE
+from iotrial_vmlab.seed import Keys, client_config, seed
+
+READY = b"iotrial: ready"
+READY_WITHIN = 300.0
+_LOOKS_EVERY = 0.1
+_STARTS_WITHIN = 60.0
+_TRIES = 5
+_TAKEN = "host forwarding"
+_SSH_FAILS = 255
+"""ssh(1)'s own exit status."""
+State = Literal["off", "running", "paused"]
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """A node as it is: ``pid`` of its QEMU (0: off), and the memory that takes, in bytes."""
+
+    node: Node
+    state: State
+    pid: int = 0
+    memory: int = 0
+
+
+def labs(places: Places) -> tuple[Path, ...]:
+    """The folders of all labs."""
+    folder = places.labs
+    return (
+        tuple(sorted(each for each in folder.iterdir() if each.is_dir())) if folder.is_dir() else ()
+    )
+
+
+def named(places: Places, name: str) -> Lab:
+    """The lab of this name.  Raises UsageError where there is none."""
+    folder = places.labs / checked_name(name)
+    if not folder.is_dir():
+        known = ", ".join(each.name for each in labs(places))
+        raise UsageError(
+            f"no lab {name!r} is up",
+            advice=f"Up are: {known}"
+            if known
+            else "None is up; `iotrial vmlab list` says which there can be.",
+        )
+    return load(folder)
+
+
+def meant(places: Places, words: str) -> tuple[Lab, tuple[Node, ...]]:
+    """The nodes that ``words`` mean: one by its name, or all of a lab.  Raises UsageError."""
+    checked_name(words)
+    for folder in labs(places):
+        if words == folder.name:
+            lab = load(folder)
+            return lab, lab.nodes
+        if words.startswith(f"{folder.name}-"):
+            lab = load(folder)
+            found = tuple(node for node in lab.nodes if node.name == words)
+            if found:
+                return lab, found
+    return named(places, words), ()
+
+
+def made(host: Host, lab: Lab, image: Image) -> None:
+    """A planned lab's folder: keys, disks, what each node is told.  Nothing runs yet; the caller
+    holds the lab's lock."""
+    kind = kind_of(lab.kind)
+    lab.folder.mkdir(mode=0o700, parents=True)
+    save(lab)
+    keys = _keys(host, lab)
+    for node in lab.nodes:
+        lab.place(node).mkdir()
+        first = image.first.read_bytes() + seed(lab, node, kind, keys)
+        (lab.place(node) / "initrd").write_bytes(first)
+        _root(host, lab, node, image)
+        for disk in kind.disks_of(node):
+            with lab.disk_file(node, disk).open("ab") as file:
+                file.truncate(disk.size)
+
+
+def powered(
+    host: Host, lab: Lab, nodes: Sequence[Node], *, accelerator: str, within: float = READY_WITHIN
+) -> Lab:
+    """Start those of ``nodes`` that do not run, and wait until all can be reached by ssh.
+
+    The lab given back knows the ports.  Raises HostError, with what the node's console said last.
+    """
+    image = opened(lab.image)
+    up = running(lab)
+    for node in nodes:
+        if node.name not in up:
+            lab = _started(host, lab, node, image, accelerator)
+    deadline = time.monotonic() + within
+    wanted = {node.name for node in nodes}
+    for node in (each for each in lab.nodes if each.name in wanted):
+        _await(host, lab, node, deadline)
+    return lab
+
+
+def running(lab: Lab) -> dict[str, int]:
+    """Name → process of each node that runs."""
+    found = processes.running(lab.folder)
+    return {node.name: pids[0] for node in lab.nodes if (pids := found.get(lab.pid_file(node)))}
+
+
+def cut(lab: Lab, nodes: Sequence[Node]) -> None:
+    """As if the cable were pulled: QEMU is killed, and with it all that the guest had not yet
+    written to its disks."""
+    for node in nodes:
+        processes.end(lab.place(node))
+
+
+def pause(lab: Lab, nodes: Sequence[Node]) -> None:
+    """Stop their processors: to all others they hang."""
+    for node in nodes:
+        qmp.ask(lab.place(node), "stop")
+
+
+def resume(lab: Lab, nodes: Sequence[Node]) -> None:
+    for node in nodes:
+        qmp.ask(lab.place(node), "cont")
+
+
+def link(lab: Lab, nodes: Sequence[Node], *, which: Link, state: Literal["up", "down"]) -> None:
+    """Pull the cable of an interface, or plug it in again.  Raises UsageError for one that this
+    kind of lab has not."""
+    there = ("ssh", *kind_of(lab.kind).networks)
+    if which not in there:
+        raise UsageError(
+            f"the nodes of {lab.name} have no link {which!r}",
+            advice=f"They have: {', '.join(there)}",
+        )
+    for node in nodes:
+        qmp.ask(lab.place(node), "set_link", name=card(which), up=state == "up")
+
+
+def stood(lab: Lab) -> tuple[Stood, ...]:
+    """Each node as it is."""
+    up = running(lab)
+    return tuple(_stood(lab, node, up.get(node.name, 0)) for node in lab.nodes)
+
+
+def _stood(lab: Lab, node: Node, pid: int) -> Stood:
+    if not pid:
+        return Stood(node, "off")
+    try:
+        paused = qmp.ask(lab.place(node), "query-status")["status"] == "paused"
+    except HostError:
+        paused = False
+    return Stood(node, "paused" if paused else "running", pid, _memory(pid))
+
+
+def _memory(pid: int) -> int:
+    """Resident bytes; 0 where the process has ended."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def down(folder: Path) -> None:
+    """End all that runs of the lab, and remove its folder.  It needs nothing of what lies in it."""
+    processes.end(folder)
+    shutil.rmtree(folder)
+
+
+def _keys(host: Host, lab: Lab) -> Keys:
+    for name in ("key", "host"):
+        argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"iotrial-{lab.name}"]
+        done = host.run([*argv, "-f", str(lab.folder / name)])
+        if done.exit != 0:
+            raise HostError(f"ssh-keygen: {done.complaint}", advice="Install openssh-client.")
+    public = (lab.folder / "host.pub").read_text("ascii")
+    kind, key, *_ = public.split()
+    (lab.folder / "known_hosts").write_text(f"iotrial-{lab.name} {kind} {key}\n", "ascii")
+    client = (lab.folder / "key.pub").read_text("ascii")
+    return Keys(client, (lab.folder / "host").read_text("ascii"), public)
+
+
+def _root(host: Host, lab: Lab, node: Node, image: Image) -> None:
+    """The node's own root disk: what differs from the image."""
+    path = str(lab.place(node) / "root.qcow2")
+    argv = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(image.base), "-F", "raw", path]
+    done = host.run(argv)
+    if done.exit != 0:
+        raise HostError(f"qemu-img: {done.complaint}", advice="Is there room in the cache?")
+
+
+def _started(host: Host, lab: Lab, node: Node, image: Image, accelerator: str) -> Lab:
+    """Start a node on a port that is free.  Between looking and taking, it may be taken."""
+    kind = kind_of(lab.kind)
+    said = ""
+    for _ in range(_TRIES):
+        lab = _with_port(lab, node, _free_port())
+        now = next(each for each in lab.nodes if each.name == node.name)
+        lab.serial(now).unlink(missing_ok=True)
+        argv = command(lab, now, kind=kind, image=image, accelerator=accelerator)
+        done = host.run(argv, timeout=_STARTS_WITHIN)
+        if done.exit == 0:
+            return lab
+        said = done.stderr.decode("utf-8", "replace").strip()
+        if _TAKEN not in said:
+            break
+    raise HostError(f"{node.name}: QEMU does not start: {said}", advice="Is there memory left?")
+
+
+def _with_port(lab: Lab, node: Node, port: int) -> Lab:
+    nodes = tuple(replace(n, port=port) if n.name == node.name else n for n in lab.nodes)
+    lab = replace(lab, nodes=nodes)
+    save(lab)
+    lab.ssh_config.write_text(client_config(lab), "utf-8")
+    return lab
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _await(host: Host, lab: Lab, node: Node, deadline: float) -> None:
+    """Until it says on its console that it is ready, ssh gets in, and its role is fulfilled."""
+    while not _says_ready(lab, node):
+        if node.name not in running(lab):
+            raise HostError(f"{node.name} ended while it booted{_last(lab, node)}", advice=_AGAIN)
+        if time.monotonic() > deadline:
+            raise HostError(f"{node.name} was not ready in time{_last(lab, node)}", advice=_AGAIN)
+        host.sleep(_LOOKS_EVERY)
+    argv = ["ssh", *lab.way(node).split(" "), f"udevadm settle; {WHOLE}"]
+    while (done := host.run(argv, timeout=max(60.0, deadline - time.monotonic()))).exit != 0:
+        if time.monotonic() > deadline:
+            wrong = "ssh does not get in" if done.exit == _SSH_FAILS else "it is up, but"
+            raise HostError(f"{node.name}: {wrong}: {done.complaint}", advice=_AGAIN)
+        host.sleep(_LOOKS_EVERY)
+
+
+_AGAIN = "Is this machine very busy? Then run the same command again: it goes on where it stopped."
+
+
+def _says_ready(lab: Lab, node: Node) -> bool:
+    try:
+        return READY in lab.serial(node).read_bytes()
+    except OSError:
+        return False
+
+
+def _last(lab: Lab, node: Node) -> str:
+    try:
+        lines = lab.serial(node).read_bytes().decode("utf-8", "replace").splitlines()[-8:]
+    except OSError:
+        return ""
+    return "\n  ".join([":" if lines else "", *lines])

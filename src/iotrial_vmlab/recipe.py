@@ -1,0 +1,121 @@
+"""What an image is made of: packages, and a few files.  Its checksum is the image's name.
+
+No mirror is part of it: the same packages are the same image, wherever they came from.  What newer
+versions of packages there are is only asked when an image is built.
+
+Sources: mmdebstrap(1); dpkg(1) ``path-exclude``; systemd.unit(5) (masking).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+
+FORMAT = 2
+"""Of the image's folder, and of what is done to the root filesystem: raise it when that changes."""
+KERNELS = {"stable": "linux-image-amd64", "backports": "linux-image-amd64/{suite}-backports"}
+"""Kernel → its package, as apt-get(8) takes it."""
+_LEFT_OUT = (
+    "/usr/share/doc/*",
+    "/usr/share/man/*",
+    "/usr/share/info/*",
+    "/usr/share/locale/*",
+    "/lib/modules/*/kernel/sound/*",
+    "/lib/modules/*/kernel/drivers/gpu/*",
+    "/lib/modules/*/kernel/drivers/media/*",
+    "/lib/modules/*/kernel/drivers/net/wireless/*",
+)
+FIRST_MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "ext4", "crc32c_generic")
+"""What must be there before the root disk is mounted."""
+
+_IDLE = ("acpi", "bdi", "mem", "tty", "vc", "wakeup", "workqueue")
+"""Subsystems of the kernel whose devices no lab has a use for: to plug each of them in at boot, by
+all of udev's rules, costs an emulated processor seconds."""
+_UNASKED = ("cryptsetup", "getty", "gpt-auto", "hibernate-resume", "integritysetup", "veritysetup")
+"""Generators of units that no lab has."""
+_PLUGGED = "--type=all --action=add --prioritized-subsystem=module,block,net"
+
+ROOT_FILES = {
+    "etc/fstab": "",
+    "etc/machine-id": "",
+    "etc/hostname": "node\n",
+    "etc/resolv.conf": "",
+    "etc/ssh/sshd_config.d/iotrial.conf": (
+        "HostKey /etc/ssh/ssh_host_ed25519_key\nUseDNS no\nUsePAM no\nMaxStartups 100\n"
+    ),
+    # Shared disks: nothing may assemble what another node has in use.
+    "etc/mdadm/mdadm.conf": "AUTO -all\n",
+    "etc/systemd/journald.conf.d/iotrial.conf": "[Journal]\nStorage=volatile\nRuntimeMaxUse=8M\n",
+    "etc/systemd/system/systemd-udev-trigger.service.d/iotrial.conf": (
+        "[Service]\nExecStart=\n"
+        f"ExecStart=-udevadm trigger {_PLUGGED} {' '.join(f'-S {each}' for each in _IDLE)}\n"
+    ),
+    **{f"etc/systemd/system-generators/systemd-{each}-generator": "" for each in _UNASKED},
+    # nfsrahead says nothing of other devices: as each appears, it would be asked.
+    "etc/udev/rules.d/99-nfs.rules": (
+        'SUBSYSTEM=="bdi", ACTION=="add", KERNEL=="0:*", PROGRAM="/usr/libexec/nfsrahead %k",'
+        ' ATTR{read_ahead_kb}="%c"\n'
+    ),
+    "etc/udev/rules.d/85-hdparm.rules": "",
+    "etc/systemd/system.conf.d/iotrial.conf": "[Manager]\nDefaultTimeoutStopSec=10s\n",
+}
+"""Written over those that the packages brought."""
+MASKED = (
+    "getty@.service",
+    "serial-getty@.service",
+    "getty-static.service",
+    "systemd-logind.service",
+    "e2scrub_reap.service",
+    "systemd-timesyncd.service",
+    "systemd-update-utmp.service",
+    "systemd-update-utmp-runlevel.service",
+    "systemd-user-sessions.service",
+    "systemd-sysusers.service",
+    "systemd-binfmt.service",
+    "proc-sys-fs-binfmt_misc.automount",
+    "dev-hugepages.mount",
+    "dev-mqueue.mount",
+    "sys-fs-fuse-connections.mount",
+    "sys-kernel-tracing.mount",
+    "systemd-pstore.service",
+    "systemd-repart.service",  # which has loop load, and eight devices of it appear
+    "systemd-firstboot.service",
+    "systemd-machine-id-commit.service",
+    "nfs-blkmap.service",
+)
+WANTED = {
+    "ssh.service": ("/lib/systemd/system/ssh.service", "multi-user.target"),
+    "iotrial-net.service": ("/etc/systemd/system/iotrial-net.service", "sysinit.target"),
+    "iotrial-ready.service": ("/etc/systemd/system/iotrial-ready.service", "multi-user.target"),
+}
+"""The only units that are enabled: nobody asked for the others that the packages brought."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """``kernel`` is a name of :data:`KERNELS`; ``texts`` are the guest's files."""
+
+    suite: str
+    kernel: str
+    packages: tuple[str, ...]
+    left_out: tuple[str, ...]
+    texts: tuple[tuple[str, str], ...]
+
+    @property
+    def name(self) -> str:
+        """The image's: what it is for people, and the beginning of its checksum."""
+        own = [FORMAT, FIRST_MODULES, ROOT_FILES, MASKED, WANTED, asdict(self)]
+        said = json.dumps(own, sort_keys=True)
+        return f"{self.suite}-{self.kernel}-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
+
+
+def recipe(suite: str, kernel: str = "stable") -> Recipe:
+    """The recipe for a suite of Debian, with its own kernel or the newer one of its backports."""
+    folder = files("iotrial_vmlab") / "guest"
+    texts = {each.name: each.read_text("utf-8") for each in folder.iterdir() if each.is_file()}
+    lines = texts.pop("packages.txt").splitlines()
+    words = [word for line in lines if not line.startswith("#") for word in line.split()]
+    image = KERNELS[kernel].format(suite=suite)
+    return Recipe(suite, kernel, (image, *words), _LEFT_OUT, tuple(sorted(texts.items())))
