@@ -25,7 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import factories
 from iotrial.live import address
-from iotrial.live.watcher import Live
+from iotrial.live.live import Live
+from iotrial.model.event import Began, Ended, Held, Known, Planned, Sampled
 from iotrial.model.sample import Sample
 from iotrial.model.tunable import Setting
 
@@ -42,18 +43,18 @@ def serve(pipe: Connection, targets: int) -> None:
     trial = results.records[0].trial
     with tempfile.TemporaryDirectory() as folder:
         with Live(results.study, address.parse(address.FREE)) as live:
-            live.planned(63, 63, Path(folder))
-            live.known(results)
+            live(Planned(63, 63, Path(folder)))
+            live(Known(results))
             for record in results.records[:12]:
-                live.ended(record)
-            live.began(trial, 60.0)
-            live.held(trial, "local", [Setting("sda", f"queue.q{n}", str(n)) for n in range(20)])
+                live(Ended(record))
+            live(Began(trial, 60.0))
+            live(Held("local", [Setting("sda", f"queue.q{n}", str(n)) for n in range(20)]))
             assert live.place
             pipe.send(live.place.url)
             t = 0
             while not pipe.poll(1.0):
                 for number in range(targets):
-                    live.sampled(trial, sample(number, t))
+                    live(Sampled(sample(number, t)))
                 t += 1
         os._exit(0)
 

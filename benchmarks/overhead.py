@@ -26,18 +26,18 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
+from iotrial.execute.limits import Limits
 from scipy.stats import t as student
 
 from iotrial.execute.hosts import Crew, open_crew
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.limits import Limits
 from iotrial.execute.manual import Hands
 from iotrial.execute.prepare import prepare
 from iotrial.execute.session import Bench
 from iotrial.execute.settings.restore import Payment
 from iotrial.execute.trial import aimed_at, execute_trial
-from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.local import LocalHost, wakeup_pipe
+from iotrial.model.event import ignore
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.available import Offer
@@ -107,8 +107,8 @@ def pairs(count: int, seconds: float, folder: Path) -> list[Pair]:
             study, lambda _place: nullcontext(host), results=folder, payment=Payment(), said=str
         ) as crew:
             store = prepare(crew, folder / "results", interruption)
-            hands = Hands(crew.chief.bench, Unwatched(), interruption)
-            limits = Limits(Unwatched(), interruption, hands)
+            hands = Hands(crew.chief.bench, ignore, None, interruption)
+            limits = Limits(ignore, interruption, hands)
             trials = next_trials(study, (), ())[:count]
             execute_trial(crew, store, dataclasses.replace(trials[0], number=9999), limits)
             for trial in trials:

@@ -12,8 +12,8 @@ from iotrial.cli.machine import machines
 from iotrial.cli.output import json_text
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_on
-from iotrial.execute.watcher import Watcher
 from iotrial.judgement import Judged, judge
+from iotrial.model.event import Tell, ignore
 from iotrial.model.study import Study
 from iotrial.report.csv import csv
 from iotrial.report.document import whole
@@ -76,11 +76,11 @@ def seen_in(folder: Path) -> tuple[View, Judged]:
     return view(judged), judged
 
 
-def pretended(study: Study, folder: Path, watcher: Watcher) -> None:
+def pretended(study: Study, folder: Path, tell: Tell = ignore) -> None:
     """Execute what is missing of a study on pretended machines, as ``run --pretend`` does."""
     several = len(study.places) > 1
     with machines(pretend=True, several=several) as reach, Interruption() as stop:
-        execute_on(study, reach, folder, watcher=watcher, interruption=stop, in_turn=True)
+        execute_on(study, reach, folder, tell=tell, interruption=stop, in_turn=True)
 
 
 def expected_of(folder: Path, do: Verb) -> dict[str, Any]:

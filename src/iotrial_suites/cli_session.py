@@ -21,6 +21,7 @@ from iotrial.execute.settings.guard import locked
 from iotrial.execute.settings.restore import read_reports, restore
 from iotrial.hosts.login import login
 from iotrial.hosts.places import journal_folder
+from iotrial.model.event import Said
 from iotrial.model.host import Host
 from iotrial.model.study import Place
 from iotrial.model.target import Aim, Target
@@ -35,7 +36,15 @@ from iotrial_suites.session.folder import Header, begin, checked, header_of, las
 from iotrial_suites.session.needs import Party, machine_of
 from iotrial_suites.session.sentry import swept
 from iotrial_suites.session.stage import armed as ready_to_write
-from iotrial_suites.session.suite import Session, Turn, execute_checks, in_order
+from iotrial_suites.session.suite import (
+    CaseBegan,
+    CaseEnded,
+    CheckEvent,
+    Session,
+    Turn,
+    execute_checks,
+    in_order,
+)
 from iotrial_suites.suites import chosen
 from iotrial_suites.suites.known import false_alarms, known_here
 
@@ -289,13 +298,22 @@ class _Terminal:
     output: Output
     past: Checked
 
-    def began(self, turn: Turn, number: int, of: int) -> None:
+    def __call__(self, event: CheckEvent) -> None:
+        match event:
+            case Said():
+                self.output.note(event.text)
+            case CaseBegan():
+                self._began(event.turn, event.number, event.of)
+            case CaseEnded():
+                self._ended(event.result)
+
+    def _began(self, turn: Turn, number: int, of: int) -> None:
         name, _, round_ = turn
         again = f" (round {round_})" if round_ > 1 else ""
         if self.output.verbose:
             self.output.note(f"{number}/{of}  {name}{again} …")
 
-    def ended(self, result: Result) -> None:
+    def _ended(self, result: Result) -> None:
         line = Text(f"{words.SIGNS[result.state]:5} ", STYLE[result.state])
         line.append(f"{result.name:<36} ", "")
         line.append(f"{words.seconds(result.seconds):>8}", "")
@@ -305,9 +323,6 @@ class _Terminal:
         self.output.answer(line)
         for why in words.lines(result):
             self.output.answer(Text(f"      {why}", "bold green" if result.mended else ""))
-
-    def said(self, text: str) -> None:
-        self.output.note(text)
 
 
 def _say(output: Output, found: Checked, paths: Sequence[Path]) -> None:

@@ -13,7 +13,6 @@ from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_study
 from iotrial.execute.settings.journal import SUFFIX
 from iotrial.execute.settings.restore import restore
-from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Study
@@ -90,7 +89,7 @@ def left(host: FakeHost) -> tuple[object, ...]:
 def run(study: Study, host: FakeHost, out: Path) -> str:
     """What it says is owed, or ''."""
     try:
-        execute_study(study, host, out, watcher=Unwatched(), interruption=Interruption())
+        execute_study(study, host, out, interruption=Interruption())
     except OwedError as owed:
         return str(owed)
     return ""

@@ -13,7 +13,6 @@ import pytest
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_study
 from iotrial.execute.settings.restore import restore
-from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Study
@@ -56,7 +55,7 @@ def machine() -> FakeHost:
 
 
 def run(host: FakeHost, study: Study, folder: Path) -> None:
-    execute_study(study, host, folder, watcher=Unwatched(), interruption=Interruption())
+    execute_study(study, host, folder, interruption=Interruption())
 
 
 def left_behind(host: FakeHost) -> list[str]:

@@ -13,7 +13,6 @@ from iotrial.execute.load import upkeep
 from iotrial.execute.runner import execute_study
 from iotrial.execute.settings.journal import sessions
 from iotrial.execute.settings.restore import restore
-from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder
 from iotrial.plan.load import parse_study
@@ -50,7 +49,7 @@ blocks = 2
 
 def run(host: FakeHost, folder: Path) -> None:
     study = parse_study(STUDY, "chores.toml", str)
-    execute_study(study, host, folder, watcher=Unwatched(), interruption=Interruption())
+    execute_study(study, host, folder, interruption=Interruption())
 
 
 def left_behind(host: FakeHost) -> list[str]:

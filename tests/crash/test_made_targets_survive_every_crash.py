@@ -21,7 +21,6 @@ from iotrial.execute.settings import grounds
 from iotrial.execute.settings.journal import sessions
 from iotrial.execute.settings.restore import restore
 from iotrial.execute.targets import making, trees
-from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.fake.parts.mount import Mounts
 from iotrial.hosts.places import journal_folder
@@ -101,7 +100,7 @@ def test_no_death_and_no_reboot_makes_a_debt_that_nobody_can_pay(kind: str, tmp_
 
     def run(host: FakeHost) -> None:
         out = tmp_path / str(len(list(tmp_path.iterdir())))
-        execute_study(study, host, out, watcher=Unwatched(), interruption=Interruption())
+        execute_study(study, host, out, interruption=Interruption())
 
     before = behind(machine())
     whole = machine()

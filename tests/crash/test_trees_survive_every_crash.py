@@ -12,7 +12,6 @@ from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.leaving import clear, own
 from iotrial.execute.runner import execute_study
 from iotrial.execute.settings.restore import restore
-from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder
 from iotrial.model.target import Aim, Target
@@ -88,7 +87,7 @@ def test_a_whole_run_in_a_directory_leaves_it_as_it_was_whenever_it_dies(tmp_pat
     def run(host: FakeHost, name: str) -> None:
         study = parse_study(STUDY, "trees.toml", str)
         out = tmp_path / name
-        execute_study(study, host, out, watcher=Unwatched(), interruption=Interruption())
+        execute_study(study, host, out, interruption=Interruption())
 
     whole = prepared()
     run(whole, "whole")

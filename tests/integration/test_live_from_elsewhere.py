@@ -25,16 +25,17 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import factories
 from iotrial.live import address
-from iotrial.live.watcher import Live
+from iotrial.live.live import Live
+from iotrial.model.event import Planned, Began, Sampled
 from iotrial.model.sample import Sample
 results = factories.results()
 with Live(results.study, address.parse(address.FREE)) as live:
-    live.planned(1, 1, Path(sys.argv[2]))
-    live.began(results.records[0].trial, 3.0)
+    live(Planned(1, 1, Path(sys.argv[2])))
+    live(Began(results.records[0].trial, 3.0))
     print(live.place.url, flush=True)
     for t in range(100):
         disk = {"reads": 1000 * t, "sectors_read": 8000 * t, "read_ms": 500 * t}
-        live.sampled(None, Sample("box", "disk", "sda", {"t": float(t), "disk": disk}))
+        live(Sampled(Sample("box", "disk", "sda", {"t": float(t), "disk": disk})))
         time.sleep(1)
 """
 STUDY = """

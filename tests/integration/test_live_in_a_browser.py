@@ -22,8 +22,9 @@ import pytest
 import factories
 from browsing import Browser, Tab
 from iotrial.live import address, picture
+from iotrial.live.live import Live
 from iotrial.live.rates import SHORTEST
-from iotrial.live.watcher import Live
+from iotrial.model.event import Asked, Began, Ended, Held, Known, Planned, Said, Sampled
 from iotrial.model.sample import Sample
 from iotrial.model.tunable import Setting
 from iotrial.stats.judge import judge
@@ -72,17 +73,17 @@ def telemetry(seconds: int) -> list[dict[str, Any]]:
 def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     monkeypatch.setattr(picture, "STALE", 600.0)  # however long a browser takes to start
     with Live(RESULTS.study, address.parse(address.FREE)) as found:
-        found.planned(63, 63, tmp_path)
-        found.known(RESULTS)
-        found.began(RECORDS[0].trial, 30.0)
-        found.held(RECORDS[0].trial, "local", [Setting("sda", "queue.scheduler", "bfq")])
+        found(Planned(63, 63, tmp_path))
+        found(Known(RESULTS))
+        found(Began(RECORDS[0].trial, 30.0))
+        found(Held("local", [Setting("sda", "queue.scheduler", "bfq")]))
         yield found
 
 
 def replay(live: Live, rows: list[dict[str, Any]], host: str = "local") -> None:
     """Say it as the sampler does, but faster."""
     for values in rows:
-        live.sampled(RECORDS[0].trial, Sample(host, "disk", "sda", values))
+        live(Sampled(Sample(host, "disk", "sda", values)))
 
 
 def url(live: Live) -> str:
@@ -160,8 +161,8 @@ def test_each_path_has_a_row_below_its_device_that_moves_as_the_trial_stored_it(
                 tab.until(f"points.length >= {at}")
                 seen.append(tab.see("now.paths.map((each) => each.rates['read.iops'])"))
                 said.append(tab.see(CELLS))
-        live.ended(RECORDS[0])
-        live.began(RECORDS[1].trial, 3.0)
+        live(Ended(RECORDS[0]))
+        live(Began(RECORDS[1].trial, 3.0))
         tab.until("now.trials.length === 1 && !now.paths[0].rates.share")
         between = tab.see(CELLS)
     assert seen == [
@@ -212,9 +213,9 @@ def test_nothing_jumps_while_numbers_come_and_trials_change(
         tab.until("points.length >= 1")
         tab.see("window.shifts.length = 0")
         for record in RECORDS[:4]:
-            live.ended(record)
-            live.began(record.trial, 3.0)
-            live.held(record.trial, "local", [Setting("sda", "queue.scheduler", "none")])
+            live(Ended(record))
+            live(Began(record.trial, 3.0))
+            live(Held("local", [Setting("sda", "queue.scheduler", "none")]))
             replay(live, telemetry(3))
             tab.until(f"now.trials[0].number === {record.trial.number} && now.total['read.iops']")
         assert tab.see(SHIFT) < 0.01
@@ -228,7 +229,7 @@ def test_it_fits_its_window_in_light_and_dark(
         tab = opened(found, live, width)
         for host in ("box-with-a-long-name-1", "box-with-a-long-name-2"):
             replay(live, telemetry(3), host)
-        live.ended(next(record for record in RECORDS if record.state == "invalid"))
+        live(Ended(next(record for record in RECORDS if record.state == "invalid")))
         tab.until("now.rows.length === 2 && now.trials.length === 1")
         assert tab.see("document.documentElement.scrollWidth") <= width, tab.see(OUTSIDE)
         assert tab.see("document.querySelectorAll('#intervals svg.range').length") == len(
@@ -245,8 +246,8 @@ def test_names_are_text_whatever_they_hold(live: Live, browser: str, tmp_path: P
     with Browser(browser, tmp_path / "profile") as found:
         tab = opened(found, live)
         replay(live, telemetry(3), evil)
-        live.said(evil)
-        live.asked(evil)
+        live(Said(evil))
+        live(Asked(evil))
         tab.until("now.rows.length === 1 && now.words.length === 1 && now.asked")
         assert tab.see("window.hit") is None
         assert tab.see("document.images.length") == 0
@@ -256,7 +257,7 @@ def test_names_are_text_whatever_they_hold(live: Live, browser: str, tmp_path: P
 def test_the_page_says_when_the_run_is_over_or_out_of_reach(tmp_path: Path, browser: str) -> None:
     with Browser(browser, tmp_path / "profile") as found:
         with Live(RESULTS.study, address.parse(address.FREE)) as live:
-            live.planned(1, 1, tmp_path)
+            live(Planned(1, 1, tmp_path))
             tab = opened(found, live)
             live.ends(0)
         state = "document.getElementById('state').textContent"

@@ -15,8 +15,8 @@ import pytest
 from iotrial.errors import IotrialError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_study
-from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.local import LocalHost
+from iotrial.model.event import Began, Event, Planned
 from iotrial.plan.load import load_study
 from wrong_disk import Case, World, a_world, cases, changed
 
@@ -36,7 +36,7 @@ LEAST = {
 they do), and how many measure."""
 
 
-class Planter(Unwatched):
+class Planter:
     """Puts something in the way at the first such moment."""
 
     def __init__(self, world: World, case: Case) -> None:
@@ -48,11 +48,11 @@ class Planter(Unwatched):
             self.done = True
             self.case.during(self.world)
 
-    def planned(self, *_: object) -> None:
-        self._at("planned")
-
-    def began(self, *_: object) -> None:
-        self._at("began")
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Planned):
+            self._at("planned")
+        elif isinstance(event, Began):
+            self._at("began")
 
 
 def outcome(world: World, case: Case, folder: Path) -> str:
@@ -66,7 +66,7 @@ def outcome(world: World, case: Case, folder: Path) -> str:
                 load_study(folder / "study.toml"),
                 LocalHost(),
                 folder / "results",
-                watcher=Planter(world, case),
+                tell=Planter(world, case),
                 interruption=interruption,
             )
     except IotrialError as error:

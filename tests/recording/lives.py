@@ -9,7 +9,6 @@ from pathlib import Path
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.keep.keeping import apply
 from iotrial.execute.runner import execute_study
-from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import HostCrashed
 from iotrial.keep.entry import Entry
 from iotrial.keep.native import export
@@ -111,7 +110,7 @@ def owing(text: str) -> Noting:
 def lived(host: Noting, text: str) -> None:
     study = parse_study(text, "owed.toml", str)
     try:
-        execute_study(study, host, OUT, watcher=Unwatched(), interruption=Interruption())
+        execute_study(study, host, OUT, interruption=Interruption())
     except HostCrashed:
         pass
     finally:

@@ -17,7 +17,7 @@ import signal
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,8 @@ from iotrial import __version__  # noqa: E402
 from iotrial.cli.main import status  # noqa: E402
 from iotrial.execute.interruption import Interruption  # noqa: E402
 from iotrial.execute.runner import execute_study  # noqa: E402
-from iotrial.execute.watcher import Unwatched  # noqa: E402
 from iotrial.hosts.fake import FakeHost  # noqa: E402
-from iotrial.model.trial import Trial, TrialRecord  # noqa: E402
-from iotrial.model.tunable import Setting  # noqa: E402
+from iotrial.model.event import Ended, Event, Held, Ticked  # noqa: E402
 from iotrial.plan.aa import as_aa  # noqa: E402
 from iotrial.plan.load import load_study  # noqa: E402
 from old_results import expected_of, pretended  # noqa: E402
@@ -76,31 +74,30 @@ def cli(*words: str) -> dict[str, Any]:
     return document
 
 
-class Dying(Unwatched):
+class Dying:
     """Kills the controller, as ``kill -9`` does, when so many trials are done and the settings of
     the next one hold."""
 
     def __init__(self, after: int) -> None:
         self.left = after
 
-    def ended(self, record: TrialRecord) -> None:
-        del record
-        self.left -= 1
-
-    def held(self, trial: Trial, host: str, settings: Sequence[Setting]) -> None:
-        del trial, host, settings
-        if self.left <= 0:
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Ended):
+            self.left -= 1
+        elif isinstance(event, Held) and self.left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Meddling(Unwatched):
+class Meddling:
     """Another program writes to the disk's settings in one trial, and ends the load of another."""
 
     def __init__(self, host: FakeHost) -> None:
         self.host = host
 
-    def ticked(self, trial: Trial, elapsed: float) -> None:
-        del elapsed
+    def __call__(self, event: Event) -> None:
+        if not isinstance(event, Ticked):
+            return
+        trial = event.trial
         if trial.number == 2:
             self.host.meddle("/sys/block/fake0/queue/nr_requests", b"64")
         for pid in list(self.host.machine.tasks) if trial.number == 4 else ():
@@ -112,7 +109,7 @@ def finished(name: str) -> None:
         host = FakeHost()
         study = load_study(Path("study.toml"))
         with Interruption() as stop:
-            execute_study(study, host, Path("results"), watcher=Meddling(host), interruption=stop)
+            execute_study(study, host, Path("results"), tell=Meddling(host), interruption=stop)
     elif name == "saturate":
         words = ["--size", "16MiB", "--p99", "50ms", "--engine", "libaio", "--pretend"]
         cli("saturate", "loop", *words, "--out", "results")

@@ -17,7 +17,6 @@ from iotrial.cli.main import status
 from iotrial.errors import UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_study
-from iotrial.execute.watcher import Unwatched
 from iotrial.formats import telemetry
 from iotrial.formats.fio.course import course
 from iotrial.hosts.fake import FakeHost
@@ -330,7 +329,7 @@ def test_the_settings_of_another_treatment_are_really_written_before_each_trial(
     host = FakeHost()
     text = STUDY[: STUDY.index("[factors.depth]")] + STUDY[STUDY.index("[design]") :]
     made = as_aa(study(text), blocks=2)
-    execute_study(made, host, tmp_path / "r", watcher=Unwatched(), interruption=Interruption())
+    execute_study(made, host, tmp_path / "r", interruption=Interruption())
     load = [at for at, what in enumerate(host.log) if what.startswith("fio ")]
     assert len(load) == 8
     for begin, end in itertools.pairwise(load):

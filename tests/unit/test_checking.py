@@ -32,7 +32,14 @@ from iotrial_suites.session.kernel_log import records, since, trouble
 from iotrial_suites.session.needs import LOOK, Party, missing, version_of
 from iotrial_suites.session.sentry import base_of, swept
 from iotrial_suites.session.stage import CLEANS_WITHIN
-from iotrial_suites.session.suite import Session, Turn, execute_checks, in_order
+from iotrial_suites.session.suite import (
+    CaseEnded,
+    CheckEvent,
+    Session,
+    Turn,
+    execute_checks,
+    in_order,
+)
 from iotrial_suites.suites.known import false_alarms
 from iotrial_suites.suites.vocabulary import expect, join, run, start, undo, until
 from scripted import Answer, Says, ScriptedHost
@@ -384,11 +391,9 @@ class Quiet:
     def __init__(self) -> None:
         self.ended_: list[Result] = []
 
-    def began(self, turn: Turn, number: int, of: int) -> None: ...
-    def said(self, text: str) -> None: ...
-
-    def ended(self, result: Result) -> None:
-        self.ended_.append(result)
+    def __call__(self, event: CheckEvent) -> None:
+        if isinstance(event, CaseEnded):
+            self.ended_.append(event.result)
 
 
 def session(folder: Path, host: Host, **more) -> Session:  # noqa: ANN003
@@ -412,9 +417,10 @@ class Stopper(Quiet):
         super().__init__()
         self._interruption = interruption
 
-    def ended(self, result: Result) -> None:
-        super().ended(result)
-        self._interruption.signal = signal.SIGTERM
+    def __call__(self, event: CheckEvent) -> None:
+        super().__call__(event)
+        if isinstance(event, CaseEnded):
+            self._interruption.signal = signal.SIGTERM
 
 
 def turns(*pairs: tuple[str, Case]) -> list[Turn]:
@@ -455,7 +461,7 @@ def test_who_stops_is_told_what_is_still_owed_by_a_host_that_is_gone(tmp_path: P
     with Interruption() as interruption:
         of = session(tmp_path / "out", host)
         of.venue = replace(of.venue, interruption=interruption)
-        of.watcher = Stopper(interruption)
+        of.tell = Stopper(interruption)
         with pytest.raises(OwedError, match=r"stopped by SIGTERM, and the clean-up of test/loses"):
             execute_checks(of, turns(("loses", case(loses)), ("after", case(passes))))
     (found,) = results(tmp_path / "out")
@@ -643,7 +649,7 @@ from pathlib import Path
 sys.path[:0] = sys.argv[2:]
 from test_checking import ANYBODY, case, passes, session, turns
 from iotrial_suites.suites.vocabulary import run, undo
-from iotrial_suites.session.suite import execute_checks
+from iotrial_suites.session.suite import CaseEnded, CheckEvent, execute_checks
 from iotrial.hosts.local import LocalHost
 
 def hangs(scene):

@@ -17,7 +17,6 @@ from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.chores import LIMITED, WRITE, Site, deed
 from iotrial.execute.runner import execute_study
 from iotrial.execute.session import Bench
-from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.upkeep import Upkeep
 from iotrial.hosts.local import LocalHost
@@ -60,7 +59,7 @@ def study(load: str, *, target: str = FILE, options: str = "", blocks: int = 2) 
 
 
 def run(host: FakeHost, folder: Path, it: Study) -> tuple[TrialRecord, ...]:
-    execute_study(it, host, folder, watcher=Unwatched(), interruption=Interruption())
+    execute_study(it, host, folder, interruption=Interruption())
     return open_results(folder).records
 
 

@@ -12,11 +12,11 @@ from iotrial.errors import HostUnreachable, OwedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.part import gathered
 from iotrial.execute.runner import Outcome, execute_on
-from iotrial.execute.watcher import Unwatched
 from iotrial.judgement import completed
 from iotrial.judgement.hosts import rows
 from iotrial.keep.winner import profile
 from iotrial.model.doubt import Doubt
+from iotrial.model.event import Ended, Event, Said, Tell, Ticked, ignore
 from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
 from iotrial.model.study import Place, Study
@@ -64,7 +64,7 @@ class Rack:
         yield host
 
 
-class Cutting(Unwatched):
+class Cutting:
     """Cuts a host when a trial begins, and mends it when so many have ended."""
 
     def __init__(self, rack: Rack, name: str, mended_after: int) -> None:
@@ -72,17 +72,12 @@ class Cutting(Unwatched):
         self.words: list[str] = []
         self.done = False
 
-    def said(self, text: str) -> None:
-        self.words.append(text)
-
-    def ticked(self, trial: object, elapsed: float) -> None:
-        del trial, elapsed
-        if not self.done:
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Said):
+            self.words.append(event.text)
+        elif isinstance(event, Ticked) and not self.done:
             self.rack.hosts[self.name].cut = self.done = True
-
-    def ended(self, record: object) -> None:
-        del record
-        if self.done:
+        elif isinstance(event, Ended) and self.done:
             self.left -= 1
             if self.left == 0:
                 self.rack.hosts[self.name].cut = False
@@ -92,11 +87,9 @@ def study(text: str = TEXT) -> Study:
     return parse_study(text, "many.toml", lambda _: "")
 
 
-def execute(rack: Rack, folder: Path, watcher: Unwatched | None = None) -> Outcome:
+def execute(rack: Rack, folder: Path, watcher: Tell = ignore) -> Outcome:
     with Interruption() as interruption:
-        return execute_on(
-            study(), rack.reach, folder, watcher=watcher or Unwatched(), interruption=interruption
-        )
+        return execute_on(study(), rack.reach, folder, tell=watcher, interruption=interruption)
 
 
 def test_each_host_is_loaded_set_and_given_back(tmp_path: Path) -> None:

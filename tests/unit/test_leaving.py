@@ -16,7 +16,6 @@ from iotrial.execute.session import Bench
 from iotrial.execute.settings.debris import unmake
 from iotrial.execute.settings.journal import MadeDebt, read_session
 from iotrial.execute.targets.trees import MARK
-from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mount import EXT4
 from iotrial.model.chore import Chore
@@ -203,9 +202,7 @@ def test_a_study_leaves_its_directory_as_it_was(tmp_path: Path) -> None:
     there = files(host)
     load = 'prepare = ["lay out"]'
     study = parse_study(STUDY.replace("LOAD", load), "left.toml", str)
-    outcome = execute_study(
-        study, host, tmp_path / "out", watcher=Unwatched(), interruption=Interruption()
-    )
+    outcome = execute_study(study, host, tmp_path / "out", interruption=Interruption())
     assert {record.state for record in outcome.results.records} == {"valid"}
     assert files(host) == there
     assert host.read(f"{HOME}/reads.0.0") == b"years of work"

@@ -14,10 +14,10 @@ import factories
 from iotrial.cli import follow, screen
 from iotrial.cli.main import status
 from iotrial.judgement import judge
-from iotrial.live import events
 from iotrial.live.file import LiveFile, read
 from iotrial.live.findings import findings
-from iotrial.live.picture import Picture
+from iotrial.live.picture import Picture, SoFar
+from iotrial.model.event import Began, Ended, Held, Planned, Sampled
 from iotrial.model.sample import Sample
 from iotrial.model.tunable import Setting
 
@@ -49,14 +49,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def at_work() -> Picture:
     picture = Picture(RESULTS.study, os.getpid())
-    picture.add(events.Planned(0.0, 63, 63, Path("r")))
-    picture.add(events.Known(0.0, findings(RESULTS, judge), {"valid": 58}))
-    picture.add(events.Ended(0.0, RECORDS[0]))
-    picture.add(events.Began(0.0, RECORDS[1].trial, 3.0))
-    picture.add(events.Held(0.0, "local", [Setting("sda", "queue.scheduler", "bfq")]))
+    picture.add(Planned(63, 63, Path("r")), 0.0)
+    picture.add(SoFar(findings(RESULTS, judge), {"valid": 58}), 0.0)
+    picture.add(Ended(RECORDS[0]), 0.0)
+    picture.add(Began(RECORDS[1].trial, 3.0), 0.0)
+    picture.add(Held("local", [Setting("sda", "queue.scheduler", "bfq")]), 0.0)
     for t in (0, 1):
         disk = {"reads": 4000 * t, "sectors_read": 32_000 * t, "read_ms": 2000 * t, "io_ms": t}
-        picture.add(events.Sampled(float(t), Sample("a", "b", "c", {"t": float(t), "disk": disk})))
+        picture.add(Sampled(Sample("a", "b", "c", {"t": float(t), "disk": disk})), float(t))
     return picture
 
 

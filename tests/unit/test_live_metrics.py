@@ -16,10 +16,10 @@ from prometheus_client.parser import text_string_to_metric_families as plain_fam
 
 import factories
 from iotrial.judgement import judge
-from iotrial.live import events
 from iotrial.live.findings import findings
 from iotrial.live.metrics import CONTENT_TYPE, PLAIN, content_type, openmetrics
-from iotrial.live.picture import Picture
+from iotrial.live.picture import Picture, SoFar
+from iotrial.model.event import Began, Planned, Sampled
 from iotrial.model.sample import Sample
 
 RESULTS = factories.results()
@@ -28,13 +28,13 @@ Families = dict[str, dict[str, Any]]
 
 def at_work(host: str = "local") -> Picture:
     picture = Picture(RESULTS.study)
-    picture.add(events.Planned(0.0, 63, 63, Path("r")))
-    picture.add(events.Known(0.0, findings(RESULTS, judge), {"valid": 50, "invalid": 2}))
-    picture.add(events.Began(0.0, RESULTS.records[0].trial, 3.0))
+    picture.add(Planned(63, 63, Path("r")), 0.0)
+    picture.add(SoFar(findings(RESULTS, judge), {"valid": 50, "invalid": 2}), 0.0)
+    picture.add(Began(RESULTS.records[0].trial, 3.0), 0.0)
     for t in (0, 1):
         disk = {"reads": 4000 * t, "sectors_read": 32_000 * t, "read_ms": 2000 * t, "in_flight": 8}
         values = {"t": float(t), "disk": disk, "cpu": {"user": 50 * t, "idle": 50 * t}}
-        picture.add(events.Sampled(float(t), Sample(host, "disk", "sda", values)))
+        picture.add(Sampled(Sample(host, "disk", "sda", values)), float(t))
     return picture
 
 
@@ -101,7 +101,7 @@ def test_paths_are_families_of_their_own_that_nobody_adds_to_the_devices() -> No
         reads = {"reads": 4000 * t, "sectors_read": 32_000 * t, "read_ms": 2000 * t}
         paths = {"sdb": reads, "sdc": dict.fromkeys(reads, 0)}
         values = {"t": float(t), "disk": reads, "paths": paths}
-        picture.add(events.Sampled(float(t), Sample("local", "disk", "dm-3", values)))
+        picture.add(Sampled(Sample("local", "disk", "dm-3", values)), float(t))
     families = read(picture)
     place = {"host": "local", "target": "disk", "device": "dm-3"}
     assert [each.labels for each in families["iotrial_path_read_operations"]] == [
@@ -130,7 +130,7 @@ def full() -> Picture:
             ("reads", "sectors_read", "read_ms", "writes", "sectors_written", "write_ms"), 100 * t
         )
         values = {"t": float(t), "disk": disk, "paths": {"sdb": disk}}
-        picture.add(events.Sampled(float(t), Sample("local", "disk", "dm-3", values)))
+        picture.add(Sampled(Sample("local", "disk", "dm-3", values)), float(t))
     return picture
 
 

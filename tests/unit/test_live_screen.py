@@ -14,9 +14,9 @@ from rich.console import Console
 import factories
 from iotrial.cli import screen
 from iotrial.judgement import judge
-from iotrial.live import events
 from iotrial.live.findings import findings
-from iotrial.live.picture import Picture
+from iotrial.live.picture import Picture, SoFar
+from iotrial.model.event import Began, Ended, Held, Planned, Sampled
 from iotrial.model.sample import Sample
 from iotrial.model.tunable import Setting
 
@@ -47,15 +47,15 @@ def sample(host: str, target: str, t: float) -> Sample:
 
 def at_work(hosts: int = 1, targets: int = 1) -> Picture:
     picture = Picture(RESULTS.study, os.getpid())
-    picture.add(events.Planned(0.0, 63, 63, Path("r")))
-    picture.add(events.Known(0.0, findings(RESULTS, judge), {"valid": 58, "failed": 2}))
-    picture.add(events.Ended(0.0, RECORDS[0]))
-    picture.add(events.Began(0.0, RECORDS[1].trial, 3.0))
-    picture.add(events.Held(0.0, "local", [Setting("sda", "queue.scheduler", "bfq")]))
+    picture.add(Planned(63, 63, Path("r")), 0.0)
+    picture.add(SoFar(findings(RESULTS, judge), {"valid": 58, "failed": 2}), 0.0)
+    picture.add(Ended(RECORDS[0]), 0.0)
+    picture.add(Began(RECORDS[1].trial, 3.0), 0.0)
+    picture.add(Held("local", [Setting("sda", "queue.scheduler", "bfq")]), 0.0)
     for t in (0.0, 1.0):
         for host in range(1, hosts + 1):
             for target in range(1, targets + 1):
-                picture.add(events.Sampled(t, sample(f"box{host}", f"lun{target}", t)))
+                picture.add(Sampled(sample(f"box{host}", f"lun{target}", t)), t)
     return picture
 
 
@@ -120,8 +120,8 @@ def test_of_several_rows_the_first_is_all_of_them_together() -> None:
 def test_between_two_loads_the_last_numbers_stay() -> None:
     picture = at_work(hosts=2)
     before = picture.document(1.1)
-    picture.add(events.Ended(2.0, RECORDS[1]))
-    picture.add(events.Began(2.1, RECORDS[2].trial, 3.0))
+    picture.add(Ended(RECORDS[1]), 2.0)
+    picture.add(Began(RECORDS[2].trial, 3.0), 2.1)
     after = picture.document(2.2)
     assert after["rows"][0]["rates"] == {}
     for name in ("box1", "box2", "total"):

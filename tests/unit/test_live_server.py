@@ -17,9 +17,10 @@ import pytest
 import factories
 from iotrial.errors import UsageError
 from iotrial.live import address, answer, file
+from iotrial.live.live import Live
 from iotrial.live.page import page
 from iotrial.live.server import MOST_READERS, Server
-from iotrial.live.watcher import Live
+from iotrial.model.event import Began, Ended, Planned, Said, Sampled
 from iotrial.model.sample import Sample
 
 RESULTS = factories.results()
@@ -30,8 +31,8 @@ RECORDS = RESULTS.records
 def live(tmp_path: Path) -> Iterator[Live]:
     """A run that is at work, and its page on a free port."""
     with Live(RESULTS.study, address.parse(address.FREE)) as found:
-        found.planned(63, 63, tmp_path)
-        found.began(RECORDS[0].trial, 3.0)
+        found(Planned(63, 63, tmp_path))
+        found(Began(RECORDS[0].trial, 3.0))
         work(found, 0, 1)
         yield found
 
@@ -40,9 +41,7 @@ def work(live: Live, *seconds: int) -> None:
     """Samples of a device that reads 1,000 a second."""
     for t in seconds:
         disk = {"reads": 1000 * t, "sectors_read": 8000 * t, "read_ms": 500 * t, "io_ms": 900 * t}
-        live.sampled(
-            RECORDS[0].trial, Sample("local", "disk", "sda", {"t": float(t), "disk": disk})
-        )
+        live(Sampled(Sample("local", "disk", "sda", {"t": float(t), "disk": disk})))
 
 
 def token(live: Live) -> str:
@@ -223,7 +222,7 @@ def test_a_reader_that_does_not_read_is_dropped_and_the_others_are_not(
     while len(live._server.readers) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    live.said("x" * 400_000)
+    live(Said("x" * 400_000))
     while len(live._server.readers) > 1:
         assert time.monotonic() < deadline, "it was not dropped"
         reader.event()
@@ -244,7 +243,7 @@ def test_more_readers_than_it_can_serve_are_told_so(
 
 def test_readers_are_told_the_end_and_then_nothing_more(tmp_path: Path) -> None:
     with Live(RESULTS.study, address.parse(address.FREE)) as live:
-        live.planned(63, 63, tmp_path)
+        live(Planned(63, 63, tmp_path))
         stream = Stream(live)
         stream.event()
         live.ends(5)
@@ -260,7 +259,7 @@ def test_readers_are_told_the_end_and_then_nothing_more(tmp_path: Path) -> None:
 def test_a_run_that_was_stopped_says_why(tmp_path: Path) -> None:
     def stopped() -> None:
         with Live(RESULTS.study, None) as live:
-            live.planned(1, 1, tmp_path)
+            live(Planned(1, 1, tmp_path))
             raise UsageError("the disk is gone")
 
     with pytest.raises(UsageError):
@@ -328,14 +327,14 @@ def test_a_fault_of_the_picture_or_of_the_server_ends_nothing(
 
     monkeypatch.setattr(Server, "tell", broken)
     with Live(RESULTS.study, address.parse(address.FREE)) as live:
-        live.planned(63, 63, tmp_path)
-        live.sampled(RECORDS[0].trial, Sample("a", "b", "c", {"nonsense": True}))
-        live.said("still there")
+        live(Planned(63, 63, tmp_path))
+        live(Sampled(Sample("a", "b", "c", {"nonsense": True})))
+        live(Said("still there"))
     assert (file.read(tmp_path) or {})["words"] == ["still there"]
 
 
 def test_names_that_are_no_unicode_are_served_too(live: Live) -> None:
-    live.said("caf\udce9")
+    live(Said("caf\udce9"))
     work(live, 2)
     for path in ("/state.json", "/metrics"):
         assert ask(live, f"{path}?token={token(live)}")[0] == 200
@@ -352,8 +351,8 @@ def test_a_fault_in_an_answer_is_one_readers(
 
 def test_a_folder_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
     with Live(RESULTS.study, address.parse(address.FREE)) as live:
-        live.planned(63, 63, tmp_path / "is not there")
-        live.ended(RECORDS[0])
+        live(Planned(63, 63, tmp_path / "is not there"))
+        live(Ended(RECORDS[0]))
         assert ask(live, f"/state.json?token={token(live)}")[0] == 200
 
 

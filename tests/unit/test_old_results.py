@@ -19,7 +19,6 @@ from iotrial.execute.keep.keeping import confirm, undo
 from iotrial.execute.keep.kept import find, kept, refuse_pending, verify
 from iotrial.execute.settings.journal import sessions
 from iotrial.execute.settings.restore import restore
-from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.places import journal_folder
 from iotrial.live.file import read
 from iotrial.plan.aa import as_aa
@@ -184,7 +183,7 @@ def test_a_half_done_study_is_taken_up_and_finished(name: str, tmp_path: Path) -
     study = study_at(folder / "study.toml")  # as `status` says how to go on
     if then.study.aa:
         study = as_aa(study, then.study.aa.arms, then.study.design.blocks)
-    pretended(study, folder, Unwatched())
+    pretended(study, folder)
     assert study_at(folder / "study.toml").digest == load_study(Path("study.toml")).digest
     now = open_results(folder)
     assert is_finished(folder)

@@ -16,7 +16,6 @@ from stats_studies import METRIC, record
 from iotrial.errors import UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_study
-from iotrial.execute.watcher import Unwatched
 from iotrial.hosts.fake import FakeHost
 from iotrial.model.prior import Prior
 from iotrial.model.results import Results
@@ -194,9 +193,7 @@ def test_a_run_keeps_the_order_it_began_with_and_says_what_is_not_sure(tmp_path:
     of = parse_study(TEXT, "race.toml", str)
 
     def run(it: Study, name: str) -> Results:
-        execute_study(
-            it, FakeHost(), tmp_path / name, watcher=Unwatched(), interruption=Interruption()
-        )
+        execute_study(it, FakeHost(), tmp_path / name, interruption=Interruption())
         return open_results(tmp_path / name)
 
     first = run(of, "first")
@@ -231,9 +228,7 @@ def test_a_study_with_knobs_of_its_own_takes_a_prior_that_has_none(tmp_path: Pat
     """To read the earlier results is to read another study: it must not replace the knobs."""
 
     def run(it: Study, name: str) -> Results:
-        execute_study(
-            it, FakeHost(), tmp_path / name, watcher=Unwatched(), interruption=Interruption()
-        )
+        execute_study(it, FakeHost(), tmp_path / name, interruption=Interruption())
         return open_results(tmp_path / name)
 
     run(parse_study(TEXT, "before.toml", str), "before")

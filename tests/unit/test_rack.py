@@ -12,14 +12,13 @@ import pytest
 from iotrial.errors import HostUnreachable, Interrupted, OwedError, RefusedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import Outcome, execute_on
-from iotrial.execute.watcher import Unwatched
 from iotrial.judgement import completed
 from iotrial.keep.winner import profile
 from iotrial.look.kernels import likeness
+from iotrial.model.event import Began, Ended, Event, Said, Tell, Ticked, ignore
 from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
 from iotrial.model.study import Place, Study
-from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.load import parse_study
 from iotrial.plan.spread import waiting
 from iotrial.store import is_finished, open_results
@@ -68,21 +67,20 @@ class Rack:
         yield host
 
 
-class Watching(Unwatched):
-    """Notes what is said, and calls ``at`` with each trial that begins its load."""
+class Watching:
+    """Notes what is said, and on which hosts trials begin."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
         self.began_on: list[str] = []
         self.threads: set[int] = set()
 
-    def said(self, text: str) -> None:
-        self.words.append(text)
-
-    def began(self, trial: Trial, seconds: float) -> None:
-        del seconds
-        self.began_on.append(trial.host)
-        self.threads.add(threading.get_ident())
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Said):
+            self.words.append(event.text)
+        elif isinstance(event, Began):
+            self.began_on.append(event.trial.host)
+            self.threads.add(threading.get_ident())
 
 
 class Cutting(Watching):
@@ -92,26 +90,25 @@ class Cutting(Watching):
         super().__init__()
         self.rack, self.mended = rack, mended
 
-    def ticked(self, trial: Trial, elapsed: float) -> None:
-        del elapsed
-        if trial.host == "b" and self.began_on.count("b") == 2:
-            self.rack.hosts["b"].cut = True
-
-    def ended(self, record: TrialRecord) -> None:
-        if record.trial.host == "b" and record.state == "failed" and self.mended:
-            self.rack.hosts["b"].cut = False
+    def __call__(self, event: Event) -> None:
+        super().__call__(event)
+        if isinstance(event, Ticked):
+            if event.trial.host == "b" and self.began_on.count("b") == 2:
+                self.rack.hosts["b"].cut = True
+        elif isinstance(event, Ended):
+            failed = event.record.trial.host == "b" and event.record.state == "failed"
+            if failed and self.mended:
+                self.rack.hosts["b"].cut = False
 
 
 def study(text: str = TEXT) -> Study:
     return parse_study(text, "spread.toml", lambda _: "")
 
 
-def execute(
-    rack: Rack, folder: Path, watcher: Unwatched | None = None, text: str = TEXT
-) -> Outcome:
+def execute(rack: Rack, folder: Path, watcher: Tell = ignore, text: str = TEXT) -> Outcome:
     with Interruption() as interruption:
         return execute_on(
-            study(text), rack.reach, folder, watcher=watcher or Watching(),
+            study(text), rack.reach, folder, tell=watcher,
             interruption=interruption,
         )  # fmt: skip
 
@@ -209,9 +206,8 @@ class Stopping(Watching):
         super().__init__()
         self.after = after
 
-    def ended(self, record: TrialRecord) -> None:
-        del record
-        self.after -= 1
+    def __call__(self, event: Event) -> None:
+        self.after -= isinstance(event, Ended)
         if self.after == 0:
             raise Interrupted("stopped", advice="go on")
 
@@ -220,9 +216,8 @@ def test_where_no_host_is_left_the_run_says_so(tmp_path: Path) -> None:
     rack = Rack()
 
     class All(Watching):
-        def ticked(self, trial: Trial, elapsed: float) -> None:
-            del trial, elapsed
-            for host in rack.hosts.values():
+        def __call__(self, event: Event) -> None:
+            for host in rack.hosts.values() if isinstance(event, Ticked) else ():
                 host.cut = True
 
     with pytest.raises((HostUnreachable, OwedError)):

@@ -21,7 +21,7 @@ import foreign
 from iotrial.cli.output import Output, json_text
 from iotrial.cli.progress import Terminal
 from iotrial.errors import RefusedError
-from iotrial.execute.interruption import Interruption
+from iotrial.model.event import Said
 
 SPITE = "\x1b[2J\x1b]52;c;cm0gLXJm\x07 \x9b31m \x9c \u202e \u2066 \x00 \x7f \r \x08 \ud800"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -85,11 +85,14 @@ def test_tables_and_json_show_controls(spite: str, capfd: pytest.CaptureFixture[
 def test_a_question_to_a_person_shows_controls(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    terminal = Terminal(Output(), factories.study())
     monkeypatch.setattr("select.select", lambda *_: ([sys.stdin], [], []))
     monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
-    terminal.asked(f"Set it to {SPITE}", Interruption())
-    terminal.said(SPITE)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    terminal = Terminal(Output(), factories.study())
+    ask = terminal.person()
+    assert ask, "somebody is there"
+    ask(f"Set it to {SPITE}", lambda: False)
+    terminal(Said(SPITE))
     said = capfd.readouterr()
     assert not unseen(said.out + said.err)
     assert "Then press Enter" in said.err

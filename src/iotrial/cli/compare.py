@@ -136,7 +136,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         latest = _where(open_results(other), where)
         sides = Sides((results, *first), (latest, *last))
         if paired:
-            from iotrial.cli.in_turn import measured_in_turn
+            from iotrial.cli.paired import measured_in_turn
 
             compared(replace(sides, paired=True), 0.0)  # what would else be said after hours
             made = measured_in_turn(output, folder, other, paired, out)

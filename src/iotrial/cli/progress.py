@@ -9,6 +9,7 @@ from __future__ import annotations
 import select
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -17,8 +18,8 @@ from rich.text import Text
 
 from iotrial.cli.moving import can_move
 from iotrial.cli.output import Output
-from iotrial.execute.interruption import Interruption
 from iotrial.live.pace import Pace
+from iotrial.model.event import Ask, Began, Ended, Event, Planned, Said, Ticked
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord, treatment_text
 from iotrial.plan.ahead import open_ended
@@ -37,7 +38,7 @@ _GLANCE = 0.2
 
 
 class Terminal:
-    """The runner's watcher for people (``iotrial.execute.runner.Watcher``)."""
+    """Called with what a run tells (:mod:`iotrial.model.event`), it shows that to people."""
 
     def __init__(self, output: Output, study: Study) -> None:
         self._output = output
@@ -61,10 +62,23 @@ class Terminal:
     def close(self) -> None:
         self._output.moving.end()
 
-    def said(self, text: str) -> None:
-        self._output.note(text)
+    def __call__(self, event: Event) -> None:
+        match event:
+            case Said():
+                self._output.note(event.text)
+            case Planned():
+                self._planned(event.pending, event.most, event.results)
+            case Began():
+                self._expected = event.expected
+                self._show(self._name(event.trial))
+            case Ticked():
+                self._show(f"{event.elapsed:.0f} s  {self._name(event.trial)}")
+            case Ended():
+                self._ended(event.record)
+            case _:
+                pass  # the live page shows it
 
-    def planned(self, pending: int, most: int, results: Path) -> None:
+    def _planned(self, pending: int, most: int, results: Path) -> None:
         first = not self._pace.done and not self._pace.left
         self._pace = self._pace.planned(pending, most)
         if first or not self._open_ended:
@@ -76,14 +90,7 @@ class Terminal:
     def _mark(self) -> str:
         return "≤" if self._open_ended else ""
 
-    def began(self, trial: Trial, seconds: float) -> None:
-        self._expected = seconds
-        self._show(self._name(trial))
-
-    def ticked(self, trial: Trial, elapsed: float) -> None:
-        self._show(f"{elapsed:.0f} s  {self._name(trial)}")
-
-    def ended(self, record: TrialRecord) -> None:
+    def _ended(self, record: TrialRecord) -> None:
         self._pace = self._pace.ended(record)
         done, total = self._pace.done, self._pace.most
         count = f"{done:>{len(str(total))}}/{self._mark}{total}"
@@ -108,15 +115,16 @@ class Terminal:
             return f"{head}  {value}\n{indent}{treatment}"
         return f"{head}\n{indent}{value.strip()}  {treatment}"
 
-    def attended(self) -> bool:
-        return sys.stdin.isatty()
+    def person(self) -> Ask | None:
+        """How somebody is asked to do something; None where nobody is there."""
+        return self._ask if sys.stdin.isatty() else None
 
-    def asked(self, what: str, interruption: Interruption) -> None:
-        """Waits for the return key; a signal ends the wait."""
+    def _ask(self, what: str, stopped: Callable[[], bool]) -> None:
+        """Waits for the return key, or until the run is ``stopped``."""
         self._output.moving.end()
         self._output.notes.bell()
         self._output.note(f"{what}\nThen press Enter.")
-        while not interruption.signal:
+        while not stopped():
             ready, _, _ = select.select([sys.stdin], [], [], _GLANCE)
             if ready:
                 sys.stdin.readline()

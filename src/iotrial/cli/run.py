@@ -11,15 +11,16 @@ from typing import Any
 import click
 
 from iotrial.cli.extending import SHARE, Wish, lengthened
+from iotrial.cli.live_page import Running, address_of, announce
 from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.progress import Terminal
 from iotrial.cli.verdicts import publish
-from iotrial.cli.watching import Running, Watchers, address_of, announce
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import Outcome, count, execute_on
 from iotrial.live.address import Address
-from iotrial.live.watcher import Live
+from iotrial.live.live import Live
+from iotrial.model.event import Event
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.plan.aa import as_aa
@@ -169,7 +170,11 @@ def execute(
 
 def _watched(output: Output, study: Study, folder: Path, *, live: Live, pretend: bool) -> Outcome:
     terminal = Terminal(output, study)
-    watcher = Watchers(terminal, live)
+
+    def tell(event: Event) -> None:
+        terminal(event)
+        live(event)
+
     study = _alone(study) if pretend else study
     try:
         with (
@@ -178,7 +183,7 @@ def _watched(output: Output, study: Study, folder: Path, *, live: Live, pretend:
         ):
             return execute_on(
                 study, reach, folder,
-                watcher=watcher, interruption=interruption, in_turn=pretend,
+                interruption=interruption, tell=tell, ask=terminal.person(), in_turn=pretend,
             )  # fmt: skip
     finally:
         terminal.close()

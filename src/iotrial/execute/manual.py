@@ -9,19 +9,16 @@ there before; then the report says which level it was left at.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from iotrial.errors import RefusedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.session import Bench
 from iotrial.execute.settings.by_hand import KIND, verified
 from iotrial.execute.settings.journal import MadeDebt, numbered
+from iotrial.model.event import Ask, Asked, Said, Tell
 from iotrial.model.study import Factor
 from iotrial.model.trial import Trial
 from iotrial.model.tunable import Setting
-
-if TYPE_CHECKING:
-    from iotrial.execute.watcher import Watcher
 
 
 @dataclass
@@ -30,7 +27,8 @@ class Hands:
     ``former`` what the verifying commands said at the start."""
 
     bench: Bench
-    watcher: Watcher
+    tell: Tell
+    ask: Ask | None
     interruption: Interruption
     now: dict[str, str] = field(default_factory=dict)
     former: dict[str, str] = field(default_factory=dict)
@@ -41,7 +39,7 @@ class Hands:
 
     def begin(self) -> None:
         """Look what stands, and owe it.  Raises RefusedError where nobody can be asked."""
-        if self.factors and not self.watcher.attended():
+        if self.factors and self.ask is None:
             raise RefusedError(
                 f"factor {self.factors[0].name} is set by hand, and nobody can be asked here",
                 advice="Run the study on a terminal (tmux or screen for a long one).",
@@ -74,14 +72,15 @@ class Hands:
             if former is not None:
                 self._have(factor, former)
             elif factor.name in self.now:
-                self.watcher.said(f"{factor.name} was left at {self.now[factor.name]}, as set last")
+                self.tell(Said(f"{factor.name} was left at {self.now[factor.name]}, as set last"))
 
     def _have(self, factor: Factor, level: str) -> None:
-        if self.now.get(factor.name) == level:
+        if self.now.get(factor.name) == level or self.ask is None:
             return
         ask = f"{factor.subject.replace('{level}', level)}  [{factor.name} = {level}]"
         while True:
-            self.watcher.asked(ask, self.interruption)
+            self.tell(Asked(ask))
+            self.ask(ask, lambda: bool(self.interruption.signal))
             self.interruption.check()
             if not factor.verify:
                 break
@@ -91,3 +90,13 @@ class Hands:
             ask = f"`{' '.join(factor.verify)}` says {said!r}, not {level!r}. {factor.subject}"
             ask = ask.replace("{level}", level)
         self.now[factor.name] = level
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a trial lives under: who is told of it, who may stop it, and the levels that only a
+    person sets."""
+
+    tell: Tell
+    interruption: Interruption
+    hands: Hands

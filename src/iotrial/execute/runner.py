@@ -5,6 +5,7 @@ Read :func:`execute_on` first; it is the whole story.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -12,15 +13,13 @@ from pathlib import Path
 
 from iotrial import store as stores
 from iotrial.execute.hosts import Crew, open_crew
-from iotrial.execute.in_turn import InTurn
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.limits import Limits
-from iotrial.execute.manual import Hands
+from iotrial.execute.manual import Hands, Limits
 from iotrial.execute.prepare import prepare
 from iotrial.execute.settings.restore import Payment
 from iotrial.execute.spread import execute_over
 from iotrial.execute.trial import execute_trial
-from iotrial.execute.watcher import Watcher
+from iotrial.model.event import Ask, Began, Ended, Event, Known, Planned, Said, Tell, ignore
 from iotrial.model.host import Connect, Host
 from iotrial.model.results import Results
 from iotrial.model.study import Study
@@ -40,11 +39,11 @@ class Outcome:
 
 
 def execute_study(
-    study: Study, host: Host, folder: Path, *, watcher: Watcher, interruption: Interruption
+    study: Study, host: Host, folder: Path, *, interruption: Interruption, tell: Tell = ignore
 ) -> Outcome:
     """:func:`execute_on` of a study on one host, which is at hand."""
     return execute_on(
-        study, lambda _place: nullcontext(host), folder, watcher=watcher, interruption=interruption
+        study, lambda _place: nullcontext(host), folder, interruption=interruption, tell=tell
     )
 
 
@@ -53,66 +52,83 @@ def execute_on(  # noqa: PLR0913 (each has its name)
     reach: Connect,
     folder: Path,
     *,
-    watcher: Watcher,
     interruption: Interruption,
+    tell: Tell = ignore,
+    ask: Ask | None = None,
     in_turn: bool = False,
 ) -> Outcome:
     """Execute what is missing of ``study`` into the results ``folder``; called again, it resumes.
-    ``reach`` gets at each of its hosts; pretended ones are worked on ``in_turn``.
+    ``reach`` gets at each of its hosts; pretended ones are worked on ``in_turn``.  What goes on is
+    told to ``tell``; ``ask`` asks a person to set what only a person can (None: nobody is there).
 
     Raises RefusedError before anything is changed, Interrupted after everything was put back, and
     OwedError when something could not be.  A trial that fails is recorded, and the study goes on.
     """
     stores.check(folder, study)
-    watcher = InTurn(watcher) if study.spread else watcher
+    tell = _one_at_a_time(tell)
+
+    def said(text: str) -> None:
+        tell(Said(text))
+
     payment = Payment()
     with open_crew(
-        study, reach, results=folder, payment=payment, said=watcher.said, in_turn=in_turn
+        study, reach, results=folder, payment=payment, said=said, in_turn=in_turn
     ) as crew:
         interruption.check()
-        hands = Hands(crew.chief.bench, watcher, interruption)
+        hands = Hands(crew.chief.bench, tell, ask, interruption)
         hands.begin()
         store = prepare(crew, folder, interruption)
         for doubt in crew.doubts:
             if doubt.check in ("name-here", "not-here"):
-                watcher.said(doubt.what)
+                said(doubt.what)
         execute = execute_over if study.spread else _execute_all
-        stopped = execute(crew, store, Limits(watcher, interruption, hands))
+        stopped = execute(crew, store, Limits(tell, interruption, hands))
         for problem in crew.finish():
-            watcher.said(problem)
+            said(problem)
         hands.give_back()
     return Outcome(store.results(), payment, stopped, count(store.records))
 
 
+def _one_at_a_time(tell: Tell) -> Tell:
+    """Whichever thread an event comes from, the one before it has been told."""
+    lock = threading.RLock()
+
+    def told(event: Event) -> None:
+        with lock:
+            tell(event)
+
+    return told
+
+
 def _execute_all(crew: Crew, store: stores.Store, limits: Limits) -> str:
     """Execute what is planned and not done, then ask again; gives back why it stopped early."""
-    watcher, told = limits.watcher, set[str]()
+    tell, told = limits.tell, set[str]()
     while pending := _pending(crew.study, store):
         for line in stage_words(crew.study, store.planned, store.records):
-            watcher.said(line)
-        left = _told(crew.study, store, watcher, told)
-        watcher.planned(len(pending), left, store.folder)
+            tell(Said(line))
+        left = _told(crew.study, store, tell, told)
+        tell(Planned(len(pending), left, store.folder))
         block = 0
         for trial in pending:
             if _spent(crew.study, store, trial):
                 return f"the budget of {crew.study.design.budget:.0f} s is spent"
             if trial.block != block:
-                watcher.known(store.results())
+                tell(Known(store.results()))
                 block = trial.block
-            watcher.began(trial, _typical(store, trial))
-            watcher.ended(execute_trial(crew, store, trial, limits))
+            tell(Began(trial, _typical(store, trial)))
+            tell(Ended(execute_trial(crew, store, trial, limits)))
             limits.interruption.check()
-    _told(crew.study, store, watcher, told)
-    watcher.known(store.results())
+    _told(crew.study, store, tell, told)
+    tell(Known(store.results()))
     return ""
 
 
-def _told(study: Study, store: stores.Store, watcher: Watcher, told: set[str]) -> int:
+def _told(study: Study, store: stores.Store, tell: Tell, told: set[str]) -> int:
     """Say how races stand, where that was not said yet; gives back how many trials may come."""
     stands = standing(study, store.planned, store.records)
     for line in (each.told for each in stands):
         if line not in told:
-            watcher.said(line)
+            tell(Said(line))
     told |= {each.told for each in stands}
     return most_left(study, store.planned, store.records, stands)
 

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 
 from iotrial.errors import HostUnreachable, Interrupted
 from iotrial.execute.hosts import Crew, HostLost
-from iotrial.execute.limits import Limits
+from iotrial.execute.manual import Limits
 from iotrial.execute.trial import execute_trial
 from iotrial.hosts.at_once import at_once
+from iotrial.model.event import Began, Ended, Known, Planned, Said
 from iotrial.model.study import Place
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.ahead import most_left
@@ -104,10 +105,8 @@ class Rack:
             for trial in trials:
                 found.setdefault(trial.host, []).append(trial)
             if not set(self.at_hand).isdisjoint(found):
-                self.limits.watcher.planned(
-                    len(trials), most_left(store.study, store.planned, store.records, ()),
-                    store.folder,
-                )  # fmt: skip
+                most = most_left(store.study, store.planned, store.records, ())
+                self.limits.tell(Planned(len(trials), most, store.folder))
                 return found
             if [name for name in found if self._is_back(name)]:
                 continue
@@ -119,7 +118,7 @@ class Rack:
             added = taken_over(store.study, store.planned, store.records, self.at_hand)
             if added:
                 blocks = len({trial.block for trial in added})
-                self.limits.watcher.said(f"{', '.join(found)}: {blocks} blocks go to other hosts")
+                self.limits.tell(Said(f"{', '.join(found)}: {blocks} blocks go to other hosts"))
             elif not (added := next_trials(store.study, store.planned, store.records)):
                 return {}
             store.append_plan(added)
@@ -139,7 +138,7 @@ class Rack:
         return work
 
     def _trials(self, name: str, trials: list[Trial]) -> None:
-        crew, watcher = self.crews[name], self.limits.watcher
+        crew, tell = self.crews[name], self.limits.tell
         block = trials[0].block
         for trial in trials:
             if self.ended.is_set():
@@ -153,9 +152,9 @@ class Rack:
             if self._over(name, typical):
                 self.spent.add(name)
                 return
-            watcher.began(trial, typical)
+            tell(Began(trial, typical))
             try:
-                watcher.ended(execute_trial(crew, self.store, trial, self.limits))
+                tell(Ended(execute_trial(crew, self.store, trial, self.limits)))
             except HostUnreachable as error:  # between two steps, where nobody looks for it
                 crew.lose({name: error})
             self.limits.interruption.check()
@@ -198,7 +197,7 @@ class Rack:
         if not last and time.monotonic() < self._next_told:
             return
         begun = time.monotonic()
-        self.limits.watcher.known(self.store.results())
+        self.limits.tell(Known(self.store.results()))
         self._next_told = time.monotonic() + SHARE * (time.monotonic() - begun)
 
 
@@ -206,7 +205,7 @@ def execute_over(crew: Crew, store: Store, limits: Limits) -> str:
     """Execute all of a study whose blocks are spread over hosts; gives back why it ended early."""
     with _apart(crew) as crews:
         rack = Rack(crews, store, limits)
-        limits.watcher.known(store.results())
+        limits.tell(Known(store.results()))
         return rack.execute()
 
 

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from iotrial.execute.hosts import Crew, HostLost, Member
-from iotrial.execute.limits import Limits
 from iotrial.execute.load import start, strained
 from iotrial.execute.load.part import Post, by_host, gathered, station
+from iotrial.execute.manual import Limits
 from iotrial.execute.preflight import aside
 from iotrial.execute.settings.tuning import changes
 from iotrial.look import machine
 from iotrial.look.machine import rules
 from iotrial.look.targets import same
 from iotrial.model.doubt import Doubt
+from iotrial.model.event import Held
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Parsed
 from iotrial.model.trial import HOST_LOST, Trial, TrialRecord, TrialState
@@ -161,7 +162,7 @@ def _worked(
         crew.hold(other)
     crew.hold(crew.wanted(trial))
     problem = problem or upkeep.prepare(crew)
-    came = _Came(error=problem) if problem else _measured(crew, trial, posts, within)
+    came = _Came(error=problem) if problem else _measured(crew, posts, within)
     if problem := upkeep.clean(crew):
         came = replace(came, state="failed", error=came.error or problem, measurements=())
     mine = by_host(posts)
@@ -174,9 +175,7 @@ def _worked(
     return came
 
 
-def _measured(
-    crew: Crew, trial: Trial, posts: tuple[Post, ...], within: tuple[Path, Limits, _Upkept]
-) -> _Came:
+def _measured(crew: Crew, posts: tuple[Post, ...], within: tuple[Path, Limits, _Upkept]) -> _Came:
     """The load between two looks at the settings, and what is known of it then."""
     folder, limits, _ = within
     mine = by_host(posts)
@@ -191,7 +190,7 @@ def _measured(
     before = (*crew.named(held), *limits.hands.observed())
     for name, seen in held.items():
         told = (*seen, *limits.hands.observed()) if name == crew.chief.name else seen
-        limits.watcher.held(trial, crew.members[name].bench.host.name, told)
+        limits.tell(Held(crew.members[name].bench.host.name, told))
     at_first = _writers(crew)
     crew.chief.bench.host.sleep(crew.study.design.settle)
     limits.interruption.check()

@@ -10,20 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from iotrial.live.events import (
-    Asked,
-    Began,
-    Ended,
-    Event,
-    Held,
-    Known,
-    Over,
-    Planned,
-    Said,
-    Sampled,
-)
 from iotrial.live.pace import Pace
 from iotrial.live.rates import Rates, Values, device_rates, host_rates, path_rates, total
+from iotrial.model.event import Asked, Began, Ended, Event, Held, Planned, Said, Sampled
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.tunable import Setting
@@ -46,6 +35,23 @@ _BETWEEN = ("applying", "settling", "between")
 
 Key = tuple[str, str, str]
 """Host, target, device."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """``findings`` so far (:mod:`iotrial.live.findings`; None: not reckoned anew); ``counts`` of
+    all trials by state, those of earlier sessions too."""
+
+    findings: Sequence[Mapping[str, Any]] | None
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The run has ended, with this exit code; ``why`` is what went wrong, if anything did."""
+
+    exit: int
+    why: str = ""
 
 
 @dataclass
@@ -95,7 +101,8 @@ class Picture:
         self.pointed = 0
         """How many points there ever were: which of them a reader has not seen."""
 
-    def add(self, event: Event) -> None:  # noqa: C901 (one branch for each event)
+    def add(self, event: Event | SoFar | Over, at: float) -> None:  # noqa: C901 (one branch each)
+        """Fold in what was told ``at`` this time, in seconds since the epoch."""
         match event:
             case Said():
                 self._words.append(event.text)
@@ -103,33 +110,33 @@ class Picture:
                 self._pace = self._pace.planned(event.pending, event.most)
                 self.results = str(event.results)
             case Began():
-                self._began(event)
+                self._began(event, at)
             case Held():
                 self._settings[event.host] = list(event.settings)
                 self._settings_told = None
-                self._enter("settling", event.at)
+                self._enter("settling", at)
             case Sampled():
-                self._sampled(event)
+                self._sampled(event, at)
             case Ended():
                 self._pace = self._pace.ended(event.record)
                 self._counts[event.record.state] += 1
                 self._told.appendleft(self._ended(event.record))
                 self._under_way.pop(event.record.trial.host, None)
                 self._trial = next(reversed(self._under_way.values()), self._trial)
-                self._enter("between", event.at)
+                self._enter("between", at)
             case Asked():
                 self._asked = event.what
-                self._enter("waiting", event.at)
-            case Known():
+                self._enter("waiting", at)
+            case SoFar():
                 self._counts.update(event.counts)
                 if event.findings is not None:
                     self._known(event.findings)
             case Over():
                 self._over = event
                 self._trial = None
-                self._enter("over", event.at)
+                self._enter("over", at)
 
-    def _began(self, event: Began) -> None:
+    def _began(self, event: Began, at: float) -> None:
         """A trial begins; where blocks are spread over hosts, those of other hosts go on."""
         trial, host = event.trial, event.trial.host
         self._trial, self._expected = trial, event.expected
@@ -142,7 +149,7 @@ class Picture:
             if host in ("", of):
                 row.before, row.rates, row.host = None, {}, {}
                 row.paths = {name: {} for name in row.paths}
-        self._enter("applying", event.at)
+        self._enter("applying", at)
 
     def _enter(self, phase: str, at: float) -> None:
         if self._phase == "load" and phase in _BETWEEN and self._loading(at):
@@ -151,7 +158,7 @@ class Picture:
         if phase != "waiting":
             self._asked = ""
 
-    def _sampled(self, event: Sampled) -> None:
+    def _sampled(self, event: Sampled, at: float) -> None:
         sample = event.sample
         key = (sample.host, sample.target, sample.device)
         if disk := sample.values.get("disk"):
@@ -159,17 +166,17 @@ class Picture:
         for name, counted in sample.values.get("paths", {}).items():
             self.counters[(*key, name)] = counted
         if self._phase != "load":
-            self._enter("load", event.at)
+            self._enter("load", at)
         row = self._rows.setdefault(key, _Row())
         if row.before is None or sample.values["t"] <= row.before["t"]:
-            row.before, row.at = sample.values, event.at
+            row.before, row.at = sample.values, at
             return
         rates = device_rates(row.before, sample.values)
         if not rates:  # too near to the one before: the next one counts for both
             return
         row.rates, row.host = rates, host_rates(row.before, sample.values)
         row.paths = path_rates(row.before, sample.values)
-        row.before, row.at = sample.values, event.at
+        row.before, row.at = sample.values, at
         row.points.append(round(_operations(rates), 1))
 
     def tick(self) -> None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from iotrial.errors import HostError, HostUnreachable, Interrupted, OwedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.settings.restore import restore
 from iotrial.hosts.places import journal_folder
+from iotrial.model.event import Said
 from iotrial_suites.case import Case, Known
 from iotrial_suites.result import Result
 from iotrial_suites.session.case import Played, Venue, play
@@ -30,12 +30,22 @@ Turn = tuple[str, Case, int]
 """A case's id, the case, and which round it is."""
 
 
-class Watcher(Protocol):
-    """Who is told how a session goes on."""
+@dataclass(frozen=True, slots=True)
+class CaseBegan:
+    """A case begins, the ``number``-th ``of`` those that are to be played."""
 
-    def began(self, turn: Turn, number: int, of: int) -> None: ...
-    def ended(self, result: Result) -> None: ...
-    def said(self, text: str) -> None: ...
+    turn: Turn
+    number: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaseEnded:
+    result: Result
+
+
+CheckEvent = Said | CaseBegan | CaseEnded
+"""What a session tells while it goes on."""
 
 
 @dataclass
@@ -44,7 +54,7 @@ class Session:
 
     venue: Venue
     folder: Path
-    watcher: Watcher
+    tell: Callable[[CheckEvent], None]
     known: Mapping[str, Known] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
 
@@ -81,10 +91,11 @@ def execute_checks(session: Session, turns: Sequence[Turn]) -> str:
                 f"{stopped.message}, and {owing}",
                 advice="Mend what is named above, then run: iotrial restore",
             ) from stopped
-        session.watcher.began(turn, len(turns) - len(pending) + pending.index(turn) + 1, len(turns))
+        number = len(turns) - len(pending) + pending.index(turn) + 1
+        session.tell(CaseBegan(turn, number, len(turns)))
         result = _result(session, turn, owing)
         add(session.folder, result)
-        session.watcher.ended(result)
+        session.tell(CaseEnded(result))
         if result.owed and not owing:
             owing = _settled(session, result)
     return owing
@@ -151,7 +162,7 @@ def _renewed(session: Session) -> bool:
                 if session.venue.renew is None:
                     raise
                 session.venue.renew(number)
-                session.watcher.said(f"{host.name} is back")
+                session.tell(Said(f"{host.name} is back"))
             except HostUnreachable:
                 session.lost[number] = gone.message
     return not session.lost
@@ -160,7 +171,7 @@ def _renewed(session: Session) -> bool:
 def _settled(session: Session, result: Result) -> str:
     """Try once more to undo what a case left; '' when nothing is left, else what to say of all
     cases after it."""
-    session.watcher.said(f"{result.name}: its clean-up failed; it is tried again")
+    session.tell(Said(f"{result.name}: its clean-up failed; it is tried again"))
     evidence = Evidence(session.folder / "settling", phase=CLEAN_UP)
     left = []
     for host in session.venue.party.hosts:

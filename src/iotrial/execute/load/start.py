@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from iotrial.execute.hosts import Crew, Member
 from iotrial.execute.load import barrier
@@ -27,15 +27,14 @@ from iotrial.execute.load.sampler import Sampler
 from iotrial.execute.load.sealed import means, sealing
 from iotrial.execute.load.served import Execute, through
 from iotrial.execute.load.stalls import Pulse
+from iotrial.execute.manual import Limits
 from iotrial.execute.settings import cgroups
 from iotrial.look import ports
 from iotrial.model.doubt import Doubt
+from iotrial.model.event import Sampled, Ticked
 from iotrial.model.sample import Sample
 from iotrial.model.tool import Ends
 from iotrial.plan.placement import nics
-
-if TYPE_CHECKING:
-    from iotrial.execute.limits import Limits
 
 SLACK = 60.0
 """Seconds a load may take beyond twice what its options say, before it is ended."""
@@ -69,7 +68,6 @@ class Together:
     failed: str = ""
     _ended: list[float] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    telling: threading.Lock = field(default_factory=threading.Lock)
     nap: float = 1.0
     """Seconds that a host waits for the moment before it looks again whether to stop."""
 
@@ -147,7 +145,7 @@ def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limit
         where = folder / member.name
     places = [(post.aim.device, post.folder / "telemetry.jsonl") for post in posts]
     with ExitStack() as stack:
-        tell = _telling(posts, shared, limits)
+        tell = _telling(posts, limits)
         sampler = Sampler(host, *places[0], tell=tell, beside=places[1:], **_below(posts))
         stack.enter_context(sampler)
         for post in posts:
@@ -216,17 +214,13 @@ def _noted(shared: Together, name: str, began: float) -> None:
     shared.started[name] = time.monotonic() - began
 
 
-def _telling(
-    posts: list[Post], shared: Together, limits: Limits
-) -> Callable[[str, Mapping[str, Any]], None]:
-    """Who watches is told one thing at a time, whichever host it is from."""
+def _telling(posts: list[Post], limits: Limits) -> Callable[[str, Mapping[str, Any]], None]:
     by_device = {post.aim.device: post for post in posts}
 
     def tell(device: str, values: Mapping[str, Any]) -> None:
         post = by_device[device]
         sample = Sample(post.member.bench.host.name, post.trial.target, device, values)
-        with shared.telling:
-            limits.watcher.sampled(post.trial, sample)
+        limits.tell(Sampled(sample))
 
     return tell
 
@@ -240,8 +234,7 @@ def _watch(
         # What was read after the load began is no beginning; the one before its start is.
         sampler.sample(elapsed, math.inf if elapsed else begins)
         if first.member.name == shared.speaker:
-            with shared.telling:
-                limits.watcher.ticked(first.trial, elapsed)
+            limits.tell(Ticked(first.trial, elapsed))
 
     longest = max(post.seconds() for post in posts)
     return Watch(

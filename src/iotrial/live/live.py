@@ -1,9 +1,9 @@
-"""The run's watcher that makes it visible elsewhere: events are noted, and a thread does the rest.
+"""A run made visible elsewhere: its events are noted, and a thread does the rest.
 
-What the run calls here appends to a queue and returns.  The thread folds the events once a second,
-writes ``live.json`` and feeds the page.  Whatever goes wrong in it (a full disk, a reader that is
-stuck, a fault of ours) stays in it.  Intervals alone are reckoned in the run's own thread, while
-no load goes on: elsewhere they would take the CPU from the load that is measured.
+Called with an event, :class:`Live` appends to a queue and returns.  The thread folds the events
+once a second, writes ``live.json`` and feeds the page.  Whatever goes wrong in it (a full disk, a
+reader that is stuck, a fault of ours) stays in it.  Intervals alone are reckoned in the run's own
+thread, while no load goes on: elsewhere they would take the CPU from the load that is measured.
 """
 
 from __future__ import annotations
@@ -13,25 +13,21 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from iotrial.live import events
 from iotrial.live.address import Address, is_loopback, listen, names, new_token, url
 from iotrial.live.answer import Gate
 from iotrial.live.file import LiveFile
 from iotrial.live.findings import findings, is_over
-from iotrial.live.picture import Picture
+from iotrial.live.picture import Over, Picture, SoFar
 from iotrial.live.server import Server
+from iotrial.model.event import Event, Known, Sampled, Ticked
 from iotrial.model.results import Results
-from iotrial.model.sample import Sample
 from iotrial.model.study import Study
-from iotrial.model.trial import Trial, TrialRecord
-from iotrial.model.tunable import Setting
 
 BEAT = 1.0
 MOST_EVENTS = 100_000
@@ -61,7 +57,7 @@ class Live:
         self.place: Place | None = None
         self._address = address
         self._picture = Picture(study, os.getpid())
-        self._queue: deque[events.Event] = deque(maxlen=MOST_EVENTS)
+        self._queue: deque[tuple[Event | SoFar | Over, float]] = deque(maxlen=MOST_EVENTS)
         self._file = LiveFile()
         self._server: Server | None = None
         self._done = threading.Event()
@@ -88,7 +84,7 @@ class Live:
     ) -> None:
         if error is not None:
             self._end = (int(getattr(error, "exit_code", 2)), str(error) or type(error).__name__)
-        self._note(events.Over(time.time(), *self._end))
+        self._note(Over(*self._end))
         self._done.set()
         self._thread.join(LAST)
 
@@ -96,31 +92,15 @@ class Live:
         """What the run will exit with, once it has come to its end."""
         self._end = (exit_code, "")
 
-    def said(self, text: str) -> None:
-        self._note(events.Said(time.time(), text))
+    def __call__(self, event: Event) -> None:
+        """Note what a run tells."""
+        if isinstance(event, Known):
+            self._known(event.results)
+        elif not isinstance(event, Ticked):  # each second that a load goes on: samples say more
+            self._counted = self._counted or isinstance(event, Sampled)
+            self._note(event)
 
-    def planned(self, pending: int, most: int, results: Path) -> None:
-        self._note(events.Planned(time.time(), pending, most, results))
-
-    def began(self, trial: Trial, seconds: float) -> None:
-        self._note(events.Began(time.time(), trial, seconds))
-
-    def held(self, trial: Trial, host: str, settings: Sequence[Setting]) -> None:
-        del trial
-        self._note(events.Held(time.time(), host, tuple(settings)))
-
-    def sampled(self, trial: Trial, sample: Sample) -> None:
-        del trial
-        self._counted = True
-        self._note(events.Sampled(time.time(), sample))
-
-    def ended(self, record: TrialRecord) -> None:
-        self._note(events.Ended(time.time(), record))
-
-    def asked(self, what: str) -> None:
-        self._note(events.Asked(time.time(), what))
-
-    def known(self, results: Results) -> None:
+    def _known(self, results: Results) -> None:
         """Reckon the intervals, unless that is to take too much of the run's time."""
         counts = {"valid": 0, "invalid": 0, "failed": 0}
         for record in results.records:
@@ -135,10 +115,10 @@ class Live:
                 begun = time.monotonic()
                 found = findings(results, judge)
                 self._next_look = time.monotonic() + SHARE * (time.monotonic() - begun)
-        self._note(events.Known(time.time(), found, counts))
+        self._note(SoFar(found, counts))
 
-    def _note(self, event: events.Event) -> None:
-        self._queue.append(event)
+    def _note(self, event: Event | SoFar | Over) -> None:
+        self._queue.append((event, time.time()))
 
     def _live(self) -> None:
         with suppress(Exception):
@@ -168,9 +148,9 @@ class Live:
     def _tell(self) -> None:
         """Fold what was noted, then say how things stand."""
         while self._queue:
-            event = self._queue.popleft()
+            event, at = self._queue.popleft()
             with suppress(Exception):
-                self._picture.add(event)
+                self._picture.add(event, at)
         self._picture.tick()
         document = self._picture.document(time.time())
         if self._picture.results:
