@@ -26,14 +26,13 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
-from iotrial.execute.limits import Limits
 from scipy.stats import t as student
 
-from iotrial.execute.hosts import Crew, open_crew
+from iotrial.execute.hosts import Hosts, open_hosts
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.manual import Hands
+from iotrial.execute.manual import Limits, ManualLevels
 from iotrial.execute.prepare import prepare
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.execute.settings.restore import Payment
 from iotrial.execute.trial import aimed_at, execute_trial
 from iotrial.hosts.local import LocalHost, wakeup_pipe
@@ -85,11 +84,11 @@ def _cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _bare(bench: Bench, trial: Trial, facts: dict[str, float], folder: Path) -> float:
+def _bare(session: HostSession, trial: Trial, facts: dict[str, float], folder: Path) -> float:
     """The same command under the same settings, without iotrial around it."""
     folder.mkdir()
-    workload = workload_of(bench.study, trial)
-    load = tool("fio").command(workload, aimed_at(bench.aims[trial.target]), facts)
+    workload = workload_of(session.study, trial)
+    load = tool("fio").command(workload, aimed_at(session.aims[trial.target]), facts)
     for name, content in load.files:
         (folder / name).write_bytes(content)
     subprocess.run(load.argv, cwd=folder, check=True, capture_output=True, timeout=120)
@@ -103,42 +102,42 @@ def pairs(count: int, seconds: float, folder: Path) -> list[Pair]:
     found = []
     with Interruption() as interruption, wakeup_pipe() as wakeup:
         host = LocalHost(wakeup=wakeup, purpose="overhead")
-        with open_crew(
+        with open_hosts(
             study, lambda _place: nullcontext(host), results=folder, payment=Payment(), said=str
-        ) as crew:
-            store = prepare(crew, folder / "results", interruption)
-            hands = Hands(crew.chief.bench, ignore, None, interruption)
+        ) as hosts:
+            store = prepare(hosts, folder / "results", interruption)
+            hands = ManualLevels(hosts.first, ignore, None, interruption)
             limits = Limits(ignore, interruption, hands)
             trials = next_trials(study, (), ())[:count]
-            execute_trial(crew, store, dataclasses.replace(trials[0], number=9999), limits)
+            execute_trial(hosts, store, dataclasses.replace(trials[0], number=9999), limits)
             for trial in trials:
-                found.append(_pair(crew, store, trial, limits, order, folder))
+                found.append(_pair(hosts, store, trial, limits, order, folder))
                 interruption.check()
     return found
 
 
 def _pair(  # noqa: PLR0913, PLR0917
-    crew: Crew, store: Store, trial: Trial, limits: Limits, order: random.Random, folder: Path
+    hosts: Hosts, store: Store, trial: Trial, limits: Limits, order: random.Random, folder: Path
 ) -> Pair:
-    bench = crew.chief.bench
+    session = hosts.first
 
     def inside() -> tuple[TrialRecord, float]:
         before = _cpu()
-        record = execute_trial(crew, store, trial, limits)
+        record = execute_trial(hosts, store, trial, limits)
         return record, _cpu() - before
 
     def bare() -> float:
         from iotrial.plan.design import settings  # noqa: PLC0415
 
-        bench.hold(settings(bench.study, trial, bench.topologies))
-        return _bare(bench, trial, crew.chief.numbers, folder / f"bare-{trial.number}")
+        session.hold(settings(session.study, trial, session.topologies))
+        return _bare(session, trial, hosts.first.numbers, folder / f"bare-{trial.number}")
 
     if order.random() < 0.5:
         (record, cpu), iops = inside(), bare()
     else:
         iops = bare()
         # The trial must apply its settings itself: that is part of what it costs.
-        bench.release()
+        session.release()
         record, cpu = inside()
     value = record.value("read.iops")
     if value is None:

@@ -30,7 +30,7 @@ from typing import Any
 
 from _relay import relay
 
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.execute.settings.journal import open_journal
 from iotrial.execute.settings.restore import boot_id
 from iotrial.hosts.local import LocalHost
@@ -177,14 +177,14 @@ def fifty(host: Host, device: str) -> list[Setting]:
     return found[-COUNT:]  # those of the queue are among them
 
 
-def bench(host: Host, study: Study, device: str, number: int) -> Bench:
+def session(host: Host, study: Study, device: str, number: int) -> HostSession:
     """A bench as a run has it when the first treatment comes: the journal is open, and who the
     device is was read as the target was made ready."""
     header = {"boot_id": boot_id(host), "token": f"bench-{number}", "study": "settings"}
     path = f"/dev/{device}"
     aim = Aim(Target("disk", "device", path=path), path, device, identify(host, path))
     journal = open_journal(host, journal_folder(host), header)
-    return Bench(host, study, journal, aims={"disk": aim})
+    return HostSession(host, study, journal, aims={"disk": aim})
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class Counted:
 
 def cycle(host: Host, study: Study, wanted: Sequence[Setting], number: int) -> Cycle:
     """One treatment's settings, from the first read of the group to the last read-back."""
-    made = bench(host, study, max(setting.device for setting in wanted), number)
+    made = session(host, study, max(setting.device for setting in wanted), number)
     names: dict[str, list[str]] = {}
     for setting in wanted:
         names.setdefault(setting.device, []).append(setting.tunable)

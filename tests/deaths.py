@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import pytest
 
 from iotrial.errors import SettingLost, SettingRefused
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.execute.settings.journal import open_journal, read_session, sessions
 from iotrial.execute.settings.restore import Payment, boot_id, pay, restore
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
@@ -70,19 +70,19 @@ def at_each_operation(*hows: CrashHow) -> Moments:
 IN_EVERY_WAY = at_each_operation(*HOWS)
 
 
-def opened(host: FakeHost, study: Study = STUDY) -> Bench:
+def opened(host: FakeHost, study: Study = STUDY) -> HostSession:
     """A bench with a new journal on the machine; nothing is owned yet."""
     header = {"boot_id": boot_id(host), "token": "life", "study": "crash"}
-    return Bench(host, study, open_journal(host, journal_folder(host), header))
+    return HostSession(host, study, open_journal(host, journal_folder(host), header))
 
 
-def hold_each_and_pay(bench: Bench, treatments: Iterable[Sequence[Setting]]) -> None:
+def hold_each_and_pay(session: HostSession, treatments: Iterable[Sequence[Setting]]) -> None:
     """The rest of a life once its groups are owned: one treatment after another, until the machine
     refuses one, then pay."""
-    host, journal = bench.host, bench.journal
+    host, journal = session.host, session.journal
     for settings in treatments:
         try:
-            bench.hold(settings)
+            session.hold(settings)
         except (SettingRefused, SettingLost):
             break
     payment = Payment()

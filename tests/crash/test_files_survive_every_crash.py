@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from deaths import Tally, enumerate_deaths, hold_each_and_pay, opened
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.execute.settings.journal import open_journal
 from iotrial.execute.settings.restore import boot_id, restore
 from iotrial.hosts.fake import FakeHost
@@ -57,9 +57,9 @@ def seen(host: FakeHost) -> tuple[str, object]:
 
 
 def live(host: FakeHost, levels: tuple[str, ...]) -> None:
-    bench = opened(host, STUDY)
-    bench.own_groups({"": [KNOB]})
-    hold_each_and_pay(bench, ([Setting("", KNOB, level)] for level in levels))
+    session = opened(host, STUDY)
+    session.own_groups({"": [KNOB]})
+    hold_each_and_pay(session, ([Setting("", KNOB, level)] for level in levels))
 
 
 def test_the_file_belongs_to_the_group_of_its_value_and_goes_back_first() -> None:
@@ -80,10 +80,10 @@ def test_what_outlives_a_reboot_is_given_back_after_one(former: tuple[bytes, int
     host = prepared(former)
     before = seen(host)
     journal = open_journal(host, journal_folder(host), {"boot_id": boot_id(host), "token": "t"})
-    bench = Bench(host, STUDY, journal)
-    bench.own_groups({"": [KNOB]})
-    bench.own_groups({"": ["sysctl.vm.swappiness"]})
-    bench.hold([Setting("", KNOB, "8192"), Setting("", "sysctl.vm.swappiness", "1")])
+    session = HostSession(host, STUDY, journal)
+    session.own_groups({"": [KNOB]})
+    session.own_groups({"": ["sysctl.vm.swappiness"]})
+    session.hold([Setting("", KNOB, "8192"), Setting("", "sysctl.vm.swappiness", "1")])
     host.reboot()
     swappiness = host.read("/proc/sys/vm/swappiness")
     host.meddle("/proc/sys/vm/swappiness", b"7")

@@ -27,7 +27,7 @@ from deaths import (
     opened,
 )
 from iotrial.errors import OwedError
-from iotrial.execute.session import open_bench
+from iotrial.execute.session import open_session
 from iotrial.execute.settings.journal import Journal
 from iotrial.execute.settings.restore import Payment, restore
 from iotrial.hosts.fake import FakeHost, HostCrashed
@@ -88,10 +88,10 @@ def mounts(host: FakeHost) -> Mounts:
 
 def live(host: FakeHost, point: str, treatments: Sequence[Treatment]) -> None:
     """One life, to its end unless the host says otherwise."""
-    bench = opened(host)
-    bench.own_groups({point: [name for treatment in treatments for name in treatment]})
+    session = opened(host)
+    session.own_groups({point: [name for treatment in treatments for name in treatment]})
     hold_each_and_pay(
-        bench,
+        session,
         ([Setting(point, name, value) for name, value in each.items()] for each in treatments),
     )
 
@@ -181,12 +181,12 @@ MADE = (
 def made(host: FakeHost) -> None:
     """A session that makes targets of every kind, sets options of what it mounted, and leaves."""
     study = Study("?", "made", MADE, (), (), Design(), Decide(()))
-    with open_bench(host, study, results=Path("/nowhere"), payment=Payment()) as bench:
-        wanted = {aim.path: ("mount.atime", "mount.sync") for aim in bench.aims.values()}
+    with open_session(host, study, results=Path("/nowhere"), payment=Payment()) as session:
+        wanted = {aim.path: ("mount.atime", "mount.sync") for aim in session.aims.values()}
         wanted.pop("/mnt/made")
-        bench.own_groups(wanted)
-        bench.hold([Setting(point, "mount.atime", "noatime") for point in wanted])
-        bench.hold([Setting(point, "mount.sync", "sync") for point in wanted])
+        session.own_groups(wanted)
+        session.hold([Setting(point, "mount.atime", "noatime") for point in wanted])
+        session.hold([Setting(point, "mount.sync", "sync") for point in wanted])
 
 
 def everything(host: FakeHost) -> tuple[object, ...]:

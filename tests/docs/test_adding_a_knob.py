@@ -14,7 +14,7 @@ import pytest
 
 from iotrial import plugins, tunables
 from iotrial.cli import main as cli
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.execute.settings.journal import open_journal, sessions
 from iotrial.execute.settings.restore import Payment, pay
 from iotrial.execute.settings.tuning import observe
@@ -104,13 +104,13 @@ def held_and_given_back(host: Host, folder: str, wanted: Setting) -> None:
     """The value is in force while held; what was there before is owed meanwhile, and back then."""
     header = {"boot_id": host.read("/proc/sys/kernel/random/boot_id").decode().strip()}
     journal = open_journal(host, folder, {**header, "token": "t"})
-    bench = Bench(host, study(wanted.tunable, wanted.value), journal)
-    bench.own_groups({wanted.device: [wanted.tunable]})
+    session = HostSession(host, study(wanted.tunable, wanted.value), journal)
+    session.own_groups({wanted.device: [wanted.tunable]})
     knob = tunables.tunable(wanted.tunable)
     before = observe(host, knob, wanted.device)
-    assert wanted not in bench.observed()
-    bench.hold([wanted])
-    assert wanted in bench.observed()
+    assert wanted not in session.observed()
+    session.hold([wanted])
+    assert wanted in session.observed()
     (session,) = sessions(host, folder)
     payment = Payment()
     pay(host, session, payment)

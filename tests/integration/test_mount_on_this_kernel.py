@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import SettingRefused
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.execute.settings.journal import open_journal, sessions
 from iotrial.execute.settings.restore import boot_id, restore
 from iotrial.execute.settings.tuning import observe
@@ -63,12 +63,12 @@ def kind(point: str) -> str:
     return command("findmnt", "-n", "-o", "FSTYPE", "--mountpoint", point).strip()
 
 
-def owning(names: list[str], point: str) -> Bench:
+def owning(names: list[str], point: str) -> HostSession:
     host = LocalHost()
     header = {"boot_id": boot_id(host), "token": "mounts", "study": "mounts"}
-    bench = Bench(host, STUDY, open_journal(host, journal_folder(host), header))
-    bench.own_groups({point: names})
-    return bench
+    session = HostSession(host, STUDY, open_journal(host, journal_folder(host), header))
+    session.own_groups({point: names})
+    return session
 
 
 def pay() -> None:
@@ -112,12 +112,12 @@ LEVELS = {
 @pytest.mark.usefixtures("state")
 def test_every_option_is_set_read_back_and_given_back(point: str) -> None:
     before = options(point)
-    bench = owning([f"mount.{name}" for name in LEVELS[kind(point)]], point)
+    session = owning([f"mount.{name}" for name in LEVELS[kind(point)]], point)
     for name, levels in LEVELS[kind(point)].items():
         for value in levels:
-            bench.hold([Setting(point, f"mount.{name}", value)])
-            assert observe(bench.host, tunable(f"mount.{name}"), point) == value
-        bench.release()
+            session.hold([Setting(point, f"mount.{name}", value)])
+            assert observe(session.host, tunable(f"mount.{name}"), point) == value
+        session.release()
         assert options(point) == before, name
     pay()
     assert options(point) == before
@@ -128,10 +128,10 @@ def test_several_options_hold_together(point: str) -> None:
     before = options(point)
     wanted = {"mount.atime": "noatime", "mount.discard": "on"}
     wanted |= {"mount.data": "journal"} if kind(point) == "ext4" else {"mount.logbufs": "4"}
-    bench = owning(list(wanted), point)
+    session = owning(list(wanted), point)
     settings = [Setting(point, name, value) for name, value in wanted.items()]
-    bench.hold(settings)
-    assert set(settings) <= set(bench.observed())
+    session.hold(settings)
+    assert set(settings) <= set(session.observed())
     pay()
     assert options(point) == before
 
@@ -140,18 +140,18 @@ def test_several_options_hold_together(point: str) -> None:
 def test_what_is_in_use_is_refused_and_stays_as_it_was(point: str) -> None:
     name, value = ("data", "journal") if kind(point) == "ext4" else ("logbufs", "4")
     before = options(point)
-    bench = owning([f"mount.{name}"], point)
+    session = owning([f"mount.{name}"], point)
     with (Path(point) / "open").open("w"), pytest.raises(SettingRefused, match="fuser -vm"):
-        bench.hold([Setting(point, f"mount.{name}", value)])
+        session.hold([Setting(point, f"mount.{name}", value)])
     assert options(point) == before
     pay()
 
 
 @pytest.mark.usefixtures("state")
 def test_a_live_option_needs_nobody_to_go(point: str) -> None:
-    bench = owning(["mount.atime"], point)
+    session = owning(["mount.atime"], point)
     with (Path(point) / "open").open("w"):
-        bench.hold([Setting(point, "mount.atime", "noatime")])
+        session.hold([Setting(point, "mount.atime", "noatime")])
         assert "noatime" in options(point)
         pay()
     assert "relatime" in options(point)
@@ -160,9 +160,9 @@ def test_a_live_option_needs_nobody_to_go(point: str) -> None:
 @pytest.mark.usefixtures("state")
 def test_what_cannot_be_mounted_with_the_option_is_mounted_as_before(point: str) -> None:
     before = options(point)
-    bench = owning(["mount.nonsense"], point)
+    session = owning(["mount.nonsense"], point)
     with pytest.raises(SettingRefused, match="mounted as before"):
-        bench.hold([Setting(point, "mount.nonsense", "on")])
+        session.hold([Setting(point, "mount.nonsense", "on")])
     assert options(point) == before
     pay()
 
@@ -221,13 +221,13 @@ def test_a_copy_in_another_mount_namespace_is_told_of(point: str) -> None:
     """It would keep the file system alive with its options, as a container does."""
     name, value = ("data", "journal") if kind(point) == "ext4" else ("logbufs", "4")
     before = options(point)
-    bench = owning([f"mount.{name}"], point)
+    session = owning([f"mount.{name}"], point)
     other = subprocess.Popen(["unshare", "-m", "sh", "-c", "echo; exec sleep 600"], stdout=-1)
     try:
         assert other.stdout is not None
         other.stdout.readline()
         with pytest.raises(SettingRefused, match=rf"elsewhere too.* {other.pid}:"):
-            bench.hold([Setting(point, f"mount.{name}", value)])
+            session.hold([Setting(point, f"mount.{name}", value)])
     finally:
         other.kill()
         other.communicate()

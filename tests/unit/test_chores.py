@@ -16,7 +16,7 @@ from iotrial.errors import RefusedError, StudyError, TargetRefused
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.chores import LIMITED, WRITE, Site, deed
 from iotrial.execute.runner import execute_study
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.upkeep import Upkeep
 from iotrial.hosts.local import LocalHost
@@ -353,9 +353,9 @@ def test_a_setting_that_something_else_changes_before_the_load_makes_the_trial_i
 ) -> None:
     """As a remount may, that meets the cache.  Before and after the load it is the same."""
 
-    def meets(bench: Bench, _: Trial) -> tuple[Doubt, ...]:
-        device = bench.aims["data"].device
-        bench.host.write(f"/sys/block/{device}/queue/read_ahead_kb", b"512")
+    def meets(session: HostSession, _: Trial) -> tuple[Doubt, ...]:
+        device = session.aims["data"].device
+        session.host.write(f"/sys/block/{device}/queue/read_ahead_kb", b"512")
         return ()
 
     monkeypatch.setattr("iotrial.execute.load.part.meet_cache", meets)

@@ -12,7 +12,7 @@ from iotrial.errors import OwedError, TrialError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.leaving import clear, own
 from iotrial.execute.runner import execute_study
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.execute.settings.debris import unmake
 from iotrial.execute.settings.journal import MadeDebt, read_session
 from iotrial.execute.targets.trees import MARK
@@ -45,8 +45,8 @@ blocks = 2
 """
 
 
-def owed(bench: Bench) -> list[MadeDebt]:
-    host, path = bench.host, bench.journal.path
+def owed(session: HostSession) -> list[MadeDebt]:
+    host, path = session.host, session.journal.path
     return list(read_session(path, host.read(path)).made)
 
 
@@ -109,28 +109,28 @@ def test_files_that_a_job_file_names_go_as_fio_s_own_folder_does() -> None:
 
 def test_it_is_owed_once_and_before_it_is_made() -> None:
     host = FakeHost()
-    bench = opened(host)
+    session = opened(host)
     host.log.clear()
     for _ in range(2):
-        own(bench, AIM, (TRIALS, STUDYS, FILE))
-        clear(bench, (TRIALS, STUDYS, FILE))
-    assert [debt.what for debt in owed(bench)] == ["tree", "tree", "file"]
-    assert owed(bench)[0].plan == {
+        own(session, AIM, (TRIALS, STUDYS, FILE))
+        clear(session, (TRIALS, STUDYS, FILE))
+    assert [debt.what for debt in owed(session)] == ["tree", "tree", "file"]
+    assert owed(session)[0].plan == {
         "tree": TRIALS.path, "below": HOME, "on": "/", "mark": "life", "inode": ANY,
     }  # fmt: skip
     assert host.log[0].startswith("save ")
     assert host.log[1] == f"mkdir {TRIALS.path}"
     assert files(host) == [STUDYS.path, inside(STUDYS.path), f"{STUDYS.path}/{MARK}"]
-    assert bench.journal.describe()[0] == f"made: tree {TRIALS.path}"
+    assert session.journal.describe()[0] == f"made: tree {TRIALS.path}"
 
 
 def test_each_trial_gets_an_empty_folder_and_a_study_keeps_what_is_in_its() -> None:
     host = FakeHost()
-    bench = opened(host)
-    own(bench, AIM, (TRIALS, STUDYS))
+    session = opened(host)
+    own(session, AIM, (TRIALS, STUDYS))
     for left in (TRIALS, STUDYS):
         host.machine.put(f"{inside(left.path)}/sub/x", b"x")
-    own(bench, AIM, (TRIALS, STUDYS))
+    own(session, AIM, (TRIALS, STUDYS))
     assert [path for path in files(host) if path.endswith("/x")] == [f"{STUDYS.path}/data/sub/x"]
 
 
@@ -138,21 +138,21 @@ def test_each_trial_gets_an_empty_folder_and_a_study_keeps_what_is_in_its() -> N
 def test_a_name_that_is_taken_is_refused_and_left_alone(left: Left) -> None:
     host = FakeHost()
     host.machine.put(left.path, b"years of work")
-    bench = opened(host)
+    session = opened(host)
     with pytest.raises(TrialError, match=f"{left.path} is there already"):
-        own(bench, AIM, (left,))
-    assert owed(bench) == []
-    clear(bench, (left,))
+        own(session, AIM, (left,))
+    assert owed(session) == []
+    clear(session, (left,))
     assert host.read(left.path) == b"years of work"
 
 
 def test_a_file_that_was_there_is_used_and_stays() -> None:
     host = FakeHost()
     host.machine.put(DATA.path, b"x")
-    bench = opened(host)
-    own(bench, AIM, (DATA,))
-    assert owed(bench) == []
-    clear(bench, (DATA,))
+    session = opened(host)
+    own(session, AIM, (DATA,))
+    assert owed(session) == []
+    clear(session, (DATA,))
     assert host.read(DATA.path) == b"x"
 
 
@@ -163,27 +163,27 @@ def test_dd_takes_no_file_of_somebody_else_for_its_own(options: dict[str, str]) 
     (left,) = tool("dd").leaves(load, Aimed(HOME, "directory"), {})
     host = FakeHost()
     host.machine.put(left.path, b"years of work")
-    bench = opened(host)
+    session = opened(host)
     with pytest.raises(TrialError, match=r"iotrial\.dd is there already"):
-        own(bench, AIM, (left,))
+        own(session, AIM, (left,))
     assert host.read(left.path) == b"years of work"
-    assert owed(bench) == []
+    assert owed(session) == []
 
 
 def test_on_a_file_system_of_ours_it_goes_with_that() -> None:
     host = FakeHost()
-    bench = opened(host)
-    own(bench, Aim(Target("t", "loop", filesystem="ext4"), HOME, "", None), (TRIALS,))
-    assert owed(bench) == []
+    session = opened(host)
+    own(session, Aim(Target("t", "loop", filesystem="ext4"), HOME, "", None), (TRIALS,))
+    assert owed(session) == []
     assert f"{TRIALS.path}/{MARK}" in host.machine.files
 
 
 def test_where_the_file_system_is_not_mounted_it_stays_owed() -> None:
     host = FakeHost()
     left = Left(f"{EXT4}/ours", "folder", "study")
-    bench = opened(host)
-    own(bench, Aim(Target("t", "directory", EXT4), EXT4, "", None), (left,))
-    (debt,) = owed(bench)
+    session = opened(host)
+    own(session, Aim(Target("t", "directory", EXT4), EXT4, "", None), (left,))
+    (debt,) = owed(session)
     assert debt.plan["on"] == EXT4
     host.machine.folders.pop(left.path)
     for path in (inside(left.path), f"{left.path}/{MARK}"):

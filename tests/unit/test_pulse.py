@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from iotrial.execute.load.stalls import LATE, Pulse
+from iotrial.execute.load.stalls import LATE, StallWatch
 from iotrial.hosts.fake import FakeHost
 from iotrial.validity import written
 
@@ -16,9 +16,9 @@ _FEEL = """
 import sys
 import time
 from pathlib import Path
-from iotrial.execute.load.stalls import Pulse
+from iotrial.execute.load.stalls import StallWatch
 from iotrial.hosts.local import LocalHost
-with Pulse(LocalHost(), sys.argv[2], Path(sys.argv[1])):
+with StallWatch(LocalHost(), sys.argv[2], Path(sys.argv[1])):
     time.sleep(0.5)  # it has looked for the first time: where all is busy that may take a while
     print("ready", flush=True)
     sys.stdin.read()
@@ -56,6 +56,6 @@ def test_a_device_that_is_gone_is_not_counted(tmp_path: Path) -> None:
 
 
 def test_a_made_up_host_has_no_pulse(tmp_path: Path) -> None:
-    with Pulse(FakeHost(), "fake0", tmp_path):
+    with StallWatch(FakeHost(), "fake0", tmp_path):
         time.sleep(0.1)
     assert not list(tmp_path.iterdir())

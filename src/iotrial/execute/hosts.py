@@ -1,6 +1,6 @@
-"""The crew: the benches of a study, one a host.  A study on one host has a crew of one.
+"""The hosts of a study, each with its session.  Most studies have one.
 
-What is done on every host is done at the same time, a thread each (:meth:`Crew.each`).  A host
+What is done on every host is done at the same time, a thread each (:meth:`Hosts.each`).  A host
 that goes out of reach is let go: what it is owed is noted, its own guard pays, and before the next
 trial that needs it it is asked whether it is back.  The last host of a study is not let go; its
 loss ends the run.
@@ -19,7 +19,7 @@ from iotrial.errors import HostUnreachable, Interrupted, LockedError, OwedError,
 from iotrial.execute.keep.kept import refuse_pending
 from iotrial.execute.load.upkeep import Upkeep
 from iotrial.execute.preflight import check_machine
-from iotrial.execute.session import Bench, open_bench
+from iotrial.execute.session import HostSession, open_session
 from iotrial.execute.settings.guard import locked
 from iotrial.execute.settings.restore import Payment, read_reports, restore
 from iotrial.hosts.at_once import at_once
@@ -47,12 +47,13 @@ class HostLost(HostUnreachable):
 
 
 @dataclass
-class Crew:
-    """``members`` are the hosts at hand, by name; ``owing`` what those that were lost are owed.
+class Hosts:
+    """``sessions`` are those of the hosts at hand, by name; ``stacks`` give everything back when
+    they are closed, ``upkeep`` does their chores; ``owing`` what those that were lost are owed.
     ``owners`` says which host sets what several have in common, ``lenders`` who does so for
-    others; ``gates`` let one host of each kernel in at a time.  ``in_turn``: no host makes anyone
+    others; ``locks`` let one host of each kernel in at a time.  ``in_turn``: no host makes anyone
     wait, and they are worked on one after another.  ``prepared`` makes a host ready that is back.
-    ``lead`` is how long before their moment loads are started, in seconds.  A ``spare`` crew may
+    ``lead`` is how long before their moment loads are started, in seconds.  ``spare`` hosts may
     lose all it has: others go on."""
 
     study: Study
@@ -60,15 +61,17 @@ class Crew:
     results: Path
     payment: Payment
     said: Callable[[str], None]
-    members: dict[str, Member] = field(default_factory=dict)
+    sessions: dict[str, HostSession] = field(default_factory=dict)
+    stacks: dict[str, ExitStack] = field(default_factory=dict)
+    upkeep: dict[str, Upkeep] = field(default_factory=dict)
     owing: dict[str, OwedError | None] = field(default_factory=dict)
     owners: dict[Key, str] = field(default_factory=dict)
     lenders: set[str] = field(default_factory=set)
-    prepared: Callable[[Member], None] | None = None
+    prepared: Callable[[HostSession], None] | None = None
     doubts: list[Doubt] = field(default_factory=list)
     lead: float = 0.0
     spare: bool = False
-    gates: dict[str, threading.Lock] = field(default_factory=dict)
+    locks: dict[str, threading.Lock] = field(default_factory=dict)
     in_turn: bool = False
 
     @property
@@ -77,15 +80,15 @@ class Crew:
         return several(self.study)
 
     @property
-    def chief(self) -> Member:
+    def first(self) -> HostSession:
         """The first host at hand: what is done once is done there."""
-        return next(iter(self.members.values()))
+        return next(iter(self.sessions.values()))
 
     def adopt(self, study: Study) -> None:
         """From now on this is the study, on every host as far as it is about that."""
         self.study = study
-        for member in self.members.values():
-            member.bench.study = self.share(member.place)
+        for session in self.sessions.values():
+            session.study = self.share(session.place)
 
     def share(self, place: Place) -> Study:
         return share(self.study, place) if self.several else self.study
@@ -93,17 +96,19 @@ class Crew:
     def parts(self, trial: Trial) -> tuple[Part, ...]:
         return parts_of(self.study, trial)
 
-    def each(self, do: Callable[[Member], T], names: Sequence[str] | None = None) -> dict[str, T]:
-        """``do`` for every member, or for those of these names, at the same time; by name.
+    def each(
+        self, do: Callable[[HostSession], T], names: Sequence[str] | None = None
+    ) -> dict[str, T]:
+        """``do`` for every session, or for those of these names, at the same time; by name.
 
         Raises what one of them raised: an Interrupted before all others, and HostLost only where
         there was nothing else, so that nobody gives up on a study for a host.
         """
-        wanted = self.members.keys() if names is None else set(names)
-        members = [member for name, member in self.members.items() if name in wanted]
-        if len(members) == 1 and len(self.study.places) == 1 and not self.spare:
-            return {members[0].name: do(members[0])}
-        found, errors = at_once({m.name: _bound(do, m) for m in members}, in_turn=self.in_turn)
+        wanted = self.sessions.keys() if names is None else set(names)
+        sessions = [session for name, session in self.sessions.items() if name in wanted]
+        if len(sessions) == 1 and len(self.study.places) == 1 and not self.spare:
+            return {sessions[0].name: do(sessions[0])}
+        found, errors = at_once({m.name: _bound(do, m) for m in sessions}, in_turn=self.in_turn)
         lost = {name: e for name, e in errors.items() if isinstance(e, HostUnreachable)}
         grave = [error for error in errors.values() if not isinstance(error, HostUnreachable)]
         if grave:
@@ -120,13 +125,13 @@ class Crew:
         Raises SettingRefused for a tunable that a target has nothing of.
         """
         known = catalogue_of(self.study)
-        found: dict[str, dict[Setting, None]] = {name: {} for name in self.members}
+        found: dict[str, dict[Setting, None]] = {name: {} for name in self.sessions}
         loaded: dict[str, list[Part]] = {}
         for part in self.parts(trial) if self.several else ():
             loaded.setdefault(part.host, []).append(part)
-        for member in self.members.values():
-            for setting in self._of(member, trial, of or _settings, loaded.get(member.name, [])):
-                owner = self.owner(member, setting.device, setting.tunable)
+        for session in self.sessions.values():
+            for setting in self._of(session, trial, of or _settings, loaded.get(session.name, [])):
+                owner = self.owner(session, setting.device, setting.tunable)
                 found.setdefault(owner, {})[setting] = None
         return {
             name: tuple(sorted(each, key=lambda s: known.tunable(s.tunable).rank))
@@ -134,30 +139,30 @@ class Crew:
         }
 
     def _of(
-        self, member: Member, trial: Trial, of: Choose, mine: Sequence[Part]
+        self, session: HostSession, trial: Trial, of: Choose, mine: Sequence[Part]
     ) -> Iterator[Setting]:
         if not self.several:
-            yield from of(member.bench, trial)
+            yield from of(session, trial)
             return
         for part in mine:
-            yield from of(member.bench, replace(trial, target=part.target.name))
+            yield from of(session, replace(trial, target=part.target.name))
         if not mine:  # no load here; but a factor may be about a target that is
-            named = {f.name for f in member.bench.study.factors if f.target}
+            named = {f.name for f in session.study.factors if f.target}
             some = tuple(pair for pair in trial.treatment if pair[0] in named)
-            yield from of(member.bench, replace(trial, treatment=some))
+            yield from of(session, replace(trial, treatment=some))
 
-    def owner(self, member: Member, device: str, name: str) -> str:
+    def owner(self, session: HostSession, device: str, name: str) -> str:
         """Who sets a tunable for this host: of what is one kernel's, the first that has it."""
         owner = self.owners.setdefault(
-            member.kernel.key(device, catalogue_of(self.study).tunable(name)), member.name
+            session.kernel.key(device, catalogue_of(self.study).tunable(name)), session.name
         )
-        if owner != member.name and self.study.spread:
+        if owner != session.name and self.study.spread:
             raise RefusedError(
-                f"{owner} and {member.name} are one kernel, and {name} is set on both: blocks that "
-                "run at the same time would set it against each other",
+                f"{owner} and {session.name} are one kernel, and {name} is set on both: blocks "
+                "that run at the same time would set it against each other",
                 advice="Name one host of each kernel, or vary what is each device's own.",
             )
-        if owner != member.name:
+        if owner != session.name:
             self.lenders.add(owner)
         return owner
 
@@ -167,16 +172,16 @@ class Crew:
         Raises SettingRefused, SettingLost; HostLost for a host that is not at hand.
         """
         for name, settings in wanted.items():
-            if settings and name not in self.members:
+            if settings and name not in self.sessions:
                 raise HostLost({name: HostUnreachable(f"{name}: it sets what its kernel shares")})
-        self.each(lambda member: member.bench.hold(wanted.get(member.name, ())))
+        self.each(lambda session: session.hold(wanted.get(session.name, ())))
 
     def release(self) -> None:
-        self.each(lambda member: member.bench.release())
+        self.each(lambda session: session.release())
 
     def observed(self) -> dict[str, tuple[Setting, ...]]:
         """Every value of every group of every host, read now."""
-        return self.each(lambda member: member.bench.observed())
+        return self.each(lambda session: session.observed())
 
     def named(self, seen: Mapping[str, tuple[Setting, ...]]) -> tuple[Setting, ...]:
         """What was observed, as one; of several hosts with devices named ``box1:sda``."""
@@ -188,9 +193,9 @@ class Crew:
 
     # -- coming and going -------------------------------------------------------------------------
 
-    def muster(self, trial: Trial) -> None:
+    def need(self, trial: Trial) -> None:
         """Have every host that a trial needs at hand.  Raises HostLost for those that are not."""
-        missing = [place for place in self.study.places if place.name not in self.members]
+        missing = [place for place in self.study.places if place.name not in self.sessions]
         needed = {*needed_by(self.study, trial), *self.lenders}
         gone = [place for place in missing if place.name in needed]
         errors: dict[str, HostUnreachable] = {}
@@ -207,21 +212,21 @@ class Crew:
             raise HostLost(errors)
 
     def join(self, place: Place) -> None:
-        """Reach a host, pay what it is owed, and make its bench ready."""
-        member = self.open(place)
+        """Reach a host, pay what it is owed, and have its session ready."""
+        session = self.open(place)
         try:
             if self.prepared:
-                self.prepared(member)
+                self.prepared(session)
         except BaseException:
-            member.stack.close()
+            self.stacks.pop(place.name).close()
             raise
         order = [each.name for each in self.study.places]
-        self.members[place.name] = member
-        self.members = dict(sorted(self.members.items(), key=lambda each: order.index(each[0])))
+        self.sessions[place.name] = session
+        self.sessions = dict(sorted(self.sessions.items(), key=lambda each: order.index(each[0])))
         self.owing.pop(place.name, None)
 
-    def open(self, place: Place) -> Member:
-        """A host's bench.  Raises HostUnreachable, LockedError, and as a bench does."""
+    def open(self, place: Place) -> HostSession:
+        """A host's session.  Raises HostUnreachable, LockedError, and as a session does."""
         with ExitStack() as stack:
             host = stack.enter_context(self.reach(place))
             mine = self.share(place)
@@ -233,53 +238,55 @@ class Crew:
             for line in restore(host, journal_folder(host)).done:
                 self.said(f"owed from an earlier run: {line}")
             payment = Payment()
-            opened = open_bench(host, mine, results=self.results, payment=payment)
+            opened = open_session(host, mine, results=self.results, payment=payment)
             kernel = kernel_of(host) if len(self.study.places) > 1 else Kernel("", ())
-            with self.gates.setdefault(kernel.boot, threading.Lock()):  # one kernel, one hand:
-                bench = stack.enter_context(opened)  # they would take each other's loop devices
+            with self.locks.setdefault(kernel.boot, threading.Lock()):  # one kernel, one hand:
+                session = stack.enter_context(opened)  # they would take each other's loop devices
             if self.several:
-                bench.topologies |= together(self.study, place, bench.topologies)
-            return Member(place, bench, stack.pop_all(), kernel, payment)
+                session.topologies |= together(self.study, place, session.topologies)
+            session.kernel = kernel
+            self.stacks[place.name] = stack.pop_all()
+            return session
         raise AssertionError  # never: the stack lets everything through
 
     def lose(self, lost: Mapping[str, HostUnreachable]) -> None:
         """Let hosts go.  Raises HostUnreachable, or what is owed, where none is left."""
         for name, error in lost.items():
-            member = self.members.pop(name, None)
-            if member is None:
+            session = self.sessions.pop(name, None)
+            if session is None:
                 continue
             self.said(f"{name} is lost: {error.message}")
             try:
-                self._close(member)
+                self._close(session)
                 self.owing[name] = None
             except OwedError as owed:
                 self.owing[name] = owed
             except HostUnreachable:
                 self.owing[name] = None
-        if not self.members and not self.spare:
+        if not self.sessions and not self.spare:
             raise next(iter(lost.values()))
 
     def finish(self) -> list[str]:
         """The chores at the end of a run; gives back what failed, and stays owed."""
         try:
-            found = self.each(lambda member: member.upkeep.finish())
+            found = self.each(lambda session: self.upkeep[session.name].finish())
         except HostLost as lost:
             self.lose(lost.lost)
             return [error.message for error in lost.lost.values()]
         return [problem for problems in found.values() for problem in problems]
 
-    def _close(self, member: Member) -> None:
+    def _close(self, session: HostSession) -> None:
         try:
-            member.stack.close()
+            self.stacks.pop(session.name).close()
         finally:
-            self.payment.done += member.payment.done
-            self.payment.notes += member.payment.notes
-            self.payment.owed += member.payment.owed
+            self.payment.done += session.payment.done
+            self.payment.notes += session.payment.notes
+            self.payment.owed += session.payment.owed
 
     def close(self) -> None:
         """Give everything back, everywhere.  Raises OwedError naming what could not be."""
-        members, self.members = list(self.members.values()), {}
-        closing = {m.name: _bound(self._close, m) for m in reversed(members)}
+        sessions, self.sessions = list(self.sessions.values()), {}
+        closing = {m.name: _bound(self._close, m) for m in reversed(sessions)}
         _, errors = at_once(closing, in_turn=self.in_turn)
         for name in [name for name, error in self.owing.items() if error is not None]:
             self._settle(name)
@@ -312,23 +319,23 @@ class Crew:
             self.owing[name] = None
 
 
-Choose = Callable[[Bench, Trial], Sequence[Setting]]
+Choose = Callable[[HostSession, Trial], Sequence[Setting]]
 
 
-def _settings(bench: Bench, trial: Trial) -> tuple[Setting, ...]:
-    return settings_of(bench.study, trial, bench.topologies)
+def _settings(session: HostSession, trial: Trial) -> tuple[Setting, ...]:
+    return settings_of(session.study, trial, session.topologies)
 
 
-def _opening(crew: Crew, place: Place) -> Callable[[], Member]:
-    return lambda: crew.open(place)
+def _opening(hosts: Hosts, place: Place) -> Callable[[], HostSession]:
+    return lambda: hosts.open(place)
 
 
-def _bound(do: Callable[[Member], T], member: Member) -> Callable[[], T]:
-    return lambda: do(member)
+def _bound(do: Callable[[HostSession], T], session: HostSession) -> Callable[[], T]:
+    return lambda: do(session)
 
 
 @contextmanager
-def open_crew(  # noqa: PLR0913 (each has its name)
+def open_hosts(  # noqa: PLR0913 (each has its name)
     study: Study,
     reach: Connect,
     *,
@@ -336,59 +343,32 @@ def open_crew(  # noqa: PLR0913 (each has its name)
     payment: Payment,
     said: Callable[[str], None],
     in_turn: bool = False,
-) -> Iterator[Crew]:
-    """The crew of a study, every host reached and its targets ready; on the way out all that is
+) -> Iterator[Hosts]:
+    """The hosts of a study, every one reached and its targets ready; on the way out all that is
     owed is paid.
 
     Raises HostUnreachable where a host cannot be reached at the beginning: a study is begun whole.
     """
-    crew = Crew(study, reach, results, payment, said, in_turn=in_turn)
+    hosts = Hosts(study, reach, results, payment, said, in_turn=in_turn)
     try:
-        jobs = {each.name: _opening(crew, each) for each in study.places}
+        jobs = {each.name: _opening(hosts, each) for each in study.places}
         opened, errors = at_once(jobs, in_turn=in_turn)
-        crew.members = {p.name: opened[p.name] for p in study.places if p.name in opened}
+        hosts.sessions = {p.name: opened[p.name] for p in study.places if p.name in opened}
         lost = {n: e for n, e in errors.items() if isinstance(e, HostUnreachable)}
-        if len(lost) < len(errors) or (lost and not (crew.members and _goes_on(study, results))):
+        if len(lost) < len(errors) or (lost and not (hosts.sessions and _goes_on(study, results))):
             raise next(iter(errors.values()))
         for error in lost.values():
             said(f"{error.message}; the others go on")
         if len(study.places) > 1:
-            kernels = {name: member.kernel for name, member in crew.members.items()}
+            kernels = {name: session.kernel for name, session in hosts.sessions.items()}
             refuse_twins(kernels)
-            crew.doubts += shared(kernels)
-        yield crew
+            hosts.doubts += shared(kernels)
+        yield hosts
     finally:
-        crew.close()
+        hosts.close()
 
 
 def _goes_on(study: Study, results: Path) -> bool:
     """Whether a study goes on without some of its hosts: one that has begun, and whose blocks
     others take over."""
     return study.spread and (results / "plan.jsonl").exists()
-
-
-@dataclass
-class Member:
-    """One host at work.  ``numbers`` are those its options may use; ``stack`` gives everything
-    back when it is closed."""
-
-    place: Place
-    bench: Bench
-    stack: ExitStack
-    kernel: Kernel
-    payment: Payment
-    numbers: dict[str, float] = field(default_factory=dict)
-    _upkeep: Upkeep | None = None
-
-    @property
-    def name(self) -> str:
-        return self.place.name
-
-    @property
-    def upkeep(self) -> Upkeep:
-        assert self._upkeep is not None  # noqa: S101 (for the type checker: given when prepared)
-        return self._upkeep
-
-    @upkeep.setter
-    def upkeep(self, upkeep: Upkeep) -> None:
-        self._upkeep = upkeep

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from iotrial.errors import RefusedError
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.execute.settings.by_hand import KIND, verified
 from iotrial.execute.settings.journal import MadeDebt, numbered
 from iotrial.model.event import Ask, Asked, Said, Tell
@@ -22,11 +22,11 @@ from iotrial.model.tunable import Setting
 
 
 @dataclass
-class Hands:
+class ManualLevels:
     """The levels that a person sets during a run.  ``now`` are those that stand, by factor;
     ``former`` what the verifying commands said at the start."""
 
-    bench: Bench
+    session: HostSession
     tell: Tell
     ask: Ask | None
     interruption: Interruption
@@ -35,7 +35,7 @@ class Hands:
 
     @property
     def factors(self) -> tuple[Factor, ...]:
-        return tuple(factor for factor in self.bench.study.factors if factor.kind == "manual")
+        return tuple(factor for factor in self.session.study.factors if factor.kind == "manual")
 
     def begin(self) -> None:
         """Look what stands, and owe it.  Raises RefusedError where nobody can be asked."""
@@ -46,10 +46,10 @@ class Hands:
             )
         for factor in self.factors:
             if factor.verify:
-                self.former[factor.name] = said = verified(self.bench.host, factor.verify)
+                self.former[factor.name] = said = verified(self.session.host, factor.verify)
                 self.now[factor.name] = said
                 plan = {"name": f"{factor.name} = {said}", "was": said, **numbered(factor.verify)}
-                self.bench.journal.owe_made(MadeDebt(KIND, plan))
+                self.session.journal.owe_made(MadeDebt(KIND, plan))
 
     def take(self, trial: Trial) -> None:
         """Have a trial's levels set by hand; gives back when they are.  Raises Interrupted."""
@@ -60,7 +60,7 @@ class Hands:
     def observed(self) -> tuple[Setting, ...]:
         """What the verifying commands say now: proof in the trial's record, as for settings."""
         return tuple(
-            Setting("", f"manual.{factor.name}", verified(self.bench.host, factor.verify))
+            Setting("", f"manual.{factor.name}", verified(self.session.host, factor.verify))
             for factor in self.factors
             if factor.verify
         )
@@ -84,7 +84,7 @@ class Hands:
             self.interruption.check()
             if not factor.verify:
                 break
-            said = verified(self.bench.host, factor.verify)
+            said = verified(self.session.host, factor.verify)
             if said == level:
                 break
             ask = f"`{' '.join(factor.verify)}` says {said!r}, not {level!r}. {factor.subject}"
@@ -99,4 +99,4 @@ class Limits:
 
     tell: Tell
     interruption: Interruption
-    hands: Hands
+    hands: ManualLevels

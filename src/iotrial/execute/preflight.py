@@ -17,7 +17,7 @@ from iotrial.errors import (
     UsageError,
 )
 from iotrial.execute.load.served import check_served
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.execute.targets.making import MKFS, MKFS_PACKAGES
 from iotrial.hosts.places import STATE
 from iotrial.look.machine import runs
@@ -89,13 +89,13 @@ def check_tools(host: Host, study: Study) -> None:
             )
 
 
-def check_levels(bench: Bench) -> None:
+def check_levels(session: HostSession) -> None:
     """Raise StudyError naming each level that this kernel is known, from reading, to refuse."""
     known = list(
         dict.fromkeys(
             (
-                *refusals(bench.host, bench.study, bench.topologies),
-                *unread(bench.host, bench.study, bench.topologies),
+                *refusals(session.host, session.study, session.topologies),
+                *unread(session.host, session.study, session.topologies),
             )
         )
     )
@@ -103,12 +103,12 @@ def check_levels(bench: Bench) -> None:
         raise refused_by(known)
 
 
-def aside(bench: Bench, trial: Trial) -> tuple[Setting, ...]:
+def aside(session: HostSession, trial: Trial) -> tuple[Setting, ...]:
     """The settings that are held for a moment before a trial of an A/A study (:mod:`plan.aa`)."""
-    other, aa = detour(bench.study, trial), bench.study.aa
+    other, aa = detour(session.study, trial), session.study.aa
     if not other or aa is None or aa.of is None:
         return ()
-    return settings_of(aa.of, replace(trial, treatment=other), bench.topologies)
+    return settings_of(aa.of, replace(trial, treatment=other), session.topologies)
 
 
 def refused_by(problems: list[str]) -> StudyError:
@@ -126,10 +126,10 @@ def check_options(study: Study, facts: Mapping[str, float]) -> None:
             raise StudyError(problem, key=f"workloads.{workload.name}.options.{option}")
 
 
-def check_resume(folder: Path, bench: Bench, facts: dict[str, Any]) -> None:
+def check_resume(folder: Path, session: HostSession, facts: dict[str, Any]) -> None:
     """A resumed study goes on only on the machine, kernel and disks it began on, and with the
     plugins."""
-    path = folder / "hosts" / f"{bench.host.name}.json"
+    path = folder / "hosts" / f"{session.host.name}.json"
     if not path.exists():
         return
     former = json.loads(path.read_text(encoding="utf-8"))

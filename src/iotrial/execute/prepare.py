@@ -11,15 +11,15 @@ from typing import Any
 
 from iotrial import store as stores
 from iotrial.errors import StudyError
-from iotrial.execute.hosts import Crew, Member
+from iotrial.execute.hosts import Hosts
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.served import check_paths
 from iotrial.execute.load.upkeep import Upkeep
 from iotrial.execute.preflight import check_levels, check_options, check_resume
 from iotrial.execute.rehearsal import rehearse
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.execute.settings import cgroups
-from iotrial.execute.spread import solo
+from iotrial.execute.spread import by_itself
 from iotrial.look.facts import gather, numbers
 from iotrial.look.kernels import likeness
 from iotrial.look.machine import same_kernel
@@ -42,110 +42,115 @@ _PLACED = "Spread ports and paths evenly, or take it into account; `iotrial doct
 _HERE = "The controller takes a share of it; measure without [hosts] instead."
 
 
-def prepare(crew: Crew, folder: Path, interruption: Interruption) -> stores.Store:
+def prepare(hosts: Hosts, folder: Path, interruption: Interruption) -> stores.Store:
     """Make the crew ready for its first trial, and the results ``folder`` to put it in."""
-    written = crew.study
-    offered = combined(crew.each(_offer).values())
-    crew.adopt(with_available(written, offered))
-    crew.each(lambda member: check_levels(member.bench))
-    for member in crew.members.values():  # one after the other: who comes first, sets
-        _own(crew, member)
-    crew.doubts += [Doubt("name-here", what, _RENAMED) for what in offered.renamed(written)]
-    crew.doubts += [Doubt("not-here", what, _ABSENT) for what in offered.absent()]
-    facts = crew.each(lambda member: _facts(member, folder))
-    stand = standing(crew)
-    crew.adopt(at_baseline(crew.study, stand))
-    if crew.study.spread:
-        crew.doubts += likeness(facts)
-    _rehearse(crew)
+    written = hosts.study
+    offered = combined(hosts.each(_offer).values())
+    hosts.adopt(with_available(written, offered))
+    hosts.each(check_levels)
+    for session in hosts.sessions.values():  # one after the other: who comes first, sets
+        _own(hosts, session)
+    hosts.doubts += [Doubt("name-here", what, _RENAMED) for what in offered.renamed(written)]
+    hosts.doubts += [Doubt("not-here", what, _ABSENT) for what in offered.absent()]
+    facts = hosts.each(lambda session: _facts(session, folder))
+    stand = standing(hosts)
+    hosts.adopt(at_baseline(hosts.study, stand))
+    if hosts.study.spread:
+        hosts.doubts += likeness(facts)
+    _rehearse(hosts)
     store = stores.create(folder, with_levels(written, stand), offered)
-    crew.adopt(store.study)
-    crew.doubts += [doubt for m in crew.members.values() for doubt in m.bench.doubts]
-    _write(crew, store, facts)
-    crew.adopt(store.results().study)
-    store.study = crew.study
-    crew.prepared = lambda member: _again(crew, member, folder, interruption)
-    for member in crew.members.values():
-        member.upkeep = _upkeep(crew, member, folder, interruption)
-    _begin_session(crew, store, facts)
+    hosts.adopt(store.study)
+    hosts.doubts += [doubt for m in hosts.sessions.values() for doubt in m.doubts]
+    _write(hosts, store, facts)
+    hosts.adopt(store.results().study)
+    store.study = hosts.study
+    hosts.prepared = lambda session: _again(hosts, session, folder, interruption)
+    for session in hosts.sessions.values():
+        hosts.upkeep[session.name] = _upkeep(hosts, session, folder, interruption)
+    _begin_session(hosts, store, facts)
     return store
 
 
-def _rehearse(crew: Crew) -> None:
+def _rehearse(hosts: Hosts) -> None:
     """Where blocks are spread over hosts, all treatments on each."""
-    if not crew.study.spread:
-        rehearse(crew)
+    if not hosts.study.spread:
+        rehearse(hosts)
         return
-    crew.each(lambda member: rehearse(solo(crew, member.place)))
+    hosts.each(lambda session: rehearse(by_itself(hosts, session.place)))
 
 
-def _offer(member: Member) -> Offer:
-    return offer(member.bench.host, member.bench.study, member.bench.topologies)
+def _offer(session: HostSession) -> Offer:
+    return offer(session.host, session.study, session.topologies)
 
 
-def _own(crew: Crew, member: Member) -> None:
+def _own(hosts: Hosts, session: HostSession) -> None:
     """Owe what factors will change on one host, but for what another of its kernel owns."""
-    bench = member.bench
     mine = {
-        device: [name for name in names if crew.owner(member, device, name) == member.name]
-        for device, names in _tuned(bench).items()
+        device: [name for name in names if hosts.owner(session, device, name) == session.name]
+        for device, names in _tuned(session).items()
     }
     tuned = {device: names for device, names in mine.items() if names}
-    bench.group = cgroups.own(bench.host, bench.journal, [n for ns in tuned.values() for n in ns])
-    bench.own_groups(tuned)
+    session.group = cgroups.own(
+        session.host, session.journal, [n for ns in tuned.values() for n in ns]
+    )
+    session.own_groups(tuned)
 
 
-def _facts(member: Member, folder: Path) -> dict[str, Any]:
-    bench = member.bench
-    if same_kernel(bench.host):
-        what = f"{bench.host.name} is this very machine, or a namespace of it: one kernel, one CPU"
-        bench.doubts.append(Doubt("same-kernel", what, _HERE))
-    programs = sorted({executed(w).program for w in bench.study.workloads})
-    facts = gather(bench.host, tuple(bench.aims.values()), programs)
-    if used := added(bench.study):
+def _facts(session: HostSession, folder: Path) -> dict[str, Any]:
+    if same_kernel(session.host):
+        what = (
+            f"{session.host.name} is this very machine, or a namespace of it: one kernel, one CPU"
+        )
+        session.doubts.append(Doubt("same-kernel", what, _HERE))
+    programs = sorted({executed(w).program for w in session.study.workloads})
+    facts = gather(session.host, tuple(session.aims.values()), programs)
+    if used := added(session.study):
         facts["plugins"] = used
-    member.numbers = numbers(facts)
-    check_options(bench.study, member.numbers)
-    check_paths(bench.study, bench.aims)
-    check_resume(folder, bench, facts)
+    session.numbers = numbers(facts)
+    check_options(session.study, session.numbers)
+    check_paths(session.study, session.aims)
+    check_resume(folder, session, facts)
     facts["placement"] = {
-        name: {way.disk: way.words() for way in ways(bench.topologies[name])} for name in bench.aims
+        name: {way.disk: way.words() for way in ways(session.topologies[name])}
+        for name in session.aims
     }
-    odd = dict.fromkeys(line for name in bench.aims for line in warnings(bench.topologies[name]))
-    where = f"{member.name}: " if member.place.ssh else ""
-    bench.doubts += [Doubt("placement", where + line, _PLACED) for line in odd]
-    bench.doubts += target_doubts(bench.study.design.prior, facts)
+    odd = dict.fromkeys(
+        line for name in session.aims for line in warnings(session.topologies[name])
+    )
+    where = f"{session.name}: " if session.place.ssh else ""
+    session.doubts += [Doubt("placement", where + line, _PLACED) for line in odd]
+    session.doubts += target_doubts(session.study.design.prior, facts)
     return facts
 
 
-def _again(crew: Crew, member: Member, folder: Path, interruption: Interruption) -> None:
+def _again(hosts: Hosts, session: HostSession, folder: Path, interruption: Interruption) -> None:
     """A host that was lost and is back: as before, as far as it is the same machine."""
-    _own(crew, member)
-    _facts(member, folder)
-    member.upkeep = _upkeep(crew, member, folder, interruption)
+    _own(hosts, session)
+    _facts(session, folder)
+    hosts.upkeep[session.name] = _upkeep(hosts, session, folder, interruption)
 
 
-def _upkeep(crew: Crew, member: Member, folder: Path, interruption: Interruption) -> Upkeep:
-    place = folder / "hosts" / member.name if crew.several else folder
-    return Upkeep(member.bench, place, interruption, member.numbers, crew.said)
+def _upkeep(hosts: Hosts, session: HostSession, folder: Path, interruption: Interruption) -> Upkeep:
+    place = folder / "hosts" / session.name if hosts.several else folder
+    return Upkeep(session, place, interruption, session.numbers, hosts.said)
 
 
-def _write(crew: Crew, store: stores.Store, facts: Mapping[str, dict[str, Any]]) -> None:
-    stand = standing(crew)
+def _write(hosts: Hosts, store: stores.Store, facts: Mapping[str, dict[str, Any]]) -> None:
+    stand = standing(hosts)
     for name, told in facts.items():
         told["baselines"] = stand
-        if crew.study.aa:
-            told["aa"] = {"arms": crew.study.aa.arms, "levels": dict(crew.study.aa.levels)}
-        doubts = crew.doubts if name == crew.chief.name else []
-        host = crew.members[name].bench.host
+        if hosts.study.aa:
+            told["aa"] = {"arms": hosts.study.aa.arms, "levels": dict(hosts.study.aa.levels)}
+        doubts = hosts.doubts if name == hosts.first.name else []
+        host = hosts.sessions[name].host
         told["doubts"] = [{"check": d.check, "what": d.what, "advice": d.advice} for d in doubts]
         store.write_facts(host.name, told)
 
 
-def _begin_session(crew: Crew, store: stores.Store, facts: Mapping[str, dict[str, Any]]) -> None:
+def _begin_session(hosts: Hosts, store: stores.Store, facts: Mapping[str, dict[str, Any]]) -> None:
     said = {
         name: {
-            "token": crew.members[name].bench.journal.token,
+            "token": hosts.sessions[name].journal.token,
             "boot_id": told["boot_id"],
             "targets": told["targets"],
         }
@@ -155,22 +160,22 @@ def _begin_session(crew: Crew, store: stores.Store, facts: Mapping[str, dict[str
     store.begin_session({"started": time.time(), **alone})
 
 
-def standing(crew: Crew) -> dict[str, str]:
+def standing(hosts: Hosts) -> dict[str, str]:
     """The label of each factor's baseline level, as :func:`iotrial.plan.design.baselines`.
 
     Raises StudyError where the hosts stand at different levels and the study names none.
     """
-    members = list(crew.members.values())
+    sessions = list(hosts.sessions.values())
     votes = [
         (
-            member.name,
-            member.bench.in_force(),
-            baselines(member.bench.study, member.bench.in_force(), member.bench.topologies),
+            session.name,
+            session.in_force(),
+            baselines(session.study, session.in_force(), session.topologies),
         )
-        for member in members
+        for session in sessions
     ]
     found: dict[str, str] = {}
-    for factor in crew.study.factors:
+    for factor in hosts.study.factors:
         told = [(name, said) for name, force, said in votes if _speaks(factor, force)] or [
             (name, said) for name, _, said in votes[:1]
         ]
@@ -190,18 +195,18 @@ def _speaks(factor: Factor, in_force: Mapping[tuple[str, str], str]) -> bool:
     return any(name in names for _, name in in_force)
 
 
-def _tuned(bench: Bench) -> dict[str, list[str]]:
+def _tuned(session: HostSession) -> dict[str, list[str]]:
     """Device → names of the tunables that any factor sets on it ('' for the host's own), and of
     those that they move on another layer (the ports behind a map); what moves others first,
     because it goes back first."""
-    known = catalogue_of(bench.study)
+    known = catalogue_of(session.study)
     found: dict[tuple[str, str], int] = {}
-    for each in wants(bench.study, bench.topologies):
+    for each in wants(session.study, session.topologies):
         rank = known.tunable(each.name).rank
         found |= {(device, each.name): rank for device in each.devices}
         for row in known.group([each.name]):
             if any(row.device_problem(device) for device in each.devices):
-                below = (t.names(row.scope) for t in bench.topologies.values())
+                below = (t.names(row.scope) for t in session.topologies.values())
                 found |= {(device, row.name): row.rank for device in chain(*below)}
     names: dict[str, list[str]] = {}
     for device, name in sorted(found, key=lambda pair: (found[pair], pair)):

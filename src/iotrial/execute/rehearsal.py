@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iotrial.errors import SettingLost, SettingRefused
-from iotrial.execute.hosts import Crew
+from iotrial.execute.hosts import Hosts
 from iotrial.execute.preflight import aside, refused_by
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, treatment_text
@@ -25,29 +25,29 @@ def _distinct(study: Study) -> list[Trial]:
     return list(first.values())
 
 
-def rehearse(crew: Crew) -> None:
+def rehearse(hosts: Hosts) -> None:
     """Hold every distinct treatment once, before the first trial, then release.
 
     Raises StudyError naming each cell that the kernel refuses.
     """
     problems = []
     tried = set()
-    trials = _distinct(crew.study)
-    wanted = [(trial, crew.wanted(trial)) for trial in trials]
+    trials = _distinct(hosts.study)
+    wanted = [(trial, hosts.wanted(trial)) for trial in trials]
     for trial in trials:
-        other = replace(trial, treatment=detour(crew.study, trial))
-        wanted.append((other, crew.wanted(trial, aside)))
+        other = replace(trial, treatment=detour(hosts.study, trial))
+        wanted.append((other, hosts.wanted(trial, aside)))
     for trial, settings in wanted:
         known = tuple(settings.items())
         if known in tried:
             continue
         tried.add(known)
         try:
-            crew.hold(settings)
+            hosts.hold(settings)
         except (SettingRefused, SettingLost) as error:
             if isinstance(error, SettingRefused) and error.everywhere:
                 raise
             problems.append(f"cell {treatment_text(trial.treatment)}: {error.message}")
-    crew.release()
+    hosts.release()
     if problems:
         raise refused_by(problems)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from iotrial import store as stores
-from iotrial.execute.hosts import Crew, open_crew
+from iotrial.execute.hosts import Hosts, open_hosts
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.manual import Hands, Limits
+from iotrial.execute.manual import Limits, ManualLevels
 from iotrial.execute.prepare import prepare
 from iotrial.execute.settings.restore import Payment
 from iotrial.execute.spread import execute_over
@@ -71,19 +71,19 @@ def execute_on(  # noqa: PLR0913 (each has its name)
         tell(Said(text))
 
     payment = Payment()
-    with open_crew(
+    with open_hosts(
         study, reach, results=folder, payment=payment, said=said, in_turn=in_turn
-    ) as crew:
+    ) as hosts:
         interruption.check()
-        hands = Hands(crew.chief.bench, tell, ask, interruption)
+        hands = ManualLevels(hosts.first, tell, ask, interruption)
         hands.begin()
-        store = prepare(crew, folder, interruption)
-        for doubt in crew.doubts:
+        store = prepare(hosts, folder, interruption)
+        for doubt in hosts.doubts:
             if doubt.check in ("name-here", "not-here"):
                 said(doubt.what)
         execute = execute_over if study.spread else _execute_all
-        stopped = execute(crew, store, Limits(tell, interruption, hands))
-        for problem in crew.finish():
+        stopped = execute(hosts, store, Limits(tell, interruption, hands))
+        for problem in hosts.finish():
             said(problem)
         hands.give_back()
     return Outcome(store.results(), payment, stopped, count(store.records))
@@ -100,25 +100,25 @@ def _one_at_a_time(tell: Tell) -> Tell:
     return told
 
 
-def _execute_all(crew: Crew, store: stores.Store, limits: Limits) -> str:
+def _execute_all(hosts: Hosts, store: stores.Store, limits: Limits) -> str:
     """Execute what is planned and not done, then ask again; gives back why it stopped early."""
     tell, told = limits.tell, set[str]()
-    while pending := _pending(crew.study, store):
-        for line in stage_words(crew.study, store.planned, store.records):
+    while pending := _pending(hosts.study, store):
+        for line in stage_words(hosts.study, store.planned, store.records):
             tell(Said(line))
-        left = _told(crew.study, store, tell, told)
+        left = _told(hosts.study, store, tell, told)
         tell(Planned(len(pending), left, store.folder))
         block = 0
         for trial in pending:
-            if _spent(crew.study, store, trial):
-                return f"the budget of {crew.study.design.budget:.0f} s is spent"
+            if _spent(hosts.study, store, trial):
+                return f"the budget of {hosts.study.design.budget:.0f} s is spent"
             if trial.block != block:
                 tell(Known(store.results()))
                 block = trial.block
             tell(Began(trial, _typical(store, trial)))
-            tell(Ended(execute_trial(crew, store, trial, limits)))
+            tell(Ended(execute_trial(hosts, store, trial, limits)))
             limits.interruption.check()
-    _told(crew.study, store, tell, told)
+    _told(hosts.study, store, tell, told)
     tell(Known(store.results()))
     return ""
 

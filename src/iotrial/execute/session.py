@@ -1,4 +1,4 @@
-"""The bench: a host made ready for a study, and everything it will be owed.
+"""A session on a host: the host made ready for a study, and everything it will be owed.
 
 Inside the context the targets exist, the group of every device is in the journal, and treatments
 can be held.  Leaving it pays the journal, by the same code that ``iotrial restore`` uses.
@@ -41,35 +41,41 @@ from iotrial.execute.targets.loops import LoopTaken, make_loop, plan_loop
 from iotrial.execute.targets.making import Site, make, on_filesystem
 from iotrial.hosts.places import journal_folder, lock_path
 from iotrial.look.identity import BLOCK, identify
+from iotrial.look.kernels import Kernel
 from iotrial.look.reach import reach_of, within
 from iotrial.look.targets import doubts, ready
 from iotrial.look.topology import topology
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
-from iotrial.model.study import Study
+from iotrial.model.study import Place, Study
 from iotrial.model.target import Aim, Identity, Target
 from iotrial.model.topology import Topology
 from iotrial.model.tunable import Setting
 from iotrial.tunables import catalogue_of
+
+NO_KERNEL = Kernel("", ())
 
 TRIES = 5
 """How many numbers are tried for a loop device."""
 
 
 @dataclass
-class Bench:
-    """A host with its targets ready.  ``aims`` and ``topologies`` are by target, ``groups`` by
+class HostSession:
+    """A host at work for a study, its targets ready.  ``payment`` collects what is given back at
+    the end.  ``aims`` and ``topologies`` are by target, ``groups`` by
     device name; ``group`` is the control group that the load runs in ('': none); ``held`` are the
     settings in force now beyond the former state; ``gone_with`` names the devices and mount
-    points that exist only as long as this bench; ``left`` what loads leave, by path, with what
+    points that exist only as long as this session; ``left`` what loads leave, by path, with what
     removes it (None: it was there before us); ``laid`` the targets whose file was not there before
     us; ``inodes`` what the folders of tools are known by (:mod:`iotrial.look.inodes`);
     ``means`` what loads are sealed with here (None: nobody asked yet); ``began`` when the first
-    load did, by the host's clock in seconds since the epoch."""
+    load did, by the host's clock in seconds since the epoch; ``kernel`` which one it is, where
+    several hosts may share one; ``numbers`` are those that options of workloads may use."""
 
     host: Host
     study: Study
     journal: Journal
+    payment: Payment = field(default_factory=Payment)
     aims: dict[str, Aim] = field(default_factory=dict)
     topologies: dict[str, Topology] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
@@ -82,6 +88,16 @@ class Bench:
     inodes: dict[str, str] = field(default_factory=dict)
     means: Means | None = None
     began: int = 0
+    kernel: Kernel = NO_KERNEL
+    numbers: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def place(self) -> Place:
+        return self.study.place
+
+    @property
+    def name(self) -> str:
+        return self.place.name
 
     def in_force(self) -> dict[tuple[str, str], str]:
         """(device, tunable) → value, as it was before iotrial changed anything."""
@@ -160,7 +176,9 @@ class Bench:
 
 
 @contextmanager
-def open_bench(host: Host, study: Study, *, results: Path, payment: Payment) -> Iterator[Bench]:
+def open_session(
+    host: Host, study: Study, *, results: Path, payment: Payment
+) -> Iterator[HostSession]:
     """Make every target of the study ready on ``host``; on the way out pay all that is owed.
 
     The caller holds the host's lock and has paid what earlier sessions owed.  Raises OwedError
@@ -172,14 +190,14 @@ def open_bench(host: Host, study: Study, *, results: Path, payment: Payment) -> 
     with guarded(host, journal_path(folder, token), lock_path(host), lease):
         journal = open_journal(host, folder, _header(host, study, results, token))
         host.mark({TOKEN: token})
-        bench = Bench(host, study, journal)
+        session = HostSession(host, study, journal, payment)
         try:
             for target in study.targets:
-                bench.aims[target.name] = _make_ready(bench, target)
-                bench.topologies[target.name] = topology(host, bench.aims[target.name])
-            yield bench
+                session.aims[target.name] = _make_ready(session, target)
+                session.topologies[target.name] = topology(host, session.aims[target.name])
+            yield session
         finally:
-            with _within_reach(bench):
+            with _within_reach(session):
                 host.mark({})
                 _pay_all(journal, payment)
 
@@ -209,14 +227,14 @@ def _pay_all(journal: Journal, payment: Payment) -> None:
 
 
 @contextmanager
-def _within_reach(bench: Bench) -> Iterator[None]:
+def _within_reach(session: HostSession) -> Iterator[None]:
     """A host that is out of reach is owed what it was owed; its guard pays."""
     try:
         yield
     except HostUnreachable as error:
-        if not (owed := bench.journal.describe()):
+        if not (owed := session.journal.describe()):
             raise
-        place = bench.study.place
+        place = session.study.place
         there = f"{'-- ' if place.ssh.startswith('-') else ''}'{place.ssh}'"
         raise OwedError(
             f"{error.message}; what was changed there is not given back by us:",
@@ -236,45 +254,45 @@ def _header(host: Host, study: Study, results: Path, token: str) -> Mapping[str,
     }
 
 
-def _make_ready(bench: Bench, target: Target) -> Aim:
+def _make_ready(session: HostSession, target: Target) -> Aim:
     """A target's aim; what has to be made for it is owed first."""
-    reach = reach_of(bench.study, target)
-    site = Site(bench.host, bench.journal.owe_made, bench.token, bench.gone_with)
+    reach = reach_of(session.study, target)
+    site = Site(session.host, session.journal.owe_made, session.token, session.gone_with)
     if target.kind == "loop":
-        aim = _have_loop(bench, target)
+        aim = _have_loop(session, target)
         if target.filesystem:
             return on_filesystem(site, aim, reach)
-        within(bench.host, aim, reach)
+        within(session.host, aim, reach)
         return aim
-    aim = make(site, target, reach) if target.made else ready(bench.host, target, reach)
+    aim = make(site, target, reach) if target.made else ready(session.host, target, reach)
     if target.kind == "file":
-        aim = _have_file(bench, aim)
-    bench.doubts += doubts(bench.host, aim)
+        aim = _have_file(session, aim)
+    session.doubts += doubts(session.host, aim)
     return aim
 
 
-def _have_loop(bench: Bench, target: Target, tries: int = TRIES) -> Aim:
+def _have_loop(session: HostSession, target: Target, tries: int = TRIES) -> Aim:
     """Make a loop device; where another program takes its number first, the next one."""
-    plan = plan_loop(bench.host, target, bench.token)
-    bench.journal.owe_made(MadeDebt("loop", plan.as_dict()))
+    plan = plan_loop(session.host, target, session.token)
+    session.journal.owe_made(MadeDebt("loop", plan.as_dict()))
     try:
-        aim, seen = make_loop(bench.host, plan, target)
+        aim, seen = make_loop(session.host, plan, target)
     except LoopTaken:
         if tries == 1:
             raise
-        return _have_loop(bench, target, tries - 1)
-    bench.doubts += seen
-    bench.gone_with |= {aim.device, aim.identity.devno if aim.identity else aim.device}
+        return _have_loop(session, target, tries - 1)
+    session.doubts += seen
+    session.gone_with |= {aim.device, aim.identity.devno if aim.identity else aim.device}
     return aim
 
 
-def _have_file(bench: Bench, aim: Aim) -> Aim:
+def _have_file(session: HostSession, aim: Aim) -> Aim:
     """Lay the file out where it is missing (then it is owed, and removed at the end) or shorter
     than asked (then the study has said that its content is worthless, and it stays)."""
-    there = bench.host.run(["stat", "-c", "%s", aim.path])
+    there = session.host.run(["stat", "-c", "%s", aim.path])
     if there.exit == 0 and int(there.text) >= aim.target.size:
         return aim
     if there.exit != 0:
-        bench.journal.owe_made(file_debt(bench.host, aim.path, aim.target.mount))
-        bench.laid.add(aim.target.name)
-    return lay_out(bench.host, aim)
+        session.journal.owe_made(file_debt(session.host, aim.path, aim.target.mount))
+        session.laid.add(aim.target.name)
+    return lay_out(session.host, aim)

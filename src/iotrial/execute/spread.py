@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from iotrial.errors import HostUnreachable, Interrupted
-from iotrial.execute.hosts import Crew, HostLost
+from iotrial.execute.hosts import HostLost, Hosts
 from iotrial.execute.manual import Limits
 from iotrial.execute.trial import execute_trial
 from iotrial.hosts.at_once import at_once
@@ -36,32 +36,34 @@ SHARE = 50.0
 """What was found so far is told again after so many times what telling it took."""
 
 
-def solo(crew: Crew, place: Place) -> Crew:
+def by_itself(hosts: Hosts, place: Place) -> Hosts:
     """One host of a crew as a crew of its own, which may lose it."""
-    member = crew.members.get(place.name)
-    alone = Crew(
-        alone_on(crew.study, place),
-        crew.reach,
-        crew.results,
-        crew.payment,
-        crew.said,
-        members={place.name: member} if member else {},
-        owners=crew.owners,
-        prepared=crew.prepared,
+    session = hosts.sessions.get(place.name)
+    alone = Hosts(
+        alone_on(hosts.study, place),
+        hosts.reach,
+        hosts.results,
+        hosts.payment,
+        hosts.said,
+        sessions={place.name: session} if session else {},
+        stacks=hosts.stacks,
+        upkeep=hosts.upkeep,
+        owners=hosts.owners,
+        prepared=hosts.prepared,
         spare=True,
-        gates=crew.gates,
-        in_turn=crew.in_turn,
+        locks=hosts.locks,
+        in_turn=hosts.in_turn,
     )
     alone.adopt(alone.study)
     return alone
 
 
 @dataclass
-class Rack:
+class SpreadRun:
     """``crews`` are the hosts by name, also those that are lost; ``spent`` those whose budget is;
     ``ended`` is set when something ends the study."""
 
-    crews: dict[str, Crew]
+    hosts_of: dict[str, Hosts]
     store: Store
     limits: Limits
     spent: set[str] = field(default_factory=set)
@@ -73,11 +75,11 @@ class Rack:
     @property
     def in_turn(self) -> bool:
         """As a crew's, whose hosts these are."""
-        return any(crew.in_turn for crew in self.crews.values())
+        return any(hosts.in_turn for hosts in self.hosts_of.values())
 
     @property
     def at_hand(self) -> list[str]:
-        return [name for name, crew in self.crews.items() if crew.members]
+        return [name for name, hosts in self.hosts_of.items() if hosts.sessions]
 
     def execute(self) -> str:
         """Everything that is planned and not done, until nothing is; gives back why it ended
@@ -138,12 +140,12 @@ class Rack:
         return work
 
     def _trials(self, name: str, trials: list[Trial]) -> None:
-        crew, tell = self.crews[name], self.limits.tell
+        hosts, tell = self.hosts_of[name], self.limits.tell
         block = trials[0].block
         for trial in trials:
             if self.ended.is_set():
                 return
-            if not crew.members and not self._awaited(name):
+            if not hosts.sessions and not self._awaited(name):
                 return
             if trial.block != block:
                 block = trial.block
@@ -154,9 +156,9 @@ class Rack:
                 return
             tell(Began(trial, typical))
             try:
-                tell(Ended(execute_trial(crew, self.store, trial, self.limits)))
+                tell(Ended(execute_trial(hosts, self.store, trial, self.limits)))
             except HostUnreachable as error:  # between two steps, where nobody looks for it
-                crew.lose({name: error})
+                hosts.lose({name: error})
             self.limits.interruption.check()
 
     def _over(self, name: str, typical: float) -> bool:
@@ -185,12 +187,12 @@ class Rack:
                 self._working += 1
 
     def _is_back(self, name: str) -> bool:
-        crew = self.crews[name]
+        hosts = self.hosts_of[name]
         try:
-            crew.muster(Trial(0, "", 0, "", (), "", host=name))
+            hosts.need(Trial(0, "", 0, "", (), "", host=name))
         except HostLost:
             return False
-        return bool(crew.members)
+        return bool(hosts.sessions)
 
     def _tell(self, *, last: bool = False) -> None:
         """What was found so far, not too often: it is reckoned while loads go on elsewhere."""
@@ -201,24 +203,28 @@ class Rack:
         self._next_told = time.monotonic() + SHARE * (time.monotonic() - begun)
 
 
-def execute_over(crew: Crew, store: Store, limits: Limits) -> str:
+def execute_over(hosts: Hosts, store: Store, limits: Limits) -> str:
     """Execute all of a study whose blocks are spread over hosts; gives back why it ended early."""
-    with _apart(crew) as crews:
-        rack = Rack(crews, store, limits)
+    with _apart(hosts) as hosts_of:
+        run = SpreadRun(hosts_of, store, limits)
         limits.tell(Known(store.results()))
-        return rack.execute()
+        return run.execute()
 
 
 @contextmanager
-def _apart(crew: Crew) -> Iterator[dict[str, Crew]]:
+def _apart(hosts: Hosts) -> Iterator[dict[str, Hosts]]:
     """A crew for each host; whatever becomes of them, all hosts are the one crew's again."""
-    crews = {place.name: solo(crew, place) for place in crew.study.places}
+    hosts_of = {place.name: by_itself(hosts, place) for place in hosts.study.places}
     try:
-        yield crews
+        yield hosts_of
     finally:
-        crew.members = {name: m for each in crews.values() for name, m in each.members.items()}
-        crew.owing |= {name: owed for each in crews.values() for name, owed in each.owing.items()}
-        crew.adopt(crew.study)
+        hosts.sessions = {
+            name: m for each in hosts_of.values() for name, m in each.sessions.items()
+        }
+        hosts.owing |= {
+            name: owed for each in hosts_of.values() for name, owed in each.owing.items()
+        }
+        hosts.adopt(hosts.study)
 
 
 def _typical(records: list[TrialRecord], trial: Trial) -> float:

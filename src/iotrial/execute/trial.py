@@ -9,11 +9,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from iotrial.execute.hosts import Crew, HostLost, Member
+from iotrial.execute.hosts import HostLost, Hosts
 from iotrial.execute.load import start, strained
-from iotrial.execute.load.part import Post, by_host, gathered, station
+from iotrial.execute.load.part import TrialPart, by_host, gathered, trial_parts
+from iotrial.execute.load.upkeep import Upkeep
 from iotrial.execute.manual import Limits
 from iotrial.execute.preflight import aside
+from iotrial.execute.session import HostSession
 from iotrial.execute.settings.tuning import changes
 from iotrial.look import machine
 from iotrial.look.machine import rules
@@ -29,7 +31,7 @@ from iotrial.tools import tool
 from iotrial.tools.merging import merged
 
 T = TypeVar("T")
-Came = Sequence[tuple[Post, TrialState, str, Parsed]]
+Came = Sequence[tuple[TrialPart, TrialState, str, Parsed]]
 
 __all__ = ["drift", "execute_trial"]
 
@@ -53,31 +55,31 @@ class _Came:
     clocks: tuple[tuple[str, float, float], ...] = ()
 
 
-def execute_trial(crew: Crew, store: Store, trial: Trial, limits: Limits) -> TrialRecord:
+def execute_trial(hosts: Hosts, store: Store, trial: Trial, limits: Limits) -> TrialRecord:
     """Do one planned trial once and commit its folder.
 
     Raises Interrupted when told to stop (nothing is committed: the trial is done again at the
     next run), SettingRefused or SettingLost when its settings cannot be held.
     """
     limits.hands.take(trial)
-    clock = crew.chief.bench.host.clock
+    clock = hosts.first.host.clock
     began, started = clock(), time.time()
     partial = store.begin(trial)
     upkeep = _Upkept()
     try:
-        crew.muster(trial)
-        came = _worked(crew, trial, station(crew, trial, partial), (partial, limits, upkeep))
+        hosts.need(trial)
+        came = _worked(hosts, trial, trial_parts(hosts, trial, partial), (partial, limits, upkeep))
     except HostLost as lost:
-        crew.lose(lost.lost)
+        hosts.lose(lost.lost)
         came = _lost(lost)
-        upkeep.clean(crew)
+        upkeep.clean(hosts)
     record = TrialRecord(
         trial=trial,
         state=came.state,
         started=started,
         seconds=clock() - began - upkeep.took,
         load_seconds=came.load_seconds,
-        tool=tool(crew.study.workload(trial.workload).tool).name,
+        tool=tool(hosts.study.workload(trial.workload).tool).name,
         command=came.command,
         before=_triples(came.settings[0]),
         after=_triples(came.settings[1]),
@@ -86,7 +88,7 @@ def execute_trial(crew: Crew, store: Store, trial: Trial, limits: Limits) -> Tri
         error=came.error,
         prepared=upkeep.took,
         measurements=came.measurements,
-        parts=tuple(part.name for part in crew.parts(trial)) if crew.several else (),
+        parts=tuple(part.name for part in hosts.parts(trial)) if hosts.several else (),
         starts=came.starts,
         clocks=came.clocks,
     )
@@ -108,40 +110,41 @@ class _Upkept:
     """The chores around a trial: ``took`` seconds, and at which posts they were begun."""
 
     took: float = 0.0
-    begun: tuple[Post, ...] = ()
+    begun: tuple[TrialPart, ...] = ()
 
-    def begin(self, crew: Crew, posts: tuple[Post, ...]) -> str:
+    def begin(self, hosts: Hosts, parts: tuple[TrialPart, ...]) -> str:
         """What is due of the study and the block; gives back the first problem, or ''."""
-        mine, took = by_host(posts), dict.fromkeys(by_host(posts), 0.0)
-        self.begun = posts
+        mine, took = by_host(parts), dict.fromkeys(by_host(parts), 0.0)
+        self.begun = parts
 
-        def do(member: Member) -> str:
-            problems = []
-            for post in mine[member.name]:
-                same(member.bench.host, post.aim)
-                problems.append(post.words(member.upkeep.begin(post.trial, post.folder)))
-                took[member.name] += member.upkeep.took
+        def do(session: HostSession) -> str:
+            problems, upkeep = [], hosts.upkeep[session.name]
+            for part in mine[session.name]:
+                same(session.host, part.aim)
+                problems.append(part.words(upkeep.begin(part.trial, part.folder)))
+                took[session.name] += upkeep.took
             return next(filter(None, problems), "")
 
-        problem = _first(crew.each(do, list(mine)).values())
+        problem = _first(hosts.each(do, list(mine)).values())
         self.took = max(took.values())
         return problem
 
-    def prepare(self, crew: Crew) -> str:
+    def prepare(self, hosts: Hosts) -> str:
         """The chores before this trial."""
-        return self._all(crew, lambda post: post.member.upkeep.prepare(post.trial, post.folder))
+        return self._all(hosts, lambda mine, part: mine.prepare(part.trial, part.folder))
 
-    def clean(self, crew: Crew) -> str:
+    def clean(self, hosts: Hosts) -> str:
         """The chores after this trial, on the hosts that are at hand."""
-        return self._all(crew, lambda post: post.member.upkeep.clean(post.trial, post.folder))
+        return self._all(hosts, lambda mine, part: mine.clean(part.trial, part.folder))
 
-    def _all(self, crew: Crew, do: Callable[[Post], str]) -> str:
-        mine = {name: each for name, each in by_host(self.begun).items() if name in crew.members}
+    def _all(self, hosts: Hosts, do: Callable[[Upkeep, TrialPart], str]) -> str:
+        mine = {name: each for name, each in by_host(self.begun).items() if name in hosts.sessions}
 
-        def every(member: Member) -> str:
-            return _first([post.words(do(post)) for post in mine[member.name]])
+        def every(session: HostSession) -> str:
+            upkeep = hosts.upkeep[session.name]
+            return _first([part.words(do(upkeep, part)) for part in mine[session.name]])
 
-        return _first(crew.each(every, list(mine)).values()) if mine else ""
+        return _first(hosts.each(every, list(mine)).values()) if mine else ""
 
 
 def _first(problems: Iterable[str]) -> str:
@@ -149,78 +152,80 @@ def _first(problems: Iterable[str]) -> str:
 
 
 def _worked(
-    crew: Crew,
+    hosts: Hosts,
     trial: Trial,
-    posts: tuple[Post, ...],
+    parts: tuple[TrialPart, ...],
     within: tuple[Path, Limits, _Upkept],
 ) -> _Came:
     """The trial on all its posts, with its chores around it.  Raises HostLost."""
     _, _, upkeep = within
-    problem = upkeep.begin(crew, posts)
-    other = crew.wanted(trial, aside)
+    problem = upkeep.begin(hosts, parts)
+    other = hosts.wanted(trial, aside)
     if any(other.values()):
-        crew.hold(other)
-    crew.hold(crew.wanted(trial))
-    problem = problem or upkeep.prepare(crew)
-    came = _Came(error=problem) if problem else _measured(crew, posts, within)
-    if problem := upkeep.clean(crew):
+        hosts.hold(other)
+    hosts.hold(hosts.wanted(trial))
+    problem = problem or upkeep.prepare(hosts)
+    came = _Came(error=problem) if problem else _measured(hosts, parts, within)
+    if problem := upkeep.clean(hosts):
         came = replace(came, state="failed", error=came.error or problem, measurements=())
-    mine = by_host(posts)
+    mine = by_host(parts)
 
-    def settle(member: Member) -> None:
-        for post in mine[member.name]:
-            post.settle()
+    def settle(session: HostSession) -> None:
+        for part in mine[session.name]:
+            part.settle()
 
-    crew.each(settle, list(mine))
+    hosts.each(settle, list(mine))
     return came
 
 
-def _measured(crew: Crew, posts: tuple[Post, ...], within: tuple[Path, Limits, _Upkept]) -> _Came:
+def _measured(
+    hosts: Hosts, parts: tuple[TrialPart, ...], within: tuple[Path, Limits, _Upkept]
+) -> _Came:
     """The load between two looks at the settings, and what is known of it then."""
     folder, limits, _ = within
-    mine = by_host(posts)
+    mine = by_host(parts)
     names = list(mine)
 
-    def every(do: Callable[[Post], T]) -> dict[str, list[T]]:
-        return crew.each(lambda member: [do(post) for post in mine[member.name]], names)
+    def every(do: Callable[[TrialPart], T]) -> dict[str, list[T]]:
+        return hosts.each(lambda session: [do(part) for part in mine[session.name]], names)
 
-    if problem := _first(chain(*every(lambda post: post.ready()).values())):
+    if problem := _first(chain(*every(lambda part: part.ready()).values())):
         return _Came(error=problem)
-    held = crew.observed()
-    before = (*crew.named(held), *limits.hands.observed())
+    held = hosts.observed()
+    before = (*hosts.named(held), *limits.hands.observed())
     for name, seen in held.items():
-        told = (*seen, *limits.hands.observed()) if name == crew.chief.name else seen
-        limits.tell(Held(crew.members[name].bench.host.name, told))
-    at_first = _writers(crew)
-    crew.chief.bench.host.sleep(crew.study.design.settle)
+        told = (*seen, *limits.hands.observed()) if name == hosts.first.name else seen
+        limits.tell(Held(hosts.sessions[name].host.name, told))
+    at_first = _writers(hosts)
+    hosts.first.host.sleep(hosts.study.design.settle)
     limits.interruption.check()
-    every(lambda post: post.look())
-    shared = start.load(crew, posts, limits, folder)
-    every(lambda post: post.look())
-    after = (*crew.named(crew.observed()), *limits.hands.observed())
-    writers = (at_first, _writers(crew))
-    every(lambda post: post.gather(limits.interruption))
-    came = [(post, *post.read()) for post in posts]
+    every(lambda part: part.look())
+    shared = start.load(hosts, parts, limits, folder)
+    every(lambda part: part.look())
+    after = (*hosts.named(hosts.observed()), *limits.hands.observed())
+    writers = (at_first, _writers(hosts))
+    every(lambda part: part.gather(limits.interruption))
+    came = [(part, *part.read()) for part in parts]
     error = _first(_failures(came, shared))
     state: TrialState = "failed" if error else "valid"
-    driver = posts[0].driver
-    parsed = merged(driver, [(post.name, told) for post, _, _, told in came])
+    driver = parts[0].driver
+    parsed = merged(driver, [(part.name, told) for part, _, _, told in came])
     doubts = [
-        (post.name, doubt)
-        for post, _, _, told in came
-        for doubt in (*told.doubts, *post.doubts, *post.decide(told))
+        (part.name, doubt)
+        for part, _, _, told in came
+        for doubt in (*told.doubts, *part.doubts, *part.decide(told))
     ]
-    strained.keep(folder, strained.strained([(post, told) for post, _, _, told in came]))
-    began = start.starts(posts, shared)
-    seconds = max(post.ended.seconds for post in posts)
-    drifted = (*_early(crew, held), *_drift(crew, before, after, writers))
+    strained.keep(folder, strained.strained([(part, told) for part, _, _, told in came]))
+    began = start.starts(parts, shared)
+    seconds = max(part.ended.seconds for part in parts)
+    drifted = (*_early(hosts, held), *_drift(hosts, before, after, writers))
     every_doubt = (*gathered(doubts), *drifted, *start.skewed(began, shared, seconds))
     if state == "valid" and any(doubt.invalid for doubt in every_doubt):
         state = "invalid"
     return _Came(
         state,
         error,
-        posts[0].load.argv,
+        parts[0].load.argv,
         seconds,
         (before, after),
         writers,
@@ -234,24 +239,24 @@ def _measured(crew: Crew, posts: tuple[Post, ...], within: tuple[Path, Limits, _
 def _failures(came: Came, shared: start.Together) -> Iterator[str]:
     """Why loads failed; first those of the host whose failure ended the others."""
     if shared.failed:
-        yield from (error for post, _, error, _ in came if post.member.name == shared.failed)
+        yield from (error for part, _, error, _ in came if part.session.name == shared.failed)
     yield from (error for _, _, error, _ in came)
 
 
-def _writers(crew: Crew) -> tuple[str, ...]:
-    found = crew.each(lambda member: machine.writers(member.bench.host))
+def _writers(hosts: Hosts) -> tuple[str, ...]:
+    found = hosts.each(lambda session: machine.writers(session.host))
     if len(found) == 1:
         return next(iter(found.values()))
     return tuple(f"{name}: {writer}" for name, writers in found.items() for writer in writers)
 
 
-def _early(crew: Crew, held: Mapping[str, tuple[Setting, ...]]) -> tuple[Doubt, ...]:
+def _early(hosts: Hosts, held: Mapping[str, tuple[Setting, ...]]) -> tuple[Doubt, ...]:
     """What a treatment set must be in force when its load begins; what a chore changes has failed
     the trial already (:meth:`iotrial.execute.load.upkeep.Upkeep.prepare`)."""
     changed = [
-        f"{name}: {what}" if len(crew.study.places) > 1 else what
+        f"{name}: {what}" if len(hosts.study.places) > 1 else what
         for name, seen in held.items()
-        for what in crew.members[name].bench.displaced(seen)
+        for what in hosts.sessions[name].displaced(seen)
     ]
     if not changed:
         return ()
@@ -267,7 +272,7 @@ def _early(crew: Crew, held: Mapping[str, tuple[Setting, ...]]) -> tuple[Doubt, 
 
 
 def _drift(
-    crew: Crew,
+    hosts: Hosts,
     before: tuple[Setting, ...],
     after: tuple[Setting, ...],
     writers: tuple[tuple[str, ...], tuple[str, ...]],
@@ -276,9 +281,9 @@ def _drift(
     if not drift(before, after):
         return ()
     seen = [*dict.fromkeys(name for names in writers for name in names)]
-    for member in crew.members.values():
-        if machine.udev(member.bench.host):
-            seen += [f"udev by {rule}" for rule in rules(member.bench.host)]
+    for session in hosts.sessions.values():
+        if machine.udev(session.host):
+            seen += [f"udev by {rule}" for rule in rules(session.host)]
     return drift(before, after, seen)
 
 

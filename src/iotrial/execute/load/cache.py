@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from iotrial.errors import FileRefused, TrialError
 from iotrial.execute.load.sampler import disk
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.execute.targets.making import mount_again
 from iotrial.execute.targets.trees import MARK
 from iotrial.look import reading as look
@@ -57,18 +57,18 @@ class Seen:
     why: str = ""
 
 
-def meet_cache(bench: Bench, trial: Trial) -> tuple[Doubt, ...]:
+def meet_cache(session: HostSession, trial: Trial) -> tuple[Doubt, ...]:
     """What the workload says of the cache, done and verified; the trial's settings hold after it.
 
     Raises TrialError.
     """
-    aim, target = bench.aims[trial.target], bench.study.target(trial.target)
-    match bench.study.workload(trial.workload).cache:
+    aim, target = session.aims[trial.target], session.study.target(trial.target)
+    match session.study.workload(trial.workload).cache:
         case "drop":
-            return drop(bench.host, aim)
+            return drop(session.host, aim)
         case "remount":
-            doubts = remount(bench.host, aim, target)
-            bench.hold(bench.held)
+            doubts = remount(session.host, aim, target)
+            session.hold(session.held)
             return doubts
     return ()
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from iotrial.errors import OwedError, TrialError
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.execute.settings.debris import file_debt, unmake
 from iotrial.execute.settings.journal import MadeDebt
 from iotrial.execute.targets.trees import TreePlan, make_tree, plan_tree
@@ -29,31 +29,31 @@ def lefts(
     return driver.leaves(workload, aimed, facts) if isinstance(driver, Leaves) else ()
 
 
-def own(bench: Bench, aim: Aim, wanted: Sequence[Left]) -> None:
+def own(session: HostSession, aim: Aim, wanted: Sequence[Left]) -> None:
     """Owe what a load will leave, once a session, and make the folders that it works in.
 
     Raises TrialError where something else has the name, or is still there from another trial.
     """
     for left in wanted:
-        if left.path not in bench.left:
-            bench.left[left.path] = _owed(bench, aim, left)
-        debt = bench.left[left.path]
+        if left.path not in session.left:
+            session.left[left.path] = _owed(session, aim, left)
+        debt = session.left[left.path]
         if left.kind == "folder" and debt:
-            _have_folder(bench, left, debt)
+            _have_folder(session, left, debt)
 
 
-def clear(bench: Bench, wanted: Sequence[Left]) -> None:
+def clear(session: HostSession, wanted: Sequence[Left]) -> None:
     """Remove what is of one trial.  What stays is owed, and tried again before the next trial and
     at the end of the study."""
     for left in wanted:
-        debt = bench.left.get(left.path)
+        debt = session.left.get(left.path)
         if left.each == "trial" and debt:
             with suppress(OwedError):
-                unmake(bench.host, debt)
+                unmake(session.host, debt)
 
 
-def _owed(bench: Bench, aim: Aim, left: Left) -> MadeDebt | None:
-    if bench.host.run(["stat", "-c", "%F", left.path]).exit == 0:
+def _owed(session: HostSession, aim: Aim, left: Left) -> MadeDebt | None:
+    if session.host.run(["stat", "-c", "%F", left.path]).exit == 0:
         if left.kind == "file" and left.each == "study" and not left.ours:
             return None
         raise TrialError(
@@ -62,20 +62,20 @@ def _owed(bench: Bench, aim: Aim, left: Left) -> MadeDebt | None:
         )
     mounting = aim.target.mount
     if left.kind == "folder":
-        plan = plan_tree(bench.host, left.path, bench.journal.token, mounting)
+        plan = plan_tree(session.host, left.path, session.journal.token, mounting)
         debt = MadeDebt("tree", plan.as_dict())
     else:
-        debt = file_debt(bench.host, left.path, mounting)
+        debt = file_debt(session.host, left.path, mounting)
     if not aim.target.filesystem:
-        bench.journal.owe_made(debt)
+        session.journal.owe_made(debt)
     return debt
 
 
-def _have_folder(bench: Bench, left: Left, debt: MadeDebt) -> None:
+def _have_folder(session: HostSession, left: Left, debt: MadeDebt) -> None:
     try:
         if left.each == "trial":
-            unmake(bench.host, debt)
+            unmake(session.host, debt)
     except OwedError as error:
         raise TrialError(f"of the trial before: {error.message}", advice=error.advice) from error
-    if bench.host.run(["stat", "-c", "%F", left.path]).exit != 0:
-        make_tree(bench.host, TreePlan.from_dict(debt.plan))
+    if session.host.run(["stat", "-c", "%F", left.path]).exit != 0:
+        make_tree(session.host, TreePlan.from_dict(debt.plan))

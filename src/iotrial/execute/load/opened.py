@@ -27,7 +27,7 @@ from iotrial.model.host import Host
 from iotrial.model.tool import inside
 
 if TYPE_CHECKING:
-    from iotrial.execute.load.part import Post
+    from iotrial.execute.load.part import TrialPart
 
 SHARE = 100
 """A look may take one in so many seconds: where there are very many files it is done less often."""
@@ -138,33 +138,33 @@ def _is_own(file: Held, allowed: Allowed) -> bool:
     )
 
 
-def watching(host: Host, posts: Sequence[Post], working: str) -> Callable[[], None] | None:
+def watching(host: Host, parts: Sequence[TrialPart], working: str) -> Callable[[], None] | None:
     """What looks at the loads of ``posts`` on one host, which work in the folder ``working``; None
     where the host cannot be asked so.  It raises TargetRefused."""
-    bench = posts[0].member.bench
-    mine = [post for post in posts if _writes(post)]
-    paths = [post.aim.path for post in mine]
+    session = parts[0].session
+    mine = [part for part in parts if _writes(part)]
+    paths = [part.aim.path for part in mine]
     done = host.run(["sh", "-c", KNOW, "iotrial-know", *(paths or ["/"])])
     time, *lines = done.text.splitlines() or [""]
     if not time.isdigit():
         return None
-    bench.began = bench.began or int(time)
+    session.began = session.began or int(time)
     told = dict(_told(line) for line in lines if paths)
-    on_device = {post.aim.path for post in mine if post.aim.target.under_load == "device"}
-    lasting = PurePosixPath(bench.journal.path).parent.parent
+    on_device = {part.aim.path for part in mine if part.aim.target.under_load == "device"}
+    lasting = PurePosixPath(session.journal.path).parent.parent
     allowed = Allowed(
-        since=bench.began,
+        since=session.began,
         devnos=frozenset(told[path][0] for path in on_device & told.keys()),
         inodes=frozenset(told[path][1] for path in told.keys() - on_device),
-        paths=frozenset(paths) | {left.path for post in posts for left in post.leaves},
+        paths=frozenset(paths) | {left.path for part in parts for left in part.leaves},
         folders=(
             f"{lasting}/files" if host.remote else working,
-            *(inside(each.path) for post in posts for each in post.leaves if each.kind == "folder"),
-            *(post.aim.path for post in mine if post.aim.target.under_load == "directory"),
-            *(post.aim.path for post in mine if post.aim.target.kind == "directory"),
+            *(inside(each.path) for part in parts for each in part.leaves if each.kind == "folder"),
+            *(part.aim.path for part in mine if part.aim.target.under_load == "directory"),
+            *(part.aim.path for part in mine if part.aim.target.kind == "directory"),
         ),
     )
-    return _Look(host, f"{TOKEN}={bench.journal.token}", allowed, posts[0].aim.target.name)
+    return _Look(host, f"{TOKEN}={session.journal.token}", allowed, parts[0].aim.target.name)
 
 
 def _told(line: str) -> tuple[str, tuple[str, str]]:
@@ -172,11 +172,11 @@ def _told(line: str) -> tuple[str, tuple[str, str]]:
     return path, (devno, inode)
 
 
-def _writes(post: Post) -> bool:
+def _writes(part: TrialPart) -> bool:
     """May the load write what it is aimed at?  What iotrial made is nobody's loss."""
-    bench, aim = post.member.bench, post.aim
-    ours = {aim.path, aim.device} & bench.gone_with or aim.target.name in bench.laid
-    return bool(ours or aim.target.destroy or post.driver.reach(post.workload).writes)
+    session, aim = part.session, part.aim
+    ours = {aim.path, aim.device} & session.gone_with or aim.target.name in session.laid
+    return bool(ours or aim.target.destroy or part.driver.reach(part.workload).writes)
 
 
 class _Look:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iotrial.errors import FormatError, TrialError
-from iotrial.execute.hosts import Crew, Member
+from iotrial.execute.hosts import Hosts
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load import validity
 from iotrial.execute.load.cache import meet_cache
@@ -20,6 +20,7 @@ from iotrial.execute.load.leaving import clear, lefts, own
 from iotrial.execute.load.load import Ended, last_words
 from iotrial.execute.load.sealed import DEV, Seal
 from iotrial.execute.load.served import Client
+from iotrial.execute.session import HostSession
 from iotrial.look.inodes import folders_of, settled
 from iotrial.model.doubt import Doubt
 from iotrial.model.listen import Listen
@@ -46,12 +47,12 @@ from iotrial.validity.moved import measured
 
 
 @dataclass
-class Post:
+class TrialPart:
     """``trial`` is the trial with this part as its target; ``name`` tells it from the others ('':
     there are none).  ``folder`` is where everything of it is kept, ``load`` what is written down
     there; ``listen`` where its server is reached, if that is on the network."""
 
-    member: Member
+    session: HostSession
     trial: Trial
     folder: Path
     name: str = ""
@@ -66,19 +67,19 @@ class Post:
 
     @property
     def aim(self) -> Aim:
-        return self.member.bench.aims[self.trial.target]
+        return self.session.aims[self.trial.target]
 
     @property
     def topology(self) -> Topology:
-        return self.member.bench.topologies.get(self.trial.target, Topology())
+        return self.session.topologies.get(self.trial.target, Topology())
 
     @property
     def workload(self) -> Workload:
-        return workload_of(self.member.bench.study, self.trial)
+        return workload_of(self.session.study, self.trial)
 
     @property
     def driver(self) -> Tool:
-        return tool(self.member.bench.study.workload(self.trial.workload).tool)
+        return tool(self.session.study.workload(self.trial.workload).tool)
 
     def words(self, what: str) -> str:
         """What happened, and where."""
@@ -88,28 +89,28 @@ class Post:
 
     def ready(self) -> str:
         """What is done right before the settings are read; gives back what is wrong, or ''."""
-        bench = self.member.bench
+        session = self.session
         aimed = aimed_at(self.aim)
-        self.leaves = lefts(self.driver, self.workload, aimed, self.member.numbers)
+        self.leaves = lefts(self.driver, self.workload, aimed, self.session.numbers)
         try:
-            own(bench, self.aim, self.leaves)
-            folders_of(bench.host, self.aim.target, self.leaves, bench.inodes)
-            self.doubts += meet_cache(bench, self.trial)
+            own(session, self.aim, self.leaves)
+            folders_of(session.host, self.aim.target, self.leaves, session.inodes)
+            self.doubts += meet_cache(session, self.trial)
         except TrialError as refused:
             return self.words(refused.message)
         return ""
 
     def look(self) -> None:
         """Read what the checks of validity want."""
-        bench = self.member.bench
-        self.scene = self.scene or validity.scene_of(bench, self.trial, self.member.numbers)
-        self.seen.append(validity.take(bench.host, self.scene))
+        session = self.session
+        self.scene = self.scene or validity.scene_of(session, self.trial, self.session.numbers)
+        self.seen.append(validity.take(session.host, self.scene))
 
     def command(self) -> tuple[str, ...]:
         """What is executed on the host; what does the load is written down, with the files it
         needs, in the folder."""
-        study = self.member.bench.study
-        load = self.driver.command(self.workload, aimed_at(self.aim), self.member.numbers)
+        study = self.session.study
+        load = self.driver.command(self.workload, aimed_at(self.aim), self.session.numbers)
         if study.aa and isinstance(self.driver, Tracing):
             load = self.driver.traced(load, self.workload)
         self.load = self._through(load)
@@ -153,22 +154,22 @@ class Post:
 
     def gather(self, interruption: Interruption) -> None:
         """What is done while the settings still hold."""
-        bench = self.member.bench
+        session = self.session
         path = aimed_at(self.aim).path
         self.doubts += gather_evidence(
-            bench.host,
+            session.host,
             [tuple(w.replace("{target}", path) for w in argv) for argv in self.workload.evidence],
             self.folder,
-            token=bench.journal.token,
+            token=session.journal.token,
             interruption=interruption,
         )
-        clear(bench, self.leaves)
+        clear(session, self.leaves)
 
     def settle(self) -> None:
         """Take down what lies at the target now: a load, or a chore after it, may have made its
         file anew.  Raises TargetRefused."""
-        aims = self.member.bench.aims
-        aims[self.trial.target] = settled(self.member.bench.host, self.aim)
+        aims = self.session.aims
+        aims[self.trial.target] = settled(self.session.host, self.aim)
 
     def read(self) -> tuple[TrialState, str, Parsed]:
         """What the load came to by itself."""
@@ -200,24 +201,24 @@ class Post:
         )
 
 
-def station(crew: Crew, trial: Trial, folder: Path) -> tuple[Post, ...]:
+def trial_parts(hosts: Hosts, trial: Trial, folder: Path) -> tuple[TrialPart, ...]:
     """The posts of a trial, each with its folder.  Of a study with one part the trial's own."""
-    if not crew.several:
-        return (Post(crew.chief, trial, folder),)
-    posts = []
-    for part in crew.parts(trial):
+    if not hosts.several:
+        return (TrialPart(hosts.first, trial, folder),)
+    parts = []
+    for part in hosts.parts(trial):
         own = folder / part.host / part.target.name
         own.mkdir(parents=True)
         alone = replace(trial, target=part.target.name)
-        posts.append(Post(crew.members[part.host], alone, own, part.name))
-    return tuple(posts)
+        parts.append(TrialPart(hosts.sessions[part.host], alone, own, part.name))
+    return tuple(parts)
 
 
-def by_host(posts: Sequence[Post]) -> Mapping[str, list[Post]]:
+def by_host(parts: Sequence[TrialPart]) -> Mapping[str, list[TrialPart]]:
     """The posts of each host, in their order."""
-    found: dict[str, list[Post]] = {}
-    for post in posts:
-        found.setdefault(post.member.name, []).append(post)
+    found: dict[str, list[TrialPart]] = {}
+    for part in parts:
+        found.setdefault(part.session.name, []).append(part)
     return found
 
 
@@ -238,11 +239,11 @@ def gathered(doubts: Sequence[tuple[str, Doubt]], most: int = 4) -> tuple[Doubt,
     return tuple(found)
 
 
-def seal_of(post: Post) -> Seal:
+def seal_of(part: TrialPart) -> Seal:
     """What the load of a post may not write.  Of its target, what iotrial made or the study arms
     is nobody's loss; disks beside it are, whatever the load."""
-    aim, bench = post.aim, post.member.bench
-    reach = post.driver.reach(post.workload)
+    aim, session = part.aim, part.session
+    reach = part.driver.reach(part.workload)
     if not reach.storage:
         return Seal()
     if aim.target.under_load == "device":
@@ -253,13 +254,13 @@ def seal_of(post: Post) -> Seal:
         return Seal(disks=True, nodes=elsewhere)
     # A path that leads to everything leaves nothing to close.
     disks = Seal(disks=aim.path != "/")
-    ours = {aim.path, aim.device} & bench.gone_with or aim.target.name in bench.laid
+    ours = {aim.path, aim.device} & session.gone_with or aim.target.name in session.laid
     if ours or aim.target.destroy:
         return disks
     directory = aim.target.kind == "directory"
     disks = replace(disks, nodeless=(aim.path,) if directory else ())
-    folders = tuple(inside(left.path) for left in post.leaves if left.kind == "folder")
-    there_alone = bool(folders) and len(folders) == len(post.leaves) and not reach.paths
+    folders = tuple(inside(left.path) for left in part.leaves if left.kind == "folder")
+    there_alone = bool(folders) and len(folders) == len(part.leaves) and not reach.paths
     if reach.writes and not (directory and there_alone):
         return disks
     return replace(disks, shut=(aim.path,), free=folders)

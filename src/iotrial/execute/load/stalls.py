@@ -1,4 +1,4 @@
-"""Pulse: was the machine standing still while a load ran?
+"""Stalls: was the machine standing still while a load ran?
 
 A thread wakes twenty times a second and looks at the device's counters.  Where it wakes late by
 :data:`LATE` and more, ``pauses.jsonl`` of the trial's folder gets a line: ``t``, when it should
@@ -34,7 +34,7 @@ LATE = 0.1
 then alone: the device went on."""
 
 
-class Pulse:
+class StallWatch:
     """Feels the pulse of ``host`` while the context lives.  ``device`` is the kernel name of the
     block device under test, '' none."""
 

@@ -18,16 +18,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
-from iotrial.execute.hosts import Crew, Member
+from iotrial.execute.hosts import Hosts
 from iotrial.execute.load import barrier
 from iotrial.execute.load.load import Ended, Watch, execute_load
 from iotrial.execute.load.opened import watching
-from iotrial.execute.load.part import Post, by_host, seal_of
+from iotrial.execute.load.part import TrialPart, by_host, seal_of
 from iotrial.execute.load.sampler import Sampler
 from iotrial.execute.load.sealed import means, sealing
 from iotrial.execute.load.served import Execute, through
-from iotrial.execute.load.stalls import Pulse
+from iotrial.execute.load.stalls import StallWatch
 from iotrial.execute.manual import Limits
+from iotrial.execute.session import HostSession
 from iotrial.execute.settings import cgroups
 from iotrial.look import ports
 from iotrial.model.doubt import Doubt
@@ -87,27 +88,27 @@ class Together:
         return bool(self.failed) or hung
 
 
-def load(crew: Crew, posts: Sequence[Post], limits: Limits, folder: Path) -> Together:
+def load(hosts: Hosts, parts: Sequence[TrialPart], limits: Limits, folder: Path) -> Together:
     """Execute the loads of all posts; each knows then how it ended.
 
     Raises Interrupted after ending them, HostLost.
     """
-    mine = by_host(posts)
-    first = posts[0]
+    mine = by_host(parts)
+    first = parts[0]
     ends = isinstance(first.driver, Ends)
     patience = 2 * first.seconds() + SLACK if ends else PATIENCE + first.seconds() / 2
-    shared = Together(len(mine), patience, first.member.name)
-    if crew.in_turn:
+    shared = Together(len(mine), patience, first.session.name)
+    if hosts.in_turn:
         shared.nap = math.inf  # nobody else is heard meanwhile, and waiting takes no time
-    if len(mine) > 1 or (len(posts) > 1 and first.served):
-        shared.offsets = crew.each(lambda member: barrier.offset(member.bench.host), list(mine))
+    if len(mine) > 1 or (len(parts) > 1 and first.served):
+        shared.offsets = hosts.each(lambda session: barrier.offset(session.host), list(mine))
         first_lead = (FIRST + EACH * len(mine)) * (SERVED if first.served else 1)
-        crew.lead = crew.lead or first_lead
-        shared.at = time.time() + crew.lead
-    crew.each(lambda member: _on(member, mine[member.name], shared, folder, limits), list(mine))
+        hosts.lead = hosts.lead or first_lead
+        shared.at = time.time() + hosts.lead
+    hosts.each(lambda session: _on(session, mine[session.name], shared, folder, limits), list(mine))
     if shared.at and shared.started:
-        ready = _ready(posts, shared) - (shared.at - crew.lead)
-        crew.lead = lead(max(shared.started.values()), ready)
+        ready = _ready(parts, shared) - (shared.at - hosts.lead)
+        hosts.lead = lead(max(shared.started.values()), ready)
     return shared
 
 
@@ -118,82 +119,84 @@ def lead(started: float, ready: float) -> float:
     return max(SOON, 2 * started, min(LONGEST, 1.5 * ready))
 
 
-def _ready(posts: Sequence[Post], shared: Together) -> float:
+def _ready(parts: Sequence[TrialPart], shared: Together) -> float:
     """When the last load that waits by itself had made ready, by our clock; 0: none said so."""
     times = [
-        told - shared.offsets[post.member.name].seconds
-        for post in posts
-        if (told := barrier.noted(post.folder, barrier.READY))
+        told - shared.offsets[part.session.name].seconds
+        for part in parts
+        if (told := barrier.noted(part.folder, barrier.READY))
     ]
     return max(times, default=0.0)
 
 
-def _on(member: Member, posts: list[Post], shared: Together, folder: Path, limits: Limits) -> None:
+def _on(
+    session: HostSession, parts: list[TrialPart], shared: Together, folder: Path, limits: Limits
+) -> None:
     """The loads of one host, sampled."""
-    first, host = posts[0], member.bench.host
-    if first.served and (listen := member.place.listen):
-        found = ports.chosen(listen, len(posts), ports.listening(host), member.bench.journal.token)
-        for post, place in zip(posts, found, strict=True):
-            post.listen = place
-    commands = {post.folder.name: post.command() for post in posts}
+    first, host = parts[0], session.host
+    if first.served and (listen := session.place.listen):
+        found = ports.chosen(listen, len(parts), ports.listening(host), session.journal.token)
+        for part, place in zip(parts, found, strict=True):
+            part.listen = place
+    commands = {part.folder.name: part.command() for part in parts}
     where, argv = first.folder, commands[first.folder.name]
     if first.name:
-        ahead = shared.offsets[member.name].seconds if shared.offsets else 0.0
+        ahead = shared.offsets[session.name].seconds if shared.offsets else 0.0
         at = shared.at + ahead if shared.at else 0.0
-        gated = _gated(posts, commands) if shared.at else {}
+        gated = _gated(parts, commands) if shared.at else {}
         argv = barrier.together({**commands, **gated}, at, gated)
-        where = folder / member.name
-    places = [(post.aim.device, post.folder / "telemetry.jsonl") for post in posts]
+        where = folder / session.name
+    places = [(part.aim.device, part.folder / "telemetry.jsonl") for part in parts]
     with ExitStack() as stack:
-        tell = _telling(posts, limits)
-        sampler = Sampler(host, *places[0], tell=tell, beside=places[1:], **_below(posts))
+        tell = _telling(parts, limits)
+        sampler = Sampler(host, *places[0], tell=tell, beside=places[1:], **_below(parts))
         stack.enter_context(sampler)
-        for post in posts:
-            stack.enter_context(Pulse(host, post.aim.device, post.folder))
+        for part in parts:
+            stack.enter_context(StallWatch(host, part.aim.device, part.folder))
         began = time.monotonic()
         begins = host.clock() + shared.at - time.time() if shared.at else 0.0
-        watch = _watch(posts, sampler, shared, limits, begins)
-        look = watching(host, posts, str(where.absolute()))
+        watch = _watch(parts, sampler, shared, limits, begins)
+        look = watching(host, parts, str(where.absolute()))
         try:
-            execute: Execute = _served(posts, shared) if first.served else execute_load
+            execute: Execute = _served(parts, shared) if first.served else execute_load
             ended = execute(
                 host,
-                cgroups.join(_sealed(posts, argv), member.bench.group),
+                cgroups.join(_sealed(parts, argv), session.group),
                 folder=where,
-                token=member.bench.journal.token,
-                watch=replace(watch, look=look, begun=lambda: _noted(shared, member.name, began)),
+                token=session.journal.token,
+                watch=replace(watch, look=look, begun=lambda: _noted(shared, session.name, began)),
             )
         except BaseException:
-            shared.ended(member.name, -1)
+            shared.ended(session.name, -1)
             raise
-        shared.ended(member.name, ended.exit)
+        shared.ended(session.name, ended.exit)
         sampler.sample(ended.seconds)
-    for post in posts:
-        post.ended = _own(post, ended) if first.name else ended
-        (post.folder / "exitcode").write_text(f"{post.ended.exit}\n", encoding="utf-8")
+    for part in parts:
+        part.ended = _own(part, ended) if first.name else ended
+        (part.folder / "exitcode").write_text(f"{part.ended.exit}\n", encoding="utf-8")
 
 
-def _sealed(posts: list[Post], argv: tuple[str, ...]) -> tuple[str, ...]:
+def _sealed(parts: list[TrialPart], argv: tuple[str, ...]) -> tuple[str, ...]:
     """The command in which no load can write what none of them may: all run as one."""
-    bench, seals = posts[0].member.bench, [seal_of(post) for post in posts]
+    session, seals = parts[0].session, [seal_of(part) for part in parts]
     if not any(seal.shut or seal.nodeless for seal in seals) and not all(s.disks for s in seals):
         return argv
-    bench.means = bench.means or means(bench.host)
-    return sealing(argv, seals, bench.means)
+    session.means = session.means or means(session.host)
+    return sealing(argv, seals, session.means)
 
 
 def _gated(
-    posts: list[Post], commands: Mapping[str, tuple[str, ...]]
+    parts: list[TrialPart], commands: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
     """The commands that wait by themselves, by folder; a server does nothing before its client."""
-    served = {post.folder.name: commands[post.folder.name] for post in posts if post.served}
-    waits = {p.folder.name: load.argv for p in posts if (load := p.gated(barrier.GATE))}
+    served = {part.folder.name: commands[part.folder.name] for part in parts if part.served}
+    waits = {p.folder.name: load.argv for p in parts if (load := p.gated(barrier.GATE))}
     return {**waits, **served}
 
 
-def _served(posts: list[Post], shared: Together) -> Execute:
+def _served(parts: list[TrialPart], shared: Together) -> Execute:
     gate = barrier.GATE if shared.at else None
-    return through([post.client(gate) for post in posts])
+    return through([part.client(gate) for part in parts])
 
 
 class _Below(TypedDict):
@@ -201,11 +204,11 @@ class _Below(TypedDict):
     nics: tuple[str, ...]
 
 
-def _below(posts: list[Post]) -> _Below:
+def _below(parts: list[TrialPart]) -> _Below:
     """What is sampled beside the devices: the disks that they are built on, the interfaces that
     these are reached through."""
-    below = {post.aim.device: post.topology.names("disk") for post in posts if post.aim.device}
-    found = dict.fromkeys(name for post in posts for name in nics(post.topology))
+    below = {part.aim.device: part.topology.names("disk") for part in parts if part.aim.device}
+    found = dict.fromkeys(name for part in parts for name in nics(part.topology))
     built = {device: disks for device, disks in below.items() if disks != (device,)}
     return _Below(below=built, nics=tuple(found))
 
@@ -214,49 +217,49 @@ def _noted(shared: Together, name: str, began: float) -> None:
     shared.started[name] = time.monotonic() - began
 
 
-def _telling(posts: list[Post], limits: Limits) -> Callable[[str, Mapping[str, Any]], None]:
-    by_device = {post.aim.device: post for post in posts}
+def _telling(parts: list[TrialPart], limits: Limits) -> Callable[[str, Mapping[str, Any]], None]:
+    by_device = {part.aim.device: part for part in parts}
 
     def tell(device: str, values: Mapping[str, Any]) -> None:
-        post = by_device[device]
-        sample = Sample(post.member.bench.host.name, post.trial.target, device, values)
+        part = by_device[device]
+        sample = Sample(part.session.host.name, part.trial.target, device, values)
         limits.tell(Sampled(sample))
 
     return tell
 
 
 def _watch(
-    posts: list[Post], sampler: Sampler, shared: Together, limits: Limits, begins: float
+    parts: list[TrialPart], sampler: Sampler, shared: Together, limits: Limits, begins: float
 ) -> Watch:
-    first = posts[0]
+    first = parts[0]
 
     def tick(elapsed: float) -> None:
         # What was read after the load began is no beginning; the one before its start is.
         sampler.sample(elapsed, math.inf if elapsed else begins)
-        if first.member.name == shared.speaker:
+        if first.session.name == shared.speaker:
             limits.tell(Ticked(first.trial, elapsed))
 
-    longest = max(post.seconds() for post in posts)
+    longest = max(part.seconds() for part in parts)
     return Watch(
         2 * longest + SLACK, tick, limits.interruption, shared.over, begins, nap=shared.nap
     )
 
 
-def _own(post: Post, ended: Ended) -> Ended:
+def _own(part: TrialPart, ended: Ended) -> Ended:
     """How one of several loads of a host ended."""
-    status = barrier.ended(post.folder, ended.exit or -9)
+    status = barrier.ended(part.folder, ended.exit or -9)
     return Ended(status, ended.seconds, ended.timed_out)
 
 
-def starts(posts: Sequence[Post], shared: Together) -> dict[str, float]:
+def starts(parts: Sequence[TrialPart], shared: Together) -> dict[str, float]:
     """Part → when its load went on, in seconds after the common moment (after the first of them,
     where there was none), by our clock.  One that never did is not in it."""
     found = {}
-    for post in posts:
-        told = barrier.noted(post.folder) if post.name else None
+    for part in parts:
+        told = barrier.noted(part.folder) if part.name else None
         if told is not None:
-            ahead = shared.offsets.get(post.member.name, barrier.Offset(0.0, 0.0)).seconds
-            found[post.name] = told - ahead
+            ahead = shared.offsets.get(part.session.name, barrier.Offset(0.0, 0.0)).seconds
+            found[part.name] = told - ahead
     zero = shared.at or min(found.values(), default=0.0)
     return {name: round(value - zero, 6) for name, value in found.items()}
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from iotrial.execute.load.part import Post, by_host
+from iotrial.execute.load.part import TrialPart, by_host
 from iotrial.formats.strain import Hung, Told, between, limits, strains
 from iotrial.model.strain import Strain
 from iotrial.model.tool import Parsed
@@ -18,12 +18,12 @@ from iotrial.trial_files import STRAIN, STRAIN_FORMAT
 from iotrial.validity.written import TELEMETRY
 
 
-def strained(came: Sequence[tuple[Post, Parsed]]) -> tuple[Strain, ...]:
+def strained(came: Sequence[tuple[TrialPart, Parsed]]) -> tuple[Strain, ...]:
     """Everything of every host that took part."""
-    parsed = {id(post): told for post, told in came}
+    parsed = {id(part): told for part, told in came}
     found: list[Strain] = []
-    for host, posts in by_host([post for post, _ in came]).items():
-        told = [each for post in posts if (each := _told(post, parsed[id(post)]))]
+    for host, parts in by_host([part for part, _ in came]).items():
+        told = [each for part in parts if (each := _told(part, parsed[id(part)]))]
         found += strains(host, told)
     return tuple(found)
 
@@ -36,19 +36,19 @@ def keep(folder: Path, found: Sequence[Strain]) -> None:
         (folder / STRAIN).write_text(text + "\n", encoding="utf-8")
 
 
-def _told(post: Post, parsed: Parsed) -> Told | None:
-    path = post.folder / TELEMETRY
+def _told(part: TrialPart, parsed: Parsed) -> Told | None:
+    path = part.folder / TELEMETRY
     data = path.read_bytes() if path.is_file() else b""
-    span = between(data, post.measured(parsed), post.ended.seconds)
+    span = between(data, part.measured(parsed), part.ended.seconds)
     if span is None:
         return None
-    known = ways(post.topology)
+    known = ways(part.topology)
     return Told(
-        part=post.name,
-        device=post.aim.device,
+        part=part.name,
+        device=part.aim.device,
         first=span[0],
         last=span[1],
         ways={way.disk: Hung(way.hub, way.speed) for way in known},
         limits=limits(data, {way.disk: way.queues for way in known}),
-        nics=nics(post.topology),
+        nics=nics(part.topology),
     )

@@ -22,7 +22,7 @@ from iotrial.errors import TrialError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.chores import Site, debts, deed, do
 from iotrial.execute.load.leaving import lefts, own
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.execute.settings.journal import SUFFIX, MadeDebt, numbered
 from iotrial.hosts.steps import beside
 from iotrial.model.chore import Chore, Each
@@ -60,7 +60,7 @@ class Upkeep:
     a clean-up to the file on the host that says it is due; ``took`` are the seconds of the last
     :meth:`begin`, where it did something.  ``said`` is told what may take long."""
 
-    bench: Bench
+    session: HostSession
     results: Path
     interruption: Interruption
     facts: dict[str, float]
@@ -89,13 +89,13 @@ class Upkeep:
         self.took = 0.0
         if not past and not new:
             return ""
-        began = self.bench.host.clock()
-        self.bench.release()
+        began = self.session.host.clock()
+        self.session.release()
         problems = [self._end(o, folder / f"after-{n}") for n, o in enumerate(past, 1)]
         for occasion in new:
             if not any(problems):
                 problems.append(self._begin(occasion, trial, folder))
-        self.took = self.bench.host.clock() - began
+        self.took = self.session.host.clock() - began
         return next(filter(None, problems), "")
 
     def prepare(self, trial: Trial, folder: Path) -> str:
@@ -111,7 +111,7 @@ class Upkeep:
     def finish(self) -> list[str]:
         """Clean up what is left at the end of a run; gives back what failed, and stays owed."""
         if self.open:
-            self.bench.release()
+            self.session.release()
         problems = []
         for occasion in list(self.open):
             number = len(list((self.results / "cleanup").glob("*"))) + 1
@@ -119,16 +119,16 @@ class Upkeep:
         return list(filter(None, problems))
 
     def _occasion(self, trial: Trial, each: Each) -> Occasion:
-        study = self.bench.study
+        study = self.session.study
         own = study.stages[trial.stage - 1].options if trial.stage else ()
         return Occasion(trial.workload, trial.target, each, dict(own).get(trial.workload, ()))
 
     def _has(self, occasion: Occasion) -> bool:
-        declared = self.bench.study.workload(occasion.workload)
+        declared = self.session.study.workload(occasion.workload)
         return any(c.each == occasion.each for c in (*declared.prepare, *declared.cleanup))
 
     def _begin(self, occasion: Occasion, trial: Trial, folder: Path) -> str:
-        declared = self.bench.study.workload(occasion.workload)
+        declared = self.session.study.workload(occasion.workload)
         self._owe(occasion, declared)
         self.open[occasion] = trial.block
         chores = tuple(c for c in declared.prepare if c.each == occasion.each)
@@ -139,7 +139,7 @@ class Upkeep:
         if chores and occasion.each != "trial":  # they may take hours
             what = ", ".join(chore.words for chore in chores)
             self.said(f"{occasion.workload} on {occasion.target}, once a {occasion.each}: {what}")
-        problem, workload = "", workload_of(self.bench.study, trial)
+        problem, workload = "", workload_of(self.session.study, trial)
         for chore in chores:
             place = _next(folder, "prepare")
             problem = problem or self._do(chore, workload, occasion, place)
@@ -154,7 +154,7 @@ class Upkeep:
     def _displaced(self, chore: Chore, folder: Path) -> str:
         """Why a chore has spoilt the treatment that it was done under, or ''.  It would do so each
         time, so that the trial fails, and no load is executed under a label that is not true."""
-        changed = self.bench.displaced(self.bench.observed())
+        changed = self.session.displaced(self.session.observed())
         if not changed:
             return ""
         return (
@@ -164,37 +164,37 @@ class Upkeep:
 
     def _end(self, occasion: Occasion, folder: Path) -> str:
         """All of them, also after one that failed; gives back why the first failed, or ''."""
-        declared = self.bench.study.workload(occasion.workload)
+        declared = self.session.study.workload(occasion.workload)
         problems = []
         for chore in [c for c in declared.cleanup if c.each == occasion.each]:
             problems.append(self._do(chore, declared, occasion, _next(folder, "cleanup")))
             if not problems[-1] and chore.argv:
-                self.bench.host.remove(self._due[occasion, chore])
+                self.session.host.remove(self._due[occasion, chore])
         self.open.pop(occasion)
         return next(filter(None, problems), "")
 
     def _do(self, chore: Chore, workload: Workload, occasion: Occasion, folder: Path) -> str:
         """One chore, kept in ``folder``; gives back which failed and why, or ''."""
-        bench = self.bench
-        target, aim = bench.study.target(occasion.target), bench.aims[occasion.target]
+        session = self.session
+        target, aim = session.study.target(occasion.target), session.aims[occasion.target]
         self._fills += chore.kind == "fill"
-        name = f"iotrial-fill-{bench.journal.token}-{self._fills}"
+        name = f"iotrial-fill-{session.journal.token}-{self._fills}"
 
         def lay_out() -> Load | None:
             driver = tool(workload.tool)
             aimed = Aimed(aim.path, target.under_load, aim.target.size)
             if not isinstance(driver, LaysOut):
                 return None
-            own(bench, aim, lefts(driver, workload, aimed, self.facts))
+            own(session, aim, lefts(driver, workload, aimed, self.facts))
             return driver.lay_out(workload, aimed, self.facts)
 
         try:
-            site = Site(bench.host, target, aim, name, lay_out)
+            site = Site(session.host, target, aim, name, lay_out)
             it = deed(site, chore)
             for debt in debts(site, it):
-                bench.journal.owe_made(debt)
-            token = bench.journal.token
-            why = do(bench.host, it, folder, token=token, interruption=self.interruption)
+                session.journal.owe_made(debt)
+            token = session.journal.token
+            why = do(session.host, it, folder, token=token, interruption=self.interruption)
         except TrialError as error:
             why = error.message
         return f"{folder.name} ({chore.words}): {why}" if why else ""
@@ -205,12 +205,12 @@ class Upkeep:
         commands = [c for c in declared.cleanup if c.each == occasion.each and c.argv]
         for chore in reversed(commands):
             if (occasion, chore) not in self._due:
-                place = self.bench.journal.path.removesuffix(SUFFIX)
+                place = self.session.journal.path.removesuffix(SUFFIX)
                 self._due[occasion, chore] = path = f"{place}-cleanup-{len(self._due) + 1}"
                 for debt in _owed(path, chore.argv):
-                    self.bench.journal.owe_made(debt)
+                    self.session.journal.owe_made(debt)
         for chore in commands:
-            self.bench.host.save(self._due[occasion, chore], f"{declared.name}\n".encode())
+            self.session.host.save(self._due[occasion, chore], f"{declared.name}\n".encode())
 
 
 def _owed(path: str, argv: tuple[str, ...]) -> Iterator[MadeDebt]:

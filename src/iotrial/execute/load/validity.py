@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from iotrial import validity
-from iotrial.execute.session import Bench
+from iotrial.execute.session import HostSession
 from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
 from iotrial.model.step import Look
@@ -25,13 +25,13 @@ from iotrial.units import parse_bytes
 from iotrial.validity import written
 
 
-def scene_of(bench: Bench, trial: Trial, facts: Mapping[str, float]) -> Scene:
+def scene_of(session: HostSession, trial: Trial, facts: Mapping[str, float]) -> Scene:
     """What the checks need to know of a trial before its load begins."""
-    aim, workload = bench.aims[trial.target], workload_of(bench.study, trial)
+    aim, workload = session.aims[trial.target], workload_of(session.study, trial)
     driver = tool(workload.tool)
     reach = driver.reach(workload)
     buffered = driver.buffered(workload) if isinstance(driver, Caching) else ""
-    topology = bench.topologies.get(trial.target) if reach.storage else None
+    topology = session.topologies.get(trial.target) if reach.storage else None
     return Scene(
         device=aim.device if reach.storage else "",
         disks=topology.names("disk") if topology else (),

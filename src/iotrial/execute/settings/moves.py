@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from iotrial.errors import FileRefused
-from iotrial.execute.session import open_bench
+from iotrial.execute.session import open_session
 from iotrial.execute.settings.guard import locked
 from iotrial.execute.settings.restore import Payment, restore
 from iotrial.hosts.places import journal_folder
@@ -66,8 +66,8 @@ def measure_on_a_loop(host: Host) -> dict[str, tuple[str, ...]]:
     moved: dict[str, set[str]] = {name: set() for name in names}
     with locked(host):
         restore(host, journal_folder(host))
-        with open_bench(host, study, results=Path(), payment=Payment()) as bench:
-            device = bench.aims["loop"].device
+        with open_session(host, study, results=Path(), payment=Payment()) as session:
+            device = session.aims["loop"].device
             knob = tunable(_SCHEDULER)
             for scheduler in knob.domain(host.read(knob.file(device))).choices:
                 host.write(knob.file(device), scheduler.encode())
