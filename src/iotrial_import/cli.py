@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from iotrial.cli.output import Output, common
-from iotrial.cli.writing import writing
+from iotrial.cli.output import Output, common, writing
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.doubt import Doubt
 from iotrial.units import format_bytes

@@ -13,8 +13,7 @@ from rich.text import Text
 
 from iotrial.called import as_root
 from iotrial.cli.machine import HERE, machines
-from iotrial.cli.output import Output
-from iotrial.cli.writing import writing
+from iotrial.cli.output import Output, writing
 from iotrial.errors import HostUnreachable, Interrupted, OwedError, TargetRefused, UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.settings.guard import locked

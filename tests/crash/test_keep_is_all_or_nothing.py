@@ -14,8 +14,7 @@ import pytest
 
 from deaths import HOWS, killed, lived
 from iotrial.errors import LockedError, OwedError, RefusedError
-from iotrial.execute.keep.former import ASIDE
-from iotrial.execute.keep.keeping import apply, confirm, undo
+from iotrial.execute.keep.keeping import ASIDE, apply, confirm, undo
 from iotrial.execute.keep.kept import find, kept, refuse_pending, verify
 from iotrial.execute.load.load import loads
 from iotrial.hosts.fake import FakeHost, HostCrashed

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from test_killed_at_any_moment import guards_of
 
-from iotrial.execute.keep import reboot
+from iotrial.execute.keep import keeping
 from iotrial.execute.settings.guard import script
 from lab import Lab, lab, why_not
 
@@ -249,7 +249,7 @@ def test_the_next_boot_undoes_what_a_power_cut_left_half_made(
 
     place, lock = state / "kept.d", tmp_path / "run" / "iotrial" / "lock"
     (place / "guard.sh").write_text(script())
-    boot = reboot.boot_script(str(place), str(lock))
+    boot = keeping.boot_script(str(place), str(lock))
     subprocess.run(["sh", "-c", boot], check=True, timeout=200)
     assert SWAPPINESS.read_text() == former
     assert files(name) == []

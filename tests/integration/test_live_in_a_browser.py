@@ -23,7 +23,7 @@ import factories
 from browsing import Browser, Tab
 from iotrial.live import address, picture
 from iotrial.live.live import Live
-from iotrial.live.rates import SHORTEST
+from iotrial.live.picture import SHORTEST
 from iotrial.model.event import Asked, Began, Ended, Held, Known, Planned, Said, Sampled
 from iotrial.model.sample import Sample
 from iotrial.model.tunable import Setting

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import TargetRefused
-from iotrial.execute.targets.files import lay_out
+from iotrial.execute.targets.making import lay_out
 from iotrial.hosts.local import LocalHost
 from iotrial.look.identity import identify
 from iotrial.look.places import standing

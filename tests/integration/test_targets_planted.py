@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import TargetRefused, TrialError
-from iotrial.execute.targets.files import fill, lay_out
+from iotrial.execute.targets.making import fill, lay_out
 from iotrial.hosts.local import LocalHost
 from iotrial.look.inodes import folders_of
 from iotrial.look.targets import ready, same

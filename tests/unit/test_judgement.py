@@ -13,7 +13,7 @@ from stats_studies import noisy, results
 
 from iotrial.judgement import judge
 from iotrial.judgement.diagnostics import DIAGNOSTICS, diagnosed
-from iotrial.live.findings import findings
+from iotrial.live.live import findings
 from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
 from iotrial.report.document import document

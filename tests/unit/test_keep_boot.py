@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.execute.keep.reboot import EARLY, UNIT, boot_script, units
+from iotrial.execute.keep.keeping import EARLY, UNIT, boot_script, units
 from iotrial.keep.native import formats
 
 PLACE = "/var/lib/iotrial/kept.d"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import OwedError, RefusedError
-from iotrial.execute.keep.former import ASIDE, SAVED, aside, edited, former_file
+from iotrial.execute.keep.keeping import ASIDE, SAVED, aside, edited, former_file
 from iotrial.execute.settings.guard import guard_argv
 from iotrial.execute.settings.journal import SettingsDebt, open_journal
 from iotrial.execute.settings.restore import boot_id, restore

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families as plain_fam
 
 import factories
 from iotrial.judgement import judge
-from iotrial.live.findings import findings
+from iotrial.live.live import findings
 from iotrial.live.metrics import CONTENT_TYPE, PLAIN, content_type, openmetrics
 from iotrial.live.picture import Picture, SoFar
 from iotrial.model.event import Began, Planned, Sampled

@@ -10,7 +10,7 @@ import pytest
 
 import factories
 from iotrial.judgement import judge
-from iotrial.live.findings import findings
+from iotrial.live.live import findings
 from iotrial.live.picture import Over, Picture, SoFar
 from iotrial.model.event import Began, Ended, Held, Planned, Said, Sampled
 from iotrial.model.sample import Sample

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotrial.live.rates import device_rates, host_rates, path_rates, total
+from iotrial.live.picture import device_rates, host_rates, path_rates, total
 
 BEFORE = {
     "t": 1.0,

@@ -14,7 +14,7 @@ from rich.console import Console
 import factories
 from iotrial.cli import screen
 from iotrial.judgement import judge
-from iotrial.live.findings import findings
+from iotrial.live.live import findings
 from iotrial.live.picture import Picture, SoFar
 from iotrial.model.event import Began, Ended, Held, Planned, Sampled
 from iotrial.model.sample import Sample

@@ -16,10 +16,9 @@ import pytest
 
 import factories
 from iotrial.errors import UsageError
-from iotrial.live import address, answer, file
+from iotrial.live import address, file, server
 from iotrial.live.live import Live
-from iotrial.live.page import page
-from iotrial.live.server import MOST_READERS, Server
+from iotrial.live.server import MOST_READERS, Server, page
 from iotrial.model.event import Began, Ended, Planned, Said, Sampled
 from iotrial.model.sample import Sample
 
@@ -152,7 +151,7 @@ def test_metrics_come_in_the_form_that_is_asked_for(live: Live, accept: str, kin
         b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n",
         b"GET //[ HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"\x00\xff\xfe\r\n\r\n",
-        b"x" * (answer.MOST_HEAD + 1),
+        b"x" * (server.MOST_HEAD + 1),
     ],
 )
 def test_what_is_no_request_is_refused_and_the_server_lives_on(live: Live, head: bytes) -> None:

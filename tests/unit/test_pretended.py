@@ -14,7 +14,7 @@ from openpyxl import load_workbook
 from pyarrow import parquet
 
 from iotrial.cli.main import status
-from iotrial.cli.noise import Below, chosen
+from iotrial.cli.plan import Below, chosen
 from iotrial.errors import UsageError
 from iotrial.files import read_object
 from iotrial.live.picture import Picture

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from iotrial.execute.load.stalls import LATE, StallWatch
+from iotrial.execute.load.sampler import LATE, StallWatch
 from iotrial.hosts.fake import FakeHost
 from iotrial.validity import written
 
@@ -16,7 +16,7 @@ _FEEL = """
 import sys
 import time
 from pathlib import Path
-from iotrial.execute.load.stalls import StallWatch
+from iotrial.execute.load.sampler import StallWatch
 from iotrial.hosts.local import LocalHost
 with StallWatch(LocalHost(), sys.argv[2], Path(sys.argv[1])):
     time.sleep(0.5)  # it has looked for the first time: where all is busy that may take a while

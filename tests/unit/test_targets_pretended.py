@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from iotrial.errors import TargetRefused
-from iotrial.execute.targets.files import lay_out
 from iotrial.execute.targets.loops import make_loop, plan_loop, unmake_loop
+from iotrial.execute.targets.making import lay_out
 from iotrial.hosts.fake import FakeHost
 from iotrial.look import doctor
 from iotrial.look.doctor import examine, overall

@@ -1,26 +1,40 @@
-"""``iotrial compare``: findings of one results folder, or one folder against another."""
+"""``iotrial compare``: findings of one results folder, or one folder against another.
+
+Two sides of a comparison: results folders of before and of after.
+
+``iotrial compare BEFORE AFTER --paired N``: both studies run again, in turn.
+
+Each of the N pairs is two sessions one after the other, so that what wanders over hours is in both.
+Which of a pair goes first alternates: ABBA.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import time
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from iotrial.cli.extending import SHARE
-from iotrial.cli.output import Output, common
+from iotrial.cli.output import Output, common, write
 from iotrial.cli.verdicts import say_noise
-from iotrial.cli.writing import write
 from iotrial.errors import UsageError
+from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
+from iotrial.model.recording import FEW
 from iotrial.model.results import Results
+from iotrial.model.study import Study
 from iotrial.model.trial import TrialRecord
-from iotrial.store import open_results
+from iotrial.plan.inventory import check_ways
+from iotrial.store import check, is_finished, open_results, written_study
 
 if TYPE_CHECKING:
     from iotrial.report.view import View
+
 
 REGRESSION = 1
 _WORKLOAD = "workload"
@@ -117,8 +131,6 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
             )
         judged = judge(results)
     else:
-        from iotrial.cli.two import Sides, compared
-
         if out and not paired:
             raise click.UsageError("--out is where --paired puts its results")
         if paired and (before or after or between):
@@ -136,8 +148,6 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         latest = _where(open_results(other), where)
         sides = Sides((results, *first), (latest, *last))
         if paired:
-            from iotrial.cli.paired import measured_in_turn
-
             compared(replace(sides, paired=True), 0.0)  # what would else be said after hours
             made = measured_in_turn(output, folder, other, paired, out)
             again, anew = (tuple(_where(each, where) for each in side) for side in made)
@@ -254,3 +264,188 @@ def _only(comparison: Comparison, factor: str | None, results: Results) -> Compa
         said = answer(results, kept, grids, tuple(opposites(results)))
         return replace(comparison, findings=kept, recommendation=said, grids=grids)
     return replace(comparison, findings=kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The results of before and after; ``paired``: measured in turn, the n-th beside the n-th."""
+
+    former: tuple[Results, ...]
+    latter: tuple[Results, ...]
+    paired: bool = False
+
+
+def compared(sides: Sides, between: float) -> tuple[Results, Comparison]:
+    """The findings, with the trials and doubts of all folders beside them.  ``between`` is the
+    standard deviation between sessions as a relative difference (0: unknown).
+
+    Raises UsageError where nothing is comparable.
+    """
+    from iotrial.stats.regress import regress  # SciPy is slow to import
+    from iotrial.stats.unlike import unlike_loads, unlike_machines
+
+    first, every = sides.former[0], (*sides.former, *sides.latter)
+    without: dict[str, str] = {}
+    for each in every[1:]:
+        _alike(first, each)
+        without |= unlike_loads(first, each)
+    if not sides.paired:
+        _no_copies(every)
+    comparison = regress(
+        sides.former, sides.latter, without=without, between=between, paired=sides.paired
+    )
+    if not comparison.findings:
+        raise UsageError(
+            comparison.recommendation,
+            advice="Compare two executions of the same study, or of studies alike.",
+        )
+    told = [*chain.from_iterable(unlike_machines(first, each) for each in every[1:])]
+    if not sides.paired:
+        told += [each for side in (sides.former, sides.latter) for each in _near(side)]
+    return (
+        replace(
+            first,
+            planned=tuple(chain.from_iterable(each.planned for each in every)),
+            records=tuple(chain.from_iterable(each.records for each in every)),
+            doubts=(*told, *chain.from_iterable(each.doubts for each in every)),
+        ),
+        comparison,
+    )
+
+
+def _near(side: tuple[Results, ...]) -> list[Doubt]:
+    """That sessions of one side followed each other closely."""
+    from iotrial.stats.sessions import within_a_night
+
+    near = within_a_night(side)
+    if not near:
+        return []
+    named = ", ".join(f"{one} and {other}" for one, other in near[:3])
+    more = f", and {len(near) - 3} pairs more" if len(near) > 3 else ""  # noqa: PLR2004
+    return [
+        Doubt(
+            "near-sessions",
+            f"less than six hours lie between {named}{more}: their interval holds for those hours,"
+            " and not for how far days are apart",
+            "Measure sessions on different days, or both sides in turn: --paired",
+        )
+    ]
+
+
+def _identity(record: TrialRecord) -> Hashable:
+    trial, numbers = record.trial, tuple((m.metric, m.value) for m in record.measurements)
+    return (trial.workload, trial.treatment, record.started, numbers)
+
+
+def _no_copies(every: tuple[Results, ...]) -> None:
+    """Raises UsageError where all runs of a folder are in another one too.  Rounded numbers may be
+    the same in two sessions: runs that do not say when they were need some to be told by."""
+    runs = [
+        {_identity(record) for record in each.valid}
+        for each in every
+        if all(r.started or len(r.measurements) >= FEW for r in each.valid)
+    ]
+    if len(runs) < len(every):
+        return
+    for (one, ours), (other, theirs) in combinations(zip(every, runs, strict=True), 2):
+        if ours and theirs and (ours <= theirs or theirs <= ours):
+            copy, whole = (one, other) if ours < theirs else (other, one)
+            raise UsageError(
+                f"{copy.folder} holds runs of {whole.folder} and no others: a copy is no session",
+                advice="Leave it out.",
+            )
+
+
+def _alike(former: Results, latter: Results) -> None:
+    """That both are real or both pretended.  Raises UsageError."""
+    if former.pretended != latter.pretended:
+        made_up, real = (former, latter) if former.pretended else (latter, former)
+        raise UsageError(
+            f"{made_up.folder} holds pretended results and {real.folder} real ones: what differs"
+            " between them means nothing",
+            advice="Compare two real folders; `run` without --pretend makes one.",
+        )
+
+
+BEFORE, AFTER = "before", "after"
+_SUFFIX = "-paired"
+
+
+def measured_in_turn(
+    output: Output, before: Path, after: Path, times: int, out: Path | None
+) -> tuple[tuple[Results, ...], tuple[Results, ...]]:
+    """The new results of both, ``times`` of each, below ``out``.  What is there already, of the
+    same studies, is kept.  Raises UsageError, before anything runs, for results that nobody can run
+    again and for a folder below ``out`` that holds another study."""
+    from iotrial.cli.run import execute
+
+    sources = {BEFORE: before, AFTER: after}
+    studies = {side: _study(source) for side, source in sources.items()}
+    top = out or _top(Path("results"), studies, times)
+    turns = _turns(top, times)
+    for side, folder in turns:
+        check(folder, studies[side])
+    made: dict[str, list[Results]] = {BEFORE: [], AFTER: []}
+    for place, (side, folder) in enumerate(turns):
+        output.note(f"{place // 2 + 1} of {times}: {sources[side]} again, into {folder}")
+        if not _done(folder):
+            study = studies[side]
+            outcome = execute(output, study, folder, pretend=study.pretended)
+            if outcome.stopped:
+                output.note(f"stopped: {outcome.stopped}")
+        made[side].append(open_results(folder))
+    return tuple(made[BEFORE]), tuple(made[AFTER])
+
+
+def _study(source: Path) -> Study:
+    """The study in a results folder, extended as it was.  Raises UsageError where it has none that
+    could be run again."""
+    results = open_results(source)
+    if results.study.design.kind == "recorded":
+        raise UsageError(
+            f"{source} holds imported runs, and only a study can be run again",
+            advice="Make a study of it: iotrial init; or import more sessions, --before and"
+            " --after.",
+        )
+    if results.study.aa:
+        raise UsageError(
+            f"{source} holds an A/A study, which has one treatment under several names",
+            advice="Name the results of the study itself.",
+        )
+    study = written_study(source)
+    check_ways((each.name, each.ssh) for each in study.hosts)
+    return replace(study, pretended=results.pretended)
+
+
+def _turns(top: Path, times: int) -> list[tuple[str, Path]]:
+    """Which side is measured when, and into which folder."""
+    return [
+        (side, top / f"{side}-{number}")
+        for number in range(1, times + 1)
+        for side in ((BEFORE, AFTER) if number % 2 else (AFTER, BEFORE))
+    ]
+
+
+def _top(parent: Path, studies: dict[str, Study], times: int) -> Path:
+    """The newest folder of these two studies of which something is left to do, or a new one."""
+    for top in sorted(parent.glob(f"*{_SUFFIX}*"), reverse=True):
+        turns = _turns(top, times)
+        begun = [turn for turn in turns if (turn[1] / "plan.jsonl").exists()]
+        ours = begun and all(_is_of(folder, studies[side]) for side, folder in begun)
+        if ours and not all(_done(folder) for _, folder in turns):
+            return top
+    stem = f"{time.strftime('%Y-%m-%d')}{_SUFFIX}"
+    names = [stem, *(f"{stem}-{n}" for n in range(2, 10_000))]
+    return next(parent / each for each in names if not (parent / each).exists())
+
+
+def _is_of(folder: Path, study: Study) -> bool:
+    try:
+        check(folder, study)
+    except UsageError:
+        return False
+    return True
+
+
+def _done(folder: Path) -> bool:
+    return (folder / "plan.jsonl").exists() and is_finished(folder)

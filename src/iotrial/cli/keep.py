@@ -1,11 +1,17 @@
-"""``iotrial keep``: make the winner durable, on probation first; verify it, undo it, export it."""
+"""``iotrial keep``: make the winner durable, on probation first; verify it, undo it, export it.
+
+What ``iotrial keep`` does on one host, and says of it.
+
+What ``iotrial keep`` does on several hosts at once, and says of each.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,21 +19,424 @@ import click
 from rich.text import Text
 
 from iotrial import files
-from iotrial.cli import keeping, keeping_many
-from iotrial.cli.keeping import Given
 from iotrial.cli.machine import HERE, machines, place_of
-from iotrial.cli.output import Output, common, pretend
-from iotrial.cli.writing import writing
-from iotrial.errors import UsageError
+from iotrial.cli.output import Output, common, pretend, writing
+from iotrial.errors import HostUnreachable, UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.plan.hostlist import expanded
 from iotrial.store import open_results
-from iotrial.units import parse_seconds
+from iotrial.units import format_wait, parse_seconds
 
 if TYPE_CHECKING:
-    from iotrial.keep.native import Export
+    from iotrial.execute.keep.kept import Difference, Kept
+    from iotrial.execute.keep.many_hosts import Came, Outcome, Reach, Share
+    from iotrial.keep.conflict import Conflict
+    from iotrial.keep.entry import Entry
+    from iotrial.keep.native import Export, NativeFile
     from iotrial.keep.profile import Profile
+    from iotrial.model.host import Host
     from iotrial.model.study import Place
+
+
+DIFFERS = 1
+
+
+def document(profile: Profile, exported: Export) -> dict[str, object]:
+    """A profile and its files, for JSON."""
+    return {
+        "name": profile.name,
+        "settings": [row(entry) for entry in profile.entries],
+        "files": [
+            {"path": each.path, "text": each.text, "notes": list(each.notes)}
+            for each in exported.files
+        ],
+        "left": [str(entry) for entry in exported.left],
+        "does": [list(deed) for deed in deeds(profile, exported)],
+    }
+
+
+def deeds(profile: Profile, exported: Export) -> list[tuple[str, ...]]:
+    """What is done on the host beside writing the files: ("write", path, value) of a control file,
+    ("save", path, text) of a file that goes with a live value, ("remove", path), and the words of
+    each command behind "run"."""
+    from iotrial.execute.keep.kept import live_settings
+    from iotrial.tunables import tunable
+
+    found: list[tuple[str, ...]] = []
+    for each in live_settings(profile):
+        for act in tunable(each.tunable).acts(each.device, each.value):
+            words = act.argv or (act.path, *([act.data] if act.kind != "remove" else ()))
+            found.append((act.kind, *words))
+    mine = [each for each in exported.files if not each.people]
+    found += [("run", *command) for each in mine for command in each.reload]
+    return list(dict.fromkeys(found))
+
+
+def row(entry: Entry) -> dict[str, object]:
+    """A setting, for JSON."""
+    return {
+        "tunable": entry.tunable,
+        "value": entry.value,
+        "on": entry.device,
+        "ids": dict(entry.ids),
+        "former": entry.former,
+        "because": entry.because,
+        **({"host": entry.host} if entry.host else {}),
+    }
+
+
+Given = tuple["Profile", "Export"]
+"""What is to be kept on a host, and in which files."""
+
+
+def put(output: Output, host: Host, given: Given, seconds: float, stop: Interruption) -> None:
+    """Apply it, on probation for so many seconds (0: to stay)."""
+    from iotrial.execute.keep.keeping import apply
+    from iotrial.execute.settings.guard import locked
+
+    profile, exported = given
+    with locked(host):
+        notes = apply(host, profile, exported.files, trial=seconds, stop=stop.check)
+    others = found_conflicts(host, profile.entries, exported.files)
+    state = {"kept": not seconds, "trying": seconds, "host": host.name}
+    told = {"known": list(notes), "conflicts": list(map(asdict, others))}
+    output.document({**document(profile, exported), **state, **told})
+    for entry in profile.entries:
+        output.answer(Text(f"in force: {entry}"))
+    for each in exported.files:
+        output.answer(Text(f"written: {each.path}"))
+    for note in notes:
+        output.note(note)
+    say_notes(output, exported.files)
+    say_conflicts(output, others)
+    if seconds:
+        output.answer(
+            f"{host.name} undoes it in {format_wait(seconds)}, unless before that: "
+            f"iotrial keep {profile.name} confirm"
+        )
+    else:
+        output.answer(f"kept; undo: iotrial keep {profile.name} undo")
+
+
+def settle(output: Output, host: Host, action: str, name: str) -> int:
+    """Confirm, verify or undo what is kept by this name; the exit code."""
+    from iotrial.execute.keep import keeping
+    from iotrial.execute.settings.guard import locked
+
+    if action == "verify":
+        return _verify(output, host, name)
+    with locked(host):
+        if action == "confirm":
+            keeping.confirm(host, name)
+            output.document({"name": name, "host": host.name, "kept": True})
+            output.answer(f"kept; undo: iotrial keep {name} undo")
+            return 0
+        payment = keeping.undo(host, name)
+    output.document({"name": name, "host": host.name, **asdict(payment)})
+    for line in (*payment.done, *payment.notes):
+        output.answer(Text(line))
+    output.answer(f"{name} is undone")
+    return 0
+
+
+def _verify(output: Output, host: Host, name: str) -> int:
+    from iotrial.execute.keep.kept import verify
+    from iotrial.execute.settings.moved import renamings
+
+    there, differences = verify(host, name)
+    others = of_kept(host, there)
+    output.document(
+        {
+            "conflicts": list(map(asdict, others)),
+            "name": name,
+            "host": host.name,
+            "pending": there.pending,
+            "differences": list(map(asdict, differences)),
+            "moved": dict(there.moved),
+        }
+    )
+    for note in renamings(there.moved):
+        output.note(note)
+    for each in differences:
+        output.answer(Text(difference(each)))
+    say_conflicts(output, [each for each in others if each.wins != "ours"])
+    if there.pending:
+        output.answer(Text(pending(name)))
+    elif not differences:
+        output.answer(f"{name}: in force, every file and every value")
+    return DIFFERS if differences or there.pending else 0
+
+
+def difference(each: Difference) -> str:
+    """A difference in words."""
+    return f"{each.what}: wanted {each.wanted}, found {each.found}, {each.since}"
+
+
+def pending(name: str) -> str:
+    """That something waits to be confirmed, and what to do."""
+    return (
+        f"{name} is not confirmed: it is being tried, or was interrupted; "
+        f"iotrial keep {name} confirm, or undo"
+    )
+
+
+def of_kept(host: Host, there: Kept) -> tuple[Conflict, ...]:
+    """Who else sets on the host what is kept there."""
+    from iotrial.keep.native import export
+
+    return found_conflicts(host, there.profile.entries, export(there.profile).files)
+
+
+def found_conflicts(
+    host: Host, entries: Sequence[Entry], files: Sequence[NativeFile]
+) -> tuple[Conflict, ...]:
+    """Who else sets it on the host; of none where the wing that reads its files is missing
+    (:func:`say_conflicts` says so)."""
+    from iotrial.plugins import wing
+
+    lint = wing("iotrial_lint.conflicts")
+    found: tuple[Conflict, ...] = lint.conflicts_on(host, entries, files) if lint else ()
+    return found
+
+
+_WINS = {"ours": "ours wins", "theirs": "theirs wins", "perhaps": "it may win"}
+
+
+def say_conflicts(output: Output, found: Sequence[Conflict], where: str = "") -> None:
+    """Each with who wins and what to do; ``where`` is said first."""
+    from iotrial.plugins import wing
+
+    if wing("iotrial_lint") is None:
+        output.note("other files that set the same were not looked for: iotrial_lint is missing")
+    for each in found:
+        value = f" to {each.value}" if each.value else ""
+        words = f"{each.what}: {each.who} sets it too{value}; {_WINS[each.wins]}. {each.advice}"
+        output.answer(Text(where + words))
+
+
+def say_notes(output: Output, files: Sequence[NativeFile]) -> None:
+    """What must be known of the files, each once."""
+    for note in dict.fromkeys(note for each in files for note in each.notes):
+        output.note(note)
+
+
+_SAYS = {
+    "kept": "kept",
+    "trying": "being tried",
+    "as-before": "as before",
+    "lost": "LOST",
+    "in-doubt": "IN DOUBT",
+    "owed": "NOT AS BEFORE",
+}
+
+
+def put_on_hosts(
+    output: Output,
+    reach: Reach,
+    given: Mapping[Place, Given],
+    seconds: float,
+    stop: Interruption,
+) -> None:
+    """Apply each host's share, on probation for so many seconds (0: to stay), on all or on none."""
+    from iotrial.execute.keep.many_hosts import Share, apply, reached, unreached
+
+    shares = {p.name: Share(each, exported.files) for p, (each, exported) in given.items()}
+    with reached(tuple(given), reach, lock=True) as (hosts, errors):
+        if error := unreached(errors):
+            raise error
+        came = apply(hosts, shares, trial=seconds, stop=stop.check)
+        others = {} if came.error else _conflicts(hosts, shares)
+    name = next(iter(shares.values())).profile.name
+    output.document(
+        {
+            "name": name,
+            "kept": not seconds and came.error is None,
+            "trying": 0.0 if came.error else seconds,
+            "hosts": [_put_row(each, shares[each.host], others) for each in came.outcomes],
+        }
+    )
+    for outcome in came.outcomes:
+        output.answer(Text(_line(outcome)))
+        for entry in shares[outcome.host].profile.entries if came.error is None else ():
+            output.answer(Text(f"  in force: {entry}"))
+        for file in shares[outcome.host].files if came.error is None else ():
+            output.answer(Text(f"  written: {file.path}"))
+        for note in outcome.notes:
+            output.note(note)
+    if came.error is not None:
+        raise came.error
+    say_notes(output, [file for share in shares.values() for file in share.files])
+    for host, found in others.items():
+        say_conflicts(output, found, f"{host}: ")
+    if seconds:
+        output.answer(
+            f"Each host undoes it in {format_wait(seconds)}, unless before that the same command"
+            " with `confirm`"
+        )
+    else:
+        output.answer("kept on every host; undo: the same command with `undo`")
+
+
+def _put_row(
+    outcome: Outcome, share: Share, others: Mapping[str, Sequence[Conflict]]
+) -> dict[str, object]:
+    return {
+        **_row(outcome),
+        "settings": [row(entry) for entry in share.profile.entries],
+        "files": [each.path for each in share.files],
+        "known": list(outcome.notes),
+        "conflicts": list(map(asdict, others.get(outcome.host, ()))),
+    }
+
+
+def _row(outcome: Outcome) -> dict[str, object]:
+    return {"host": outcome.host, "state": outcome.state, "why": outcome.why}
+
+
+def _line(outcome: Outcome) -> str:
+    why = f": {outcome.why}" if outcome.why else ""
+    return f"{outcome.host}: {_SAYS[outcome.state]}{why}"
+
+
+def _conflicts(
+    hosts: Mapping[str, Host], shares: Mapping[str, Share]
+) -> dict[str, tuple[Conflict, ...]]:
+    """Who else sets it, by host; nothing of a host that was lost after all was done there."""
+    from iotrial.hosts.at_once import at_once
+
+    def asked(name: str) -> Callable[[], tuple[Conflict, ...]]:
+        share = shares[name]
+        return lambda: found_conflicts(hosts[name], share.profile.entries, share.files)
+
+    found, _ = at_once({name: asked(name) for name in shares})
+    return {name: found[name] for name in shares if name in found}
+
+
+def settle_on_hosts(
+    output: Output, reach: Reach, places: Sequence[Place], action: str, name: str
+) -> int:
+    """Confirm, verify or undo what is kept by this name on each host; the exit code."""
+    from iotrial.execute.keep.many_hosts import confirm, reached, unreached
+
+    if action == "verify":
+        return _verified_on_hosts(output, reach, places, name)
+    if action == "undo":
+        return _undo(output, reach, places, name)
+    with reached(places, reach, lock=True) as (hosts, errors):
+        if error := unreached(errors):
+            raise error
+        came = confirm(hosts, name)
+    _say_confirmed(output, came, name)
+    if came.error is not None:
+        raise came.error
+    output.answer("kept on every host; undo: the same command with `undo`")
+    return 0
+
+
+def _say_confirmed(output: Output, came: Came, name: str) -> None:
+    kept = came.error is None
+    output.document({"name": name, "kept": kept, "hosts": list(map(_row, came.outcomes))})
+    for outcome in came.outcomes:
+        output.answer(Text(_line(outcome)))
+
+
+def _verified_on_hosts(output: Output, reach: Reach, places: Sequence[Place], name: str) -> int:
+    from iotrial.execute.keep.many_hosts import gravest, reached, verified
+    from iotrial.execute.settings.moved import renamings
+    from iotrial.hosts.at_once import at_once
+
+    with reached(places, reach, lock=False) as (hosts, lost):
+        found, errors = verified(hosts, name)
+        asked = {each: _asking(hosts[each], there) for each, (there, _) in found.items()}
+        others, _ = at_once(asked)
+    errors |= lost
+    rows: list[dict[str, object]] = []
+    bad = False
+    for place in places:
+        host = place.name
+        if host in errors:
+            rows.append(_missing(output, host, errors[host]))
+            bad = True
+            continue
+        there, differences = found[host]
+        conflicts = others.get(host, ())
+        state = "pending" if there.pending else "differs" if differences else "in-force"
+        rows.append(
+            {
+                "host": host,
+                "state": state,
+                "differences": list(map(asdict, differences)),
+                "conflicts": list(map(asdict, conflicts)),
+                "moved": dict(there.moved),
+            }
+        )
+        for note in renamings(there.moved):
+            output.note(f"{host}: {note}")
+        bad |= state != "in-force"
+        for each in differences:
+            output.answer(Text(f"{host}: {difference(each)}"))
+        say_conflicts(output, [each for each in conflicts if each.wins != "ours"], f"{host}: ")
+        if there.pending:
+            output.answer(Text(f"{host}: {pending(name)}"))
+        elif not differences:
+            output.answer(f"{host}: {name}: in force, every file and every value")
+    output.document({"name": name, "hosts": rows})
+    _raise_unless(errors, gravest(errors), nowhere=not found)
+    return DIFFERS if bad else 0
+
+
+def _asking(host: Host, there: Kept) -> Callable[[], tuple[Conflict, ...]]:
+    return lambda: of_kept(host, there)
+
+
+def _missing(output: Output, host: str, error: Exception) -> dict[str, object]:
+    """A host of which nothing can be said, or on which nothing is kept."""
+    why = str(getattr(error, "message", error)).removeprefix(f"{host}: ")
+    output.answer(Text(f"{host}: {why}"))
+    return {"host": host, "state": _without(error), "why": why}
+
+
+def _without(error: Exception) -> str:
+    from iotrial.execute.keep.kept import NothingKept
+
+    if isinstance(error, HostUnreachable):
+        return "lost"
+    return "nothing" if isinstance(error, NothingKept) else "failed"
+
+
+def _raise_unless(
+    errors: Mapping[str, Exception], error: Exception | None, *, nowhere: bool
+) -> None:
+    """Nothing kept on one host is an answer; on no host it is an error."""
+    if error is not None and (nowhere or any(_without(e) != "nothing" for e in errors.values())):
+        raise error
+
+
+def _undo(output: Output, reach: Reach, places: Sequence[Place], name: str) -> int:
+    from iotrial.errors import OwedError
+    from iotrial.execute.keep.many_hosts import gravest, reached, undone
+
+    with reached(places, reach, lock=True) as (hosts, lost):
+        found, errors = undone(hosts, name)
+    errors |= lost
+    rows: list[dict[str, object]] = []
+    for place in places:
+        host = place.name
+        if host in found:
+            rows.append({"host": host, "state": "undone", **asdict(found[host])})
+            for line in (*found[host].done, *found[host].notes):
+                output.answer(Text(f"{host}: {line}"))
+            output.answer(f"{host}: {name} is undone")
+            continue
+        error = errors[host]
+        missing = _missing(output, host, error)
+        if isinstance(error, OwedError):
+            missing |= {"state": "owed", "owed": list(error.owed)}
+        rows.append(missing)
+    output.document({"name": name, "hosts": rows})
+    _raise_unless(errors, gravest(errors), nowhere=not found)
+    return 0
+
 
 ACTIONS = ("show", "try", "apply", "confirm", "verify", "undo", "export")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
@@ -223,11 +632,11 @@ def _put(output: Output, given: Mapping[Place, Given], seconds: float, *, preten
         machines(pretend=pretend, purpose="keep", several=several) as reach,
     ):
         if several:
-            keeping_many.put(output, reach, given, seconds, stop)
+            put_on_hosts(output, reach, given, seconds, stop)
             return
         ((place, mine),) = given.items()
         with reach(place) as here:
-            keeping.put(output, here, mine, seconds, stop)
+            put(output, here, mine, seconds, stop)
 
 
 def _settled(
@@ -240,9 +649,9 @@ def _settled(
         machines(pretend=pretend, purpose="keep", several=several) as reach,
     ):
         if several:
-            return keeping_many.settle(output, reach, places, action, name)
+            return settle_on_hosts(output, reach, places, action, name)
         with reach(places[0]) as here:
-            return keeping.settle(output, here, action, name)
+            return settle(output, here, action, name)
 
 
 def _show(output: Output, profile: Profile, given: Mapping[Place, Given]) -> None:
@@ -272,7 +681,7 @@ def _show_share(output: Output, share: Profile, exported: Export) -> None:
         output.answer(Text(each.path))
         for note in each.notes:
             output.note(f"    {note}")
-    for kind, *words in keeping.deeds(share, exported):
+    for kind, *words in deeds(share, exported):
         output.answer(Text(f"  {kind}: {shlex.join(words)}"))
     _say_left(output, exported)
 
@@ -285,7 +694,7 @@ def _say_left(output: Output, exported: Export) -> None:
 def _document(profile: Profile, given: Mapping[Place, Given]) -> dict[str, object]:
     """Of one machine its settings and files; of several those of each."""
     rows: list[dict[str, object]] = [
-        {"host": place.name, **keeping.document(share, exported)}
+        {"host": place.name, **document(share, exported)}
         for place, (share, exported) in given.items()
     ]
     whole = rows[0] if len(rows) == 1 else {"name": profile.name, "hosts": rows}
@@ -319,6 +728,6 @@ def _export(
     for line in written:
         output.answer(Text(line))
     every = [exported for _, exported in given.values()]
-    keeping.say_notes(output, [file for each in every for file in each.files])
+    say_notes(output, [file for each in every for file in each.files])
     for each in every:
         _say_left(output, each)

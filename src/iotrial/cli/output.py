@@ -1,26 +1,100 @@
-"""Where words go: answers to stdout, progress and complaints to stderr, JSON as one document."""
+"""Where words go: answers to stdout, progress and complaints to stderr, JSON as one document.
+
+Lines at the bottom of a terminal that are drawn anew again and again.
+
+The cursor waits at the beginning of the first of them: all that is below is erased, whatever a
+window of another size made of it in the meantime.  Counting rows upwards from their end leaves some
+behind as soon as the window is made narrower, and the terminal folds what is in it.
+
+Writing: where a verb may put its files, and what is said where it may not.
+"""
 
 from __future__ import annotations
 
+import errno
 import functools
 import json as jsonlib
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
 import click
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
 from rich.control import Control
 from rich.segment import Segment
 from rich.text import Text
 
+from iotrial import files
 from iotrial.called import as_called, as_root, called
-from iotrial.cli.moving import Moving
+from iotrial.errors import UsageError
 from iotrial.report.layout import HANG, folded
 from iotrial.report.visible import visible
+
+_NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
+"""A window may be narrower already than it says (tmux says it a quarter of a second later): what
+is too wide then is cut and takes one row."""
+
+
+def can_move(console: Console) -> bool:
+    """Whether what ``console`` writes to takes such codes; that colours are asked for by the
+    environment makes no terminal of a file."""
+    return console.is_terminal and console.file.isatty() and not console.is_dumb_terminal
+
+
+class Moving:
+    """The lines, which are shown until :meth:`end`."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shown: RenderableType | None = None
+
+    def show(self, shown: RenderableType | None) -> None:
+        """What is shown from now on, as much of it as the window is high."""
+        with self._console:
+            self._erase()
+            self._shown = shown
+            self._draw()
+
+    def end(self) -> None:
+        self.show(None)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While something else is printed, which stays above."""
+        self._erase()
+        try:
+            yield
+        finally:
+            with self._console:
+                self._draw()
+
+    def _erase(self) -> None:
+        if self._shown is not None:
+            self._codes(_WRAP + "\r\x1b[J")  # also where an interrupted drawing left it off
+
+    def _draw(self) -> None:
+        if self._shown is None:
+            return
+        console = self._console
+        lines = console.render_lines(self._shown, console.options.update(height=None), pad=False)
+        room = max(console.height - 1, 1)
+        parts = [Text.assemble(*((s.text, s.style or "") for s in each)) for each in lines[:room]]
+        self._codes(_NO_WRAP)
+        for number, part in enumerate(parts, 1):
+            console.print(part, end="\n" * (number < len(parts)), no_wrap=True, overflow="crop")
+        self._codes(_WRAP + "\r" + f"\x1b[{len(parts) - 1}A" * (len(parts) > 1))
+
+    def _codes(self, codes: str) -> None:
+        control = Control()
+        control.segment = Segment(codes, None, [])
+        self._console.control(control)
+
 
 UNREAD = 141
 """The exit code of a command whose answer nobody reads to its end: 128 + SIGPIPE, as a shell says
@@ -208,3 +282,66 @@ pretend = click.option(
     is_flag=True,
     help="Act on a made-up machine inside iotrial: nothing here is touched.",
 )
+
+
+_OWNER = "Look at the owner and mode of {folder}, or name another place with {option}."
+_ADVICE = {
+    errno.ENOENT: "There is no folder {folder}: make it, or name another place with {option}.",
+    errno.EACCES: _OWNER,
+    errno.EPERM: _OWNER,
+}
+_ELSE = "Name another place with {option}."
+_PLACES = (*_ADVICE, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
+
+
+@contextmanager
+def writing(path: Path, option: str = "--out") -> Iterator[None]:
+    """Around what writes ``path``, which the ``option`` names.
+
+    Raises UsageError where nothing can be written at such a place; other errors (a full disk) go
+    on as they are.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _PLACES:
+            raise
+        folder = _missing(path)
+        odd = error.errno == errno.ENOENT and folder.exists()  # /proc says so
+        said = _ELSE if odd else _ADVICE.get(error.errno, _ELSE)
+        advice = said.format(folder=folder, option=option)
+        raise UsageError(
+            f"{path} cannot be written: {os.strerror(error.errno)}", advice=advice
+        ) from error
+
+
+def write(path: Path, content: bytes, *, option: str = "--out", top: Path | None = None) -> None:
+    """Write a file of ours, in place of whatever has its name: a link is replaced, not followed.
+    ``top`` is the results folder it belongs to, below which no folder may be a link.
+
+    A pipe or a terminal that the ``option`` names is written to itself; so is what /dev and /proc
+    lend the name of one (``/dev/stdout``).  Raises UsageError where nothing can be written.
+    """
+    with writing(path, option):
+        if top is None and _is_stream(path):
+            path.write_bytes(content)
+            return
+        files.write_bytes(path, content, top)
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether what has this name is no file.  Raises UsageError for a disk."""
+    lent = path.absolute().parts[1:2] in (("dev",), ("proc",))
+    try:
+        mode = path.stat().st_mode if lent else path.lstat().st_mode
+    except OSError:
+        return False
+    if stat.S_ISBLK(mode):
+        raise UsageError(f"{path} is a disk, and no place for a report", advice="Name a file.")
+    return lent or stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+
+def _missing(path: Path) -> Path:
+    """The folder that is not there, or the one that would hold ``path``."""
+    every = [*reversed(path.parents)]
+    return next((each for each in every if not each.exists()), path.parent)

@@ -1,36 +1,261 @@
-"""``iotrial plan``: what would be done.  Touches nothing."""
+"""``iotrial plan``: what would be done.  Touches nothing.
+
+What is alike on many hosts, said once: for ``iotrial plan``.
+
+Where a plan takes its noise from: said, piloted, or measured by an A/A study.
+
+How ``iotrial plan`` shows a study in stages: each with its trials and time, at most.
+"""
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
-from dataclasses import replace
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.text import Text
 
-from iotrial.cli import stages
 from iotrial.cli.machine import machines
-from iotrial.cli.many import alike, together
-from iotrial.cli.noise import Below, Noise, chosen
 from iotrial.cli.output import Output, common, pretend
-from iotrial.errors import StudyError, printable
+from iotrial.errors import FormatError, IotrialError, StudyError, printable
+from iotrial.files import read_bytes
 from iotrial.look.outline import Outline, outline, outline_of_many
 from iotrial.look.topology import warnings, words
+from iotrial.model.folding import folded
+from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import treatment_text
+from iotrial.model.tunable import Setting
 from iotrial.plan.ahead import open_ended
 from iotrial.plan.chores import Doing
+from iotrial.plan.course import Course
 from iotrial.plan.design import levels_of
 from iotrial.plan.estimate import Estimate, Expected, estimate
 from iotrial.plan.executed import commands
-from iotrial.plan.given_up import GivenUp
+from iotrial.plan.foreseen import at_most, each_study
+from iotrial.plan.given_up import GivenUp, given_up
 from iotrial.plan.parts import several
+from iotrial.plan.stages import varies
 from iotrial.report.layout import Sheet
-from iotrial.store import study_at
-from iotrial.units import format_bytes, format_wait
+from iotrial.store import open_results, study_at
+from iotrial.units import format_bytes, format_wait, parse_fraction
+
+
+def alike_hosts(seen: Outline) -> Iterator[tuple[str, str]]:
+    """Targets with what is below them, those that are alike on several hosts as one: the name of
+    the first, and ``h[1-3]/disk: /dev/sda``."""
+    who: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    first: dict[tuple[str, str, tuple[str, ...]], str] = {}
+    for name, said in zip(seen.topologies, seen.targets, strict=True):
+        host, _, target = name.rpartition("/")
+        key = (target, said.removeprefix(f"{name}: "), tuple(words(seen.topologies[name])))
+        who.setdefault(key, []).append(host)
+        first.setdefault(key, name)
+    for key, hosts in who.items():
+        place = f"{folded(hosts)}/" if any(hosts) else ""
+        yield first[key], f"{place}{key[0]}: {key[1]}"
+
+
+def together(settings: Sequence[Setting], known: Collection[str]) -> Iterator[str]:
+    """Settings as they are said, those of several of the ``known`` hosts as one:
+    ``… on h[1-3]:sda``."""
+    who: dict[tuple[str, str, str], list[str]] = {}
+    for each in settings:
+        host, colon, device = each.device.partition(":")
+        if not colon or host not in known:  # devices may have colons of their own
+            host, device = "", each.device
+        who.setdefault((each.tunable, each.value, device), []).append(host)
+    for (name, value, device), hosts in who.items():
+        many = [host for host in hosts if host]
+        yield str(Setting(f"{folded(many)}:{device}" if many else device, name, value))
+
+
+ASSUMED = 0.05
+"""What one trial is taken to vary by when nobody says: seen for 2 s of 4 KiB random reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """``spreads``: what one trial of each workload varies by (standard deviation, log scale).
+    ``source`` is where that is from, in words; ``folder`` its results, of ``age`` seconds."""
+
+    spreads: dict[str, float]
+    source: str = ""
+    folder: Path | None = None
+    age: float = 0.0
+
+    @property
+    def largest(self) -> float:
+        return max(self.spreads.values())
+
+    def document(self) -> dict[str, object]:
+        """For JSON."""
+        folder = str(self.folder) if self.folder else None
+        return {"workloads": self.spreads, "folder": folder, "age": self.age if folder else None}
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """Where to look for A/A studies nobody named: below ``parent``, of the ``host`` of this
+    name."""
+
+    parent: Path
+    host: str
+
+    def folders(self) -> list[Path]:
+        """Results folders of A/A studies, newest first."""
+        heads = {path: _head(path) for path in self.parent.glob("*/plan.jsonl")}
+        found = [path for path, head in heads.items() if b'"aa":' in head]
+        found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        return [path.parent for path in found]
+
+
+def _head(path: Path) -> bytes:
+    try:
+        return read_bytes(path, path.parent).partition(b"\n")[0]
+    except FormatError:
+        return b""
+
+
+def chosen(study: Study, noise: str | None, pilot: Path | None, below: Below) -> Noise:
+    """What to plan with: the spread or the folder said, else the newest A/A study of the same
+    targets and workloads, else an assumption."""
+    if noise is not None and not Path(noise).is_dir():
+        try:
+            spread = parse_fraction(noise)
+        except ValueError as error:
+            raise click.BadParameter(
+                f"{error}; nor is it a results folder", param_hint="--noise"
+            ) from error
+        return _alike(study, spread)
+    if noise is not None:
+        return _from(study, Path(noise), "--noise")
+    if pilot is not None:
+        return _from(study, pilot, "--pilot")
+    return next(_found(study, below), None) or _alike(study, ASSUMED)
+
+
+def _alike(study: Study, spread: float) -> Noise:
+    return Noise({workload.name: spread for workload in study.workloads})
+
+
+def _from(study: Study, folder: Path, option: str) -> Noise:
+    results = open_results(folder)
+    if results.pretended and not study.pretended:
+        raise click.BadParameter("holds pretended results, no measurement", param_hint=option)
+    known = _spreads(results)
+    if not known:
+        raise click.BadParameter("has no repeated trials", param_hint=option)
+    return _noise(study, results, known)
+
+
+def _spreads(results: Results) -> dict[str, float]:
+    """Of an A/A study its floor; of any other the largest spread of a workload's comparisons."""
+    if results.study.aa:
+        from iotrial.stats.noise import floors
+
+        return {floor.workload: floor.within.sd for floor in floors(results)}
+    from iotrial.stats.judge import judge
+
+    known: dict[str, float] = {}
+    for finding in judge(results).findings:
+        if finding.noise is not None:
+            known[finding.workload] = max(finding.noise, known.get(finding.workload, 0.0))
+    return known
+
+
+def _noise(study: Study, results: Results, known: dict[str, float]) -> Noise:
+    """A workload that was not measured is taken to be as noisy as the noisiest that was."""
+    most = max(known.values())
+    ended = max(record.started + record.seconds for record in results.records)
+    age = max(0.0, time.time() - ended)
+    kind = "A/A study" if results.study.aa else "results"
+    source = f"{kind} {results.folder}, {format_wait(age)} old"
+    if missing := [w.name for w in study.workloads if w.name not in known]:
+        source += f"; {', '.join(missing)} not measured there, the largest taken"
+    return Noise(
+        {w.name: known.get(w.name, most) for w in study.workloads}, source, results.folder, age
+    )
+
+
+def _found(study: Study, below: Below) -> Iterator[Noise]:
+    """The newest first.  What cannot be read is passed over: nobody asked for it."""
+    for folder in below.folders():
+        try:
+            results = open_results(folder)
+            here = below.host in results.facts
+            if here and alike(study, results.study) and (known := _spreads(results)):
+                yield _noise(study, results, known)
+        except IotrialError:
+            continue
+
+
+def alike(study: Study, other: Study) -> bool:
+    """Whether the noise of ``other`` is that of ``study``: same machine, targets and workloads, and
+    every workload decided by the same number."""
+    theirs = {workload.name: workload for workload in other.workloads}
+    return (
+        study.place == other.place
+        and study.pretended == other.pretended
+        and set(study.targets) <= set(other.targets)
+        and all(theirs.get(workload.name) == workload for workload in study.workloads)
+        and set(study.decide.primary) <= set(other.decide.primary)
+    )
+
+
+def rounds(study: Study) -> str:
+    """What comes between the number of trials and their time."""
+    if study.stages:
+        return f"{len(study.stages)} stages at most, up to"
+    return f"{study.design.blocks} blocks, about"
+
+
+def lines(study: Study) -> Iterator[str]:
+    """``stage 2: rsize, narrow; read on client: at most 60 trials in 3 blocks, 2 min``."""
+    for course in at_most(study):
+        costs, part = _costs(course), course.study
+        loads = ", ".join(each.name for each in part.workloads)
+        on = f"{loads} on {', '.join(each.name for each in part.whole)}"
+        head = f"stage {course.stage.number}: {course.words}; {on}: at most"
+        if costs is None:
+            yield f"{head} nothing to do"
+        else:
+            blocks = f"{part.design.blocks} blocks"
+            yield f"{head} {costs.trials} trials in {blocks}, {format_wait(costs.seconds)}"
+
+
+def document(study: Study) -> dict[str, Any]:
+    """The same as data; empty for a study without stages."""
+    return {"stages": [_data(each) for each in at_most(study)]} if study.stages else {}
+
+
+def all_given_up(study: Study) -> list[GivenUp]:
+    """What the design gives up, in every stage."""
+    return [each for part in each_study(study) for each in given_up(part) if part.workloads]
+
+
+def _data(course: Course) -> dict[str, object]:
+    costs = _costs(course)
+    return {
+        "stage": course.stage.number,
+        "vary": list(course.stage.vary),
+        "then": course.stage.then,
+        "targets": [each.name for each in course.study.whole],
+        "workloads": [each.name for each in course.study.workloads],
+        "blocks": course.study.design.blocks,
+        "trials": costs.trials if costs else 0,
+        "seconds": costs.seconds if costs else 0.0,
+    }
+
+
+def _costs(course: Course) -> Estimate | None:
+    return estimate(course.study) if varies(course.study) else None
+
 
 SHOWN = 12
 
@@ -112,8 +337,8 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> N
                 {"treatment": dict(treatment), "settings": [str(s) for s in settings]}
                 for treatment, settings in seen.settings
             ],
-            "given_up": [_given_up(each) for each in stages.all_given_up(seen.study)],
-            **stages.document(seen.study),
+            "given_up": [_given_up(each) for each in all_given_up(seen.study)],
+            **document(seen.study),
             "commands": {name: list(argv) for name, argv in seen.commands},
             "topology": {name: below.as_dict() for name, below in seen.topologies.items()},
             "seconds": costs.seconds,
@@ -150,15 +375,15 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
     output.answer(Text(seen.study.question, style="bold"), "")
     output.answer(
         f"{'at most ' if open_ended(seen.study) else ''}{costs.trials} trials in "
-        f"{stages.rounds(seen.study)} {format_wait(costs.seconds)};"
+        f"{rounds(seen.study)} {format_wait(costs.seconds)};"
         f" {_written(costs)} written"
     )
     for line in _seen(seen.study, costs, noise):
         output.answer(Text(line))
-    for line in (*stages.lines(seen.study), *_given_up_lines(seen.study)):
+    for line in (*lines(seen.study), *_given_up_lines(seen.study)):
         output.answer(line)
     output.answer("")
-    for name, target in alike(seen):
+    for name, target in alike_hosts(seen):
         output.answer(Text(f"target {target}"))
         _tree(output, seen, name)
     _treatments(output, seen)
@@ -185,7 +410,7 @@ def _commands(output: Output, study: Study) -> None:
 
 
 def _given_up_lines(study: Study) -> Iterator[str]:
-    for each in stages.all_given_up(study):
+    for each in all_given_up(study):
         yield f"{each.workload}: {each.words[0]}"
         yield from (f"    {line}" for line in each.words[1:])
 

@@ -16,8 +16,7 @@ from rich.cells import cell_len
 from rich.console import Group
 from rich.text import Text
 
-from iotrial.cli.moving import can_move
-from iotrial.cli.output import Output
+from iotrial.cli.output import Output, can_move
 from iotrial.live.pace import Pace
 from iotrial.model.event import Ask, Began, Ended, Event, Planned, Said, Ticked
 from iotrial.model.study import Study

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iotrial.cli.output import Output, common, json_text
-from iotrial.cli.writing import write, writing
+from iotrial.cli.output import Output, common, json_text, write, writing
 from iotrial.errors import UsageError
 from iotrial.extras import extra
 from iotrial.model.results import Results

@@ -1,4 +1,7 @@
-"""``iotrial run``: preflight, trials, findings."""
+"""``iotrial run``: preflight, trials, findings.
+
+``run --live``: where the page is served, and what is said of it.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,13 @@ from typing import Any
 import click
 
 from iotrial.cli.extending import SHARE, Wish, lengthened
-from iotrial.cli.live_page import Running, address_of, announce
 from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.progress import Terminal
 from iotrial.cli.verdicts import publish
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import Outcome, count, execute_on
-from iotrial.live.address import Address
+from iotrial.live.address import FREE, Address, is_address, parse
 from iotrial.live.live import Live
 from iotrial.model.event import Event
 from iotrial.model.results import Results
@@ -26,6 +28,43 @@ from iotrial.model.study import Study
 from iotrial.plan.aa import as_aa
 from iotrial.plan.prior import with_prior
 from iotrial.store import check, is_finished, open_results, studies_in, study_at
+
+FLAG = "--live"
+
+
+class Running(click.Command):
+    """``run``, whose ``--live`` may stand alone: a word after it that is no address is STUDY."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = args.index("--") if "--" in args else len(args)
+        for at, word in enumerate(args[:words]):
+            if word == FLAG and not is_address(" ".join(args[at + 1 : at + 2])):
+                args[at] = f"{FLAG}={FREE}"
+        return super().parse_args(ctx, args)
+
+
+def address_of(text: str | None) -> Address | None:
+    """Raises UsageError."""
+    return None if text is None else parse(text)
+
+
+def announce(live: Live) -> list[str]:
+    """What a person needs to look at the page; nothing where there is none."""
+    if live.place is None:
+        return []
+    port = live.place.port
+    lines = [f"live: {live.place.url}"]
+    if live.place.loopback:
+        lines.append(
+            f"  from elsewhere: ssh -L {port}:127.0.0.1:{port} THIS-MACHINE, then the same address"
+        )
+    else:
+        lines.append(
+            "  whoever sees the network can read this address and the page: it is not encrypted."
+            " Leave ADDR out and go through ssh -L where that matters."
+        )
+    return lines
+
 
 FAILED = 5
 NOTHING = 1

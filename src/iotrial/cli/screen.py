@@ -17,8 +17,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from iotrial.live.picture import STALE
-from iotrial.live.rates import Rates, total
+from iotrial.live.picture import STALE, Rates, total
 from iotrial.report.layout import cut
 from iotrial.report.words import PRETENDED
 from iotrial.units import format_change, format_seconds, format_value, format_wait

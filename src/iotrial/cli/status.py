@@ -1,31 +1,105 @@
-"""``iotrial status``: done, missing, doubtful, owed."""
+"""``iotrial status``: done, missing, doubtful, owed.
+
+How far each host is, where blocks are spread over hosts: for ``iotrial status``.
+
+``iotrial status DIR --follow``: what the page of a run shows, in a terminal, until it ends.
+
+On a terminal the picture moves (:mod:`iotrial.cli.screen`); elsewhere there is a plain line when
+something changes, and one every few seconds of a load.
+"""
 
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
 from rich.text import Text
 
 from iotrial.called import called
-from iotrial.cli.block_shares import lines, shares
+from iotrial.cli import screen
 from iotrial.cli.machine import file_or_host, machine, means_a_file, place_of
-from iotrial.cli.output import Output, common, pretend
+from iotrial.cli.output import Moving, Output, can_move, common, pretend
+from iotrial.cli.screen import Document, picture, remembered
 from iotrial.errors import UsageError
 from iotrial.execute.keep.kept import kept
 from iotrial.execute.settings.journal import Session, sessions
 from iotrial.execute.settings.restore import read_reports
 from iotrial.hosts.places import holder, journal_folder, unseen
+from iotrial.live.file import NAME, read
+from iotrial.model.folding import folded
 from iotrial.model.results import Results
 from iotrial.model.trial import treatment_text
 from iotrial.plan.ahead import most_left, standing
 from iotrial.plan.race import Stand
-from iotrial.plan.spread import waiting
+from iotrial.plan.spread import holders, waiting
 from iotrial.plan.stages import next_trials
 from iotrial.report.words import PRETENDED
-from iotrial.store import open_results
+from iotrial.store import is_finished, open_results
+
+MOST = 16
+"""Hosts with a line each; of more, those that are as far have one together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Numbers of blocks: ``done`` on ``host``, ``left`` for it (one that is begun is left), and
+    ``given`` to others that were planned on it."""
+
+    host: str
+    done: tuple[int, ...]
+    left: tuple[int, ...]
+    given: tuple[int, ...]
+
+
+def shares(results: Results) -> tuple[Blocks, ...]:
+    """Every host, in the study's order; none where blocks are not spread."""
+    if not results.study.spread:
+        return ()
+    held = holders(results.planned)
+    mine: dict[str, set[int]] = {place.name: set() for place in results.study.places}
+    for trial in results.planned:
+        mine.setdefault(trial.host, set()).add(trial.block)
+    left = {(trial.host, trial.block) for trial in waiting(results.planned, results.records)}
+    return tuple(
+        Blocks(
+            host,
+            tuple(b for b in sorted(own) if held[b] == host and (host, b) not in left),
+            tuple(b for b in sorted(own) if (host, b) in left),
+            tuple(b for b in sorted(own) if held[b] != host),
+        )
+        for host, own in mine.items()
+    )
+
+
+def lines(found: Sequence[Blocks]) -> Iterator[str]:
+    """``h1: blocks 1, 4 done; 7 left``."""
+    if len(found) <= MOST:
+        yield from (f"  {each.host}: {_said(each)}" for each in found)
+        return
+    alike: dict[tuple[int, int, int], list[str]] = {}
+    for each in found:
+        key = (len(each.done), len(each.left), len(each.given))
+        alike.setdefault(key, []).append(each.host)
+    for (done, left, given), hosts in alike.items():
+        words = [f"{done} done", *([f"{left} left"] * bool(left))]
+        words += [f"{given} given to others"] * bool(given)
+        yield f"  {folded(hosts)}: blocks on each: {', '.join(words)}"
+
+
+def _said(each: Blocks) -> str:
+    words = [
+        f"{', '.join(map(str, numbers))} {what}"
+        for numbers, what in (
+            (each.done, "done"),
+            (each.left, "left"),
+            (each.given, "given to others"),
+        )
+        if numbers
+    ]
+    return f"blocks {'; '.join(words)}" if words else "no blocks"
 
 
 @click.command()
@@ -55,7 +129,6 @@ def command(output: Output, what: str | None, *, follow: bool, pretend: bool) ->
 
 
 def _follow(output: Output, what: str | None) -> int:
-    from iotrial.cli.follow import follow
 
     if what is None:
         raise UsageError("--follow needs a results folder", advice="`run` prints its name.")
@@ -181,3 +254,102 @@ def _race(stand: Stand) -> dict[str, object]:
         "same": list(stand.same),
         "open": list(stand.still),
     }
+
+
+EVERY = 1.0
+LINE_EVERY = 5.0
+"""Seconds of a load between two plain lines."""
+SILENT = 30.0
+"""Seconds without news after which a run on a machine that cannot be asked counts as gone."""
+PATIENCE = 5.0
+"""The same where its process can be seen to be gone."""
+GONE = 1
+AT_FIRST = 20.0
+"""Seconds in which a run must have said something: it prepares before it has a folder."""
+
+
+def follow(output: Output, folder: Path) -> int:
+    """Show the run in ``folder`` until it ends; the exit code of the run, 1 where it is gone
+    without having ended.  Raises UsageError where no run ever was, FormatError."""
+    document = _first(output, folder)
+    if document is None:
+        output.answer(f"Nothing is left to do in {folder}: iotrial status {folder}")
+        return 0
+    moving = can_move(output.answers) and not output.json
+    if document.get("pretended") and not moving:
+        output.note(PRETENDED)
+    document = (_moving if moving else _lines)(output, folder, document)
+    output.document({"live": dict(document)})
+    if document["state"] != "over":
+        again = " --pretend" if document.get("pretended") else ""
+        output.note(
+            f"the run (process {document['pid']}) is gone without having ended. What it owes:"
+            f" iotrial status; to go on: iotrial run {folder}/study.toml --out {folder}{again}"
+        )
+        return GONE
+    if document["why"]:
+        output.note(str(document["why"]))
+    return int(document["exit"] or 0)
+
+
+def _first(output: Output, folder: Path) -> Document | None:
+    """The first document, which a run that has just begun may still owe us; None for a folder
+    whose run ended before runs said anything of themselves."""
+    if not (folder / NAME).exists():
+        if (folder / "plan.jsonl").exists() and is_finished(folder):
+            return None
+        output.note(f"waiting for a run in {folder}")
+    deadline = time.monotonic() + AT_FIRST
+    while (found := read(folder)) is None and time.monotonic() < deadline:
+        time.sleep(EVERY / 4)
+    if found is not None:
+        return found
+    raise UsageError(
+        f"{folder}: no run says anything of itself there",
+        advice="Begin it with `iotrial run`, then follow it by the folder that it prints.",
+    )
+
+
+def _news(folder: Path, document: Document) -> Iterator[Document]:
+    """The document again and again, until the run ends or is gone."""
+    while True:
+        yield document
+        if document["state"] == "over" or _gone(document):
+            return
+        time.sleep(EVERY)
+        document = read(folder) or document
+
+
+def _gone(document: Document) -> bool:
+    silent = time.time() - document["now"]
+    if silent < PATIENCE:
+        return False
+    return silent > SILENT or not Path(f"/proc/{int(document['pid'])}").exists()
+
+
+def _moving(output: Output, folder: Path, first: Document) -> Document:
+    last, shown = first, remembered(first, first)
+    screen = Moving(output.answers)
+    try:
+        for document in _news(folder, first):
+            last, shown = document, remembered(document, shown)
+            width, height = output.answers.size
+            screen.show(picture(shown, width, height - 1))
+    finally:
+        screen.end()
+    output.answer(picture(shown, *output.answers.size))
+    return last
+
+
+def _lines(output: Output, folder: Path, first: Document) -> Document:
+    seen, told, last = "", 0.0, first
+    for document in _news(folder, first):
+        loads = document["phase"] == "load"
+        mark = f"{document['state']} {loads} {document['progress']['done']}"
+        due = loads and document["total"] and document["now"] - told >= LINE_EVERY
+        if mark != seen or due:
+            if not output.json:
+                output.answer(screen.line(document))
+            seen, told = mark, document["now"]
+        last = document
+    return last

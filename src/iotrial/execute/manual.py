@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from iotrial.errors import RefusedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.session import HostSession
-from iotrial.execute.settings.by_hand import KIND, verified
+from iotrial.execute.settings.debris import KIND, verified
 from iotrial.execute.settings.journal import MadeDebt, numbered
 from iotrial.model.event import Ask, Asked, Said, Tell
 from iotrial.model.study import Factor

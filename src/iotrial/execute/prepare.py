@@ -1,22 +1,25 @@
 """Prepare: facts, levels, journalled groups, a rehearsal: everything that must be known, or
-refused, before there is a results folder."""
+refused, before there is a results folder.
+
+Rehearsal: every distinct treatment held once, before the first trial.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from iotrial import store as stores
-from iotrial.errors import StudyError
+from iotrial.errors import SettingLost, SettingRefused, StudyError
 from iotrial.execute.hosts import Hosts
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.served import check_paths
 from iotrial.execute.load.upkeep import Upkeep
-from iotrial.execute.preflight import check_levels, check_options, check_resume
-from iotrial.execute.rehearsal import rehearse
+from iotrial.execute.preflight import aside, check_levels, check_options, check_resume, refused_by
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings import cgroups
 from iotrial.execute.spread import by_itself
@@ -26,15 +29,58 @@ from iotrial.look.machine import same_kernel
 from iotrial.look.offer import offer, wants
 from iotrial.look.topology import warnings
 from iotrial.model.doubt import Doubt
-from iotrial.model.study import Factor
-from iotrial.plan.aa import at_baseline, with_levels
+from iotrial.model.study import Factor, Study
+from iotrial.model.trial import Trial, treatment_text
+from iotrial.plan.aa import at_baseline, detour, with_levels
 from iotrial.plan.available import Offer, combined, with_available
 from iotrial.plan.design import baselines
 from iotrial.plan.executed import added
+from iotrial.plan.foreseen import trials_at_most
 from iotrial.plan.placement import ways
 from iotrial.plan.prior import target_doubts
 from iotrial.tools import executed
 from iotrial.tunables import catalogue_of
+
+
+def _distinct(study: Study) -> list[Trial]:
+    """A trial of each treatment and target; of an A/A study all, for each has a detour."""
+    if study.aa:
+        return list(trials_at_most(study))
+    if study.spread:  # a block has them all
+        study = replace(study, design=replace(study.design, blocks=1))
+    first: dict[object, Trial] = {}
+    for trial in trials_at_most(study):
+        first.setdefault((trial.target, trial.workload, trial.treatment, trial.stage), trial)
+    return list(first.values())
+
+
+def rehearse(hosts: Hosts) -> None:
+    """Hold every distinct treatment once, before the first trial, then release.
+
+    Raises StudyError naming each cell that the kernel refuses.
+    """
+    problems = []
+    tried = set()
+    trials = _distinct(hosts.study)
+    wanted = [(trial, hosts.wanted(trial)) for trial in trials]
+    for trial in trials:
+        other = replace(trial, treatment=detour(hosts.study, trial))
+        wanted.append((other, hosts.wanted(trial, aside)))
+    for trial, settings in wanted:
+        known = tuple(settings.items())
+        if known in tried:
+            continue
+        tried.add(known)
+        try:
+            hosts.hold(settings)
+        except (SettingRefused, SettingLost) as error:
+            if isinstance(error, SettingRefused) and error.everywhere:
+                raise
+            problems.append(f"cell {treatment_text(trial.treatment)}: {error.message}")
+    hosts.release()
+    if problems:
+        raise refused_by(problems)
+
 
 _RENAMED = "It is the same value by the name it has here."
 _ABSENT = "The rest of the level is applied. Mend the name if it is misspelt; compare with care."

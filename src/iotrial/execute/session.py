@@ -36,9 +36,8 @@ from iotrial.execute.settings.tuning import (
     scope_of,
     snapshots,
 )
-from iotrial.execute.targets.files import lay_out
 from iotrial.execute.targets.loops import LoopTaken, make_loop, plan_loop
-from iotrial.execute.targets.making import Site, make, on_filesystem
+from iotrial.execute.targets.making import Site, lay_out, make, on_filesystem
 from iotrial.hosts.places import journal_folder, lock_path
 from iotrial.look.identity import BLOCK, identify
 from iotrial.look.kernels import Kernel

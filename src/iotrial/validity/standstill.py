@@ -19,7 +19,7 @@ judged: writeback comes in waves.
 A load of a host far away is judged by the second rule only.
 
 Source: Documentation/block/stat.rst; times of late wake-ups measured on two CPUs, as
-iotrial.execute.load.stalls says.
+iotrial.execute.load.sampler says.
 """
 
 from __future__ import annotations

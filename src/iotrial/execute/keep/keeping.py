@@ -13,10 +13,30 @@ every file that was or was not there, as data, durable.  It is written before th
 a guard on the host pays it when we die; where systemd runs, so does a unit at the next boot, so
 that a power cut in the middle leaves nothing of it.  ``try`` leaves the guard behind: it pays when
 the time is up, unless the journal has got its other name by then.
+
+What was at a file's place before it was kept: put aside by a rename, and back by another.
+
+So it comes back as it was: a link (dangling or not) is a link, and owner, mode, times, extended
+attributes, ACLs and hard links are those that it had.  It lies beside, by a name that no program
+takes for one of its files.  What an administrator has made of our file since is no part of what
+was before: it is saved beside as well, and said.
+
+The next boot: two units that undo what ``iotrial keep`` had begun when the machine went down.
+
+The *early* one is before everything that reads the files that are kept (the ``readers`` of each
+format): systemd-modules-load, systemd-sysctl, systemd-tmpfiles-setup, udev, multipathd.  So nothing
+of a half-made change is put in force.  It waits for no mount: one of ``/var`` waits for its disk,
+which waits for udev, which would wait for us.  Where the folder is not there yet, or a device or
+program is not, the other one does it.
+
+The *late* one is after all of these, and after udev's queue is empty: what they set from files that
+were still there is given back, and nothing sets it again.  Both are before basic.target, so before
+every ordinary service.  Whichever comes second finds no journal when all is done.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +45,6 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from iotrial.errors import FileRefused, HostError, HostUnreachable, OwedError, RefusedError
-from iotrial.execute.keep.former import aside, edited, former_file
 from iotrial.execute.keep.kept import (
     KEPT,
     NothingKept,
@@ -38,9 +57,8 @@ from iotrial.execute.keep.kept import (
     refuse_unprivileged,
     strangers,
 )
-from iotrial.execute.keep.reboot import at_next_boot, tell
 from iotrial.execute.load.load import TOKEN
-from iotrial.execute.settings.guard import guard_argv, guarded, lease_of
+from iotrial.execute.settings.guard import guard_argv, guarded, lease_of, script
 from iotrial.execute.settings.journal import (
     REPORT,
     SUFFIX,
@@ -55,12 +73,187 @@ from iotrial.execute.settings.tuning import apply as apply_settings
 from iotrial.execute.settings.tuning import snapshots
 from iotrial.hosts.places import lock_path
 from iotrial.hosts.steps import reads
-from iotrial.keep.native import NativeFile
+from iotrial.keep.native import NativeFile, formats
 from iotrial.keep.profile import Profile, to_toml
 from iotrial.model.host import Host
 from iotrial.model.step import ABSENT, Act, Hold, Look, Probe
-from iotrial.model.tunable import Setting
+from iotrial.model.tunable import Owed, Setting
 from iotrial.tunables.file import UNMARKED
+
+ASIDE, SAVED = ".iotrial-former", ".iotrial-saved"
+_THERE = "as it was"
+_LOOK = """\
+if [ -e "$1" ] || [ -L "$1" ]; then echo moved aside; exit; fi
+if [ -f "$2" ] && [ ! -L "$2" ]; then
+    sum=$(sha256sum <"$2") || exit
+    [ "${sum%% *}" != "$3" ] || { echo lost; exit; }
+fi
+echo as it was
+"""
+"""Arguments: where it lies beside, our file, the sum of what we wrote.  Ours with nothing beside:
+somebody has removed what was before."""
+_NEEDS = """\
+[ -e "$1" ] || [ -L "$1" ] || {
+    echo "what was there before is gone from $1: put it there again, or remove $2" >&2
+    exit 1
+}
+"""
+"""Arguments: where it lies beside, our file, which stays until there is something in its place."""
+_SAVE = """\
+[ -e "$1" ] || [ -L "$1" ] || exit 0
+if [ -f "$1" ] && [ ! -L "$1" ]; then
+    sum=$(sha256sum <"$1") || exit
+    [ "${sum%% *}" != "$2" ] || exit 0
+fi
+mv -T --backup=numbered -- "$1" "$3"
+"""
+"""Arguments: our file, the sum of what we wrote, where to save another content."""
+
+
+def former_file(host: Host, file: NativeFile, empty: Sequence[Act]) -> Owed:
+    """What gives back what is at the place of ``file`` now.  ``empty`` removes folders that are
+    made for it.  Raises RefusedError for what cannot be moved aside."""
+    path, after = file.path, tuple(Act("run", argv=command) for command in file.reload)
+    digest = hashlib.sha256(file.text.encode("utf-8", "surrogateescape")).hexdigest()
+    saving = ("sh", "-c", _SAVE, "iotrial-saved", path, digest, f"{path}{SAVED}")
+    gone = (Act("run", argv=saving), Act("remove", path=path))
+    beside = f"{path}{ASIDE}"
+    if _kind(host, beside):
+        raise RefusedError(
+            f"{host.name}: {beside} is there: what an earlier keep found, and did not give back",
+            advice=f"Look at it: move it to {path}, or away.",
+        )
+    kind = _kind(host, path)
+    if not kind:
+        unload = tuple(Act("run", argv=_ignoring(command)) for command in file.unload)
+        acts = (*unload, *gone, *empty, *after)
+        probe = Probe(path, pick="whole", absent=ABSENT)
+        return Owed(Setting("", f"file:{path}", ABSENT), probe, acts, durable=True)
+    if not kind.startswith(("regular", "symbolic link")):
+        raise RefusedError(
+            f"{host.name}: {path} is a {kind}", advice="Move it away, or take another --name."
+        )
+    back = ("mv", "-fT", "--", beside, path)
+    folder = path.rpartition("/")[0]
+    needs = Act("run", argv=("sh", "-c", _NEEDS, "iotrial-needed", beside, path))
+    acts = (needs, *gone, Act("run", argv=back), Act("run", argv=("sync", "--", folder)), *after)
+    # What was the same as ours cannot be told from ours, and need not be.
+    same = kind.startswith("regular") and _sum(host, path) == digest
+    looking = ("sh", "-c", _LOOK, "iotrial-former", beside, path, "" if same else digest)
+    probe = Probe(argv=looking)
+    return Owed(Setting("", f"file:{path}", _THERE), probe, acts, durable=True)
+
+
+def aside(host: Host, path: str) -> tuple[Act, ...]:
+    """What moves aside what is there now."""
+    if not _kind(host, path):
+        return ()
+    return (Act("run", argv=("mv", "-fT", "--", path, f"{path}{ASIDE}")),)
+
+
+def edited(host: Host, files: Sequence[tuple[str, str]]) -> list[str]:
+    """In words, each file that is another one than we wrote, and where it will be saved."""
+    probes = [Probe(path, pick="whole", absent=ABSENT) for path, _ in files]
+    answers = host.batch([Look(probe) for probe in probes])
+    return [
+        f"{path} was changed since it was kept: that is saved as {path}{SAVED}"
+        for (path, text), probe, answer in zip(files, probes, answers, strict=True)
+        if reads(probe, answer) not in (text, ABSENT)
+    ]
+
+
+def _kind(host: Host, path: str) -> str:
+    """What stat(1) calls it, links not followed; '' where there is nothing."""
+    done = host.run(["stat", "-c", "%F", "--", path])
+    return done.text.strip() if done.exit == 0 else ""
+
+
+def _sum(host: Host, path: str) -> str:
+    done = host.run(["sha256sum", "--", path])
+    return done.text.removeprefix("\\").partition(" ")[0] if done.exit == 0 else ""
+
+
+def _ignoring(command: Sequence[str]) -> tuple[str, ...]:
+    """A command whose failure keeps nothing from being undone."""
+    return ("sh", "-c", '"$@" || :', "iotrial-unload", *command)
+
+
+UNIT = "/etc/systemd/system/iotrial-keep.service"
+EARLY = "/etc/systemd/system/iotrial-keep-early.service"
+_SYSTEMD = "/run/systemd/system"
+_MISSING = 127
+
+
+def at_next_boot(host: Host, place: str) -> tuple[str, ...]:
+    """Have the next boot undo what was begun and not finished."""
+    try:
+        host.list(_SYSTEMD)
+    except FileRefused:
+        risk = "a power cut in the middle would leave it half made until `iotrial keep NAME undo`"
+        return (f"{host.name} is not run by systemd: {risk}",)
+    host.save(f"{place}/guard.sh", script().encode(), private=False)
+    host.save(f"{place}/boot.sh", boot_script(place, lock_path(host)).encode(), private=False)
+    for path, text in units(place).items():
+        host.save(path, text.encode(), private=False)
+    tell(host, ("systemctl", "daemon-reload"))
+    tell(host, ("systemctl", "enable", *(path.rpartition("/")[2] for path in units(place))))
+    return ()
+
+
+def boot_script(place: str, lock: str) -> str:
+    """POSIX sh, with the word ``late`` after udev has begun.  Needs ``guard.sh`` beside the
+    journals."""
+    return (
+        "# Undoes what `iotrial keep` had begun and not finished when the machine went down.\n"
+        '[ "${1-}" != late ] || ! command -v udevadm >/dev/null || udevadm settle --timeout=60\n'
+        f'mkdir -p -m 700 -- "{lock.rpartition("/")[0]}"\n'  # /run is empty now
+        f'for each in "{place}"/*{SUFFIX}; do\n'
+        '    [ -f "$each" ] || continue\n'
+        f'    sh "{place}/guard.sh" "$each" "{lock}" 0 </dev/null\n'
+        "done\n"
+    )
+
+
+def units(place: str) -> dict[str, str]:
+    """The units by their paths."""
+    readers = " ".join(dict.fromkeys(each for form in formats().values() for each in form.readers))
+    early = (
+        f"After=systemd-remount-fs.service\nBefore={readers} sysinit.target shutdown.target\n",
+        "TimeoutStartSec=60\n",
+        "sysinit.target",
+    )
+    late = (
+        (
+            f"RequiresMountsFor={place} /etc\nAfter=local-fs.target {readers}"
+            f" {EARLY.rpartition('/')[2]}\nBefore=basic.target shutdown.target\n"
+        ),
+        "",
+        "basic.target",
+    )
+    return {EARLY: _unit(place, early, ""), UNIT: _unit(place, late, " late")}
+
+
+def _unit(place: str, order: tuple[str, str, str], word: str) -> str:
+    when, limit, target = order
+    return (
+        "# Of `iotrial keep`: does nothing unless a change was interrupted.\n"
+        "[Unit]\nDescription=Undo what iotrial keep had begun and not finished\n"
+        f"ConditionPathExistsGlob={place}/*{SUFFIX}\nDefaultDependencies=no\n"
+        f"Conflicts=shutdown.target\n{when}\n"
+        f"[Service]\nType=oneshot\n{limit}ExecStart=/bin/sh {place}/boot.sh{word}\n\n"
+        f"[Install]\nWantedBy={target}\n"
+    )
+
+
+def tell(host: Host, command: Sequence[str]) -> None:
+    """Have a program read its files again; one that is not there has nothing to read."""
+    done = host.run(command)
+    if done.exit not in (0, _MISSING):
+        raise HostError(
+            f"{host.name}: `{' '.join(command)}` fails: {done.complaint}",
+            advice="Mend that; nothing is kept until it works.",
+        )
+
 
 _LONGEST = 24 * 3600.0
 LEASE = 30.0

@@ -16,10 +16,10 @@ from iotrial.execute.interruption import Interruption
 from iotrial.execute.load import validity
 from iotrial.execute.load.cache import meet_cache
 from iotrial.execute.load.chores import gather_evidence
-from iotrial.execute.load.leaving import clear, lefts, own
 from iotrial.execute.load.load import Ended, last_words
 from iotrial.execute.load.sealed import DEV, Seal
 from iotrial.execute.load.served import Client
+from iotrial.execute.load.upkeep import clear, lefts, own
 from iotrial.execute.session import HostSession
 from iotrial.look.inodes import folders_of, settled
 from iotrial.model.doubt import Doubt

@@ -23,10 +23,9 @@ from iotrial.execute.load import barrier
 from iotrial.execute.load.load import Ended, Watch, execute_load
 from iotrial.execute.load.opened import watching
 from iotrial.execute.load.part import TrialPart, by_host, seal_of
-from iotrial.execute.load.sampler import Sampler
+from iotrial.execute.load.sampler import Sampler, StallWatch
 from iotrial.execute.load.sealed import means, sealing
 from iotrial.execute.load.served import Execute, through
-from iotrial.execute.load.stalls import StallWatch
 from iotrial.execute.manual import Limits
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings import cgroups

@@ -15,6 +15,8 @@ command    name, 0, 1, 2, …                the command of the numbered words; 
 process    pidfile, word                   ending the process, if its command line has the word
 by-hand    name, was, 0, 1, 2, …           a person; the command says whether it is done
 =========  ==============================  ======================================================
+
+What a person changed, as a debt: seen by the study's own command, paid by the person alone.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from iotrial.errors import FileRefused, OwedError
-from iotrial.execute.settings import by_hand
 from iotrial.execute.settings.grounds import ground_of, grounded
 from iotrial.execute.settings.journal import MadeDebt
 from iotrial.execute.targets.loops import LoopPlan, unmake_loop
@@ -32,6 +33,24 @@ from iotrial.look.mounts import Mount, parse_mountinfo
 from iotrial.model.host import Completed, Host
 from iotrial.model.step import spoken
 from iotrial.model.target import Mounting
+
+KIND = "by-hand"
+"""What such a debt is called in the journal: its plan holds ``name``, ``was`` (what the command
+said at the start) and the words of the command by their number."""
+
+
+def verified(host: Host, argv: tuple[str, ...]) -> str:
+    """What a verifying command prints, blanks normalised; its complaint where it fails."""
+    done = host.run(argv)
+    return " ".join(done.text.split()) if done.exit == 0 else f"({done.complaint})"
+
+
+def still_owed(host: Host, debt: MadeDebt) -> str:
+    """Why what a person changed is still owed; '' when it stands as it was."""
+    said = verified(host, debt.argv)
+    was = str(debt.plan["was"])
+    return "" if said == was else f"it is {said!r} now, and only a person can set {was!r} again"
+
 
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -91,7 +110,7 @@ def _tree(host: Host, debt: MadeDebt) -> list[str]:
 
 
 def _by_hand(host: Host, debt: MadeDebt) -> list[str]:
-    if why := by_hand.still_owed(host, debt):
+    if why := still_owed(host, debt):
         raise OwedError(why, advice="Set it back by hand, then: iotrial restore")
     return []
 
@@ -192,6 +211,6 @@ _KINDS: Mapping[str, Callable[[Host, MadeDebt], list[str]]] = {
     "mount": _mount,
     "command": _command,
     "process": _process,
-    by_hand.KIND: _by_hand,
+    KIND: _by_hand,
 }
 KINDS = tuple(_KINDS)

@@ -15,7 +15,7 @@ from typing import Any
 
 from iotrial.errors import OwedError, TargetRefused, TrialError
 from iotrial.execute.settings.grounds import ground_of, need_mounted
-from iotrial.execute.targets.files import fill
+from iotrial.execute.targets.making import fill
 from iotrial.hosts.places import state_places
 from iotrial.look import reading
 from iotrial.look.identity import identify
