@@ -22,10 +22,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from iotrial.hosts.local import LocalHost
-from iotrial_vmlab.accelerator import accelerator, runs
 from iotrial_vmlab.image import find
-from iotrial_vmlab.places import places
-from iotrial_vmlab.processes import running
+from iotrial_vmlab.lab import places
+from iotrial_vmlab.qemu import accelerator, processes, runs
 from nodes import VirtualLab
 
 FIRST, DISKS, CLUSTER = 360.0, 30.0, 90.0
@@ -83,7 +82,7 @@ def left(cache: Path) -> list[str]:
     """Processes and files of labs."""
     folder = cache / "vmlab/labs"
     files = [str(each) for each in folder.iterdir() if each.is_dir()]
-    return [*map(str, running(folder)), *files]
+    return [*map(str, processes(folder)), *files]
 
 
 class Said:

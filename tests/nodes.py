@@ -24,7 +24,7 @@ from iotrial.model.host import Host
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 from iotrial_vmlab.image import find
-from iotrial_vmlab.places import places
+from iotrial_vmlab.lab import places
 
 ENTRY = (sys.executable, "-c", "from iotrial.cli.main import main; main()")
 

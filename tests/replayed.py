@@ -17,13 +17,14 @@ from typing import Any
 
 import pytest
 
+from imitation import Client
 from iotrial.errors import FileRefused
 from iotrial.execute.keep.kept import kept
 from iotrial.execute.settings.journal import made_name, sessions
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.commands import changes, meant, program_of
 from iotrial.hosts.fake.host import FakeProcess
-from iotrial.hosts.fake.parts.mount import Mounts
+from iotrial.hosts.fake.parts.mounts import Mounts
 from iotrial.hosts.places import journal_folder
 from iotrial.model.host import Completed
 
@@ -157,7 +158,7 @@ def owed_on(host: FakeHost) -> list[list[str]]:
 
 def before(life: Life, folder: Path) -> FakeHost:
     """The machine as it was before iotrial came to it."""
-    host = FakeHost()
+    host = FakeHost(parts=[Client])
     host.machine.boot_id = life.boot_id
     for row in life.before:
         _again(host, row, folder)

@@ -18,8 +18,7 @@ from iotrial_lint.judge import counted, judged, judged_host
 from iotrial_lint.known import version
 from iotrial_lint.machine import host_scene, scene_of
 from iotrial_lint.parsers import kind_of, parsed
-from iotrial_lint.rule import NEWEST, Remark, Scene, Severity, Version
-from iotrial_lint.sheet import KINDS, Kind, Sheet
+from iotrial_lint.rule import KINDS, NEWEST, Kind, Remark, Scene, Severity, Sheet, Version
 
 STYLE: dict[Severity, str] = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 LARGEST = 4 * 2**20

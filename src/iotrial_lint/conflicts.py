@@ -20,7 +20,7 @@ from iotrial.keep.native import NativeFile
 from iotrial.look.machine import writers
 from iotrial.model.host import Reader
 from iotrial_lint.machine import sheets_of
-from iotrial_lint.sheet import Family, Kind, Setting, Sheet
+from iotrial_lint.rule import Family, Kind, Setting, Sheet
 
 _PLACES: dict[str, tuple[Family, Kind]] = {
     "sysctl.": ("sysctl", "sysctl"),

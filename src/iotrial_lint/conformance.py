@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from iotrial.conformance import GARBAGE, named, says
 from iotrial.plugins import Plugin
 from iotrial_lint.parsers import parsed
+from iotrial_lint.rule import KINDS as SHEETS
 from iotrial_lint.rule import SEVERITIES, Scene
-from iotrial_lint.sheet import KINDS as SHEETS
 
 
 def of_lint(plugin: Plugin) -> Iterator[str]:

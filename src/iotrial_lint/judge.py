@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from iotrial_lint.rule import SEVERITIES, Remark, Rule, Said, Scene, Severity
+from iotrial_lint.rule import (
+    SEVERITIES,
+    Entry,
+    Kind,
+    Remark,
+    Rule,
+    Said,
+    Scene,
+    Setting,
+    Severity,
+    Sheet,
+)
 from iotrial_lint.rules import rules
-from iotrial_lint.sheet import Entry, Kind, Setting, Sheet
 
 
 def judged(sheets: Sequence[Sheet], scene: Scene) -> tuple[Remark, ...]:

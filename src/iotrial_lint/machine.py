@@ -17,9 +17,8 @@ from iotrial.model.step import Answer, Look, Probe
 from iotrial.tunables.sysctl import path as sysctl_path
 from iotrial_lint.known import version
 from iotrial_lint.parsers import kind_of, parsed
-from iotrial_lint.parsers.tuned import included
-from iotrial_lint.rule import NEWEST, Disk, Scene, Version, whole
-from iotrial_lint.sheet import Kind, Sheet
+from iotrial_lint.parsers.kernel import included_profiles
+from iotrial_lint.rule import NEWEST, Disk, Kind, Scene, Sheet, Version, whole
 
 _FOLDERS: Mapping[str, tuple[str, ...]] = {
     name: tuple(f"{root}/{name}" for root in roots)
@@ -119,7 +118,7 @@ def _tuned(host: Reader, profiles: Iterable[str]) -> tuple[Sheet, ...]:
             path = next((path for path in paths if said[path]), "")
             if path:
                 found[name] = _sheet("tuned", path, said[path])
-                wanted.extend(included(found[name]))
+                wanted.extend(included_profiles(found[name]))
     return tuple(reversed(found.values()))
 
 

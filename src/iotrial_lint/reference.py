@@ -40,7 +40,7 @@ _FOOT = """
 
 def reference() -> str:
     """The whole page."""
-    kinds = "".join(f"- `{kind}`: {module.TITLE}\n" for kind, module in sorted(parsers().items()))
+    kinds = "".join(f"- `{kind}`: {each.title}\n" for kind, each in sorted(parsers().items()))
     every = rules().values()
     rows = "".join(map(_row, every))
     return f"{_HEAD}{kinds}{_TABLE}{rows}{_FOOT}{''.join(map(_section, every))}"

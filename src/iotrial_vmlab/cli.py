@@ -20,10 +20,7 @@ from iotrial.report.layout import Sheet
 from iotrial.units import format_bytes, format_wait
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from iotrial_vmlab.lab import Lab, Node, Wish
-    from iotrial_vmlab.places import Places
+    from iotrial_vmlab.lab import Lab, Node, Places, Wish
 
 
 STABLE = "stable"
@@ -80,11 +77,10 @@ def up(output: Output, kind: str, name: str | None, nodes: int | None, kernel: s
 
 def _up(output: Output, host: LocalHost, wish: Wish) -> tuple[Lab, str]:
     from iotrial_vmlab import power
-    from iotrial_vmlab.accelerator import accelerator
-    from iotrial_vmlab.image import built, opened
+    from iotrial_vmlab.image import built, need, opened
     from iotrial_vmlab.lab import planned
     from iotrial_vmlab.labs import kind_of
-    from iotrial_vmlab.programs import need
+    from iotrial_vmlab.qemu import accelerator
 
     places, kind = _places(), kind_of(wish.kind)
     folder = places.labs / wish.name
@@ -144,13 +140,14 @@ def list_labs(output: Output) -> None:
     Example:
       iotrial vmlab list --json
     """
+    from iotrial_vmlab.lab import load
     from iotrial_vmlab.labs import kinds
     from iotrial_vmlab.power import labs, stood
 
     found, broken = [], []
     for folder in labs(_places()):
         try:
-            lab = _loaded(folder)
+            lab = load(folder)
             found.append((lab, stood(lab)))
         except HostError as error:
             broken.append(error)
@@ -308,7 +305,7 @@ def down(output: Output, names: tuple[str, ...], *, every: bool) -> None:
 
 
 def _places() -> Places:
-    from iotrial_vmlab.places import places
+    from iotrial_vmlab.lab import places
 
     return places(os.geteuid(), os.environ)
 
@@ -326,12 +323,6 @@ def _host(purpose: str) -> Iterator[LocalHost]:
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
-
-
-def _loaded(folder: Path) -> Lab:
-    from iotrial_vmlab.lab import load
-
-    return load(folder)
 
 
 def _there(places: Places, name: str) -> None:

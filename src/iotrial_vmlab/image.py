@@ -4,7 +4,14 @@ It is built by mmdebstrap in namespaces of its own, which end with us, so that n
 process of a build can stay; in a folder beside, whose rename is the commit.  It is never written to
 afterwards.
 
-Sources: mmdebstrap(1), mke2fs(8) ``-d``, unshare(1) ``--kill-child``, setpriv(1) ``--pdeathsig``.
+The kernel is unpacked once: an emulated processor takes 5 s for what is packed by xz, at every boot
+of every node, and less than one where QEMU starts it by its PVH entry.
+
+Sources: mmdebstrap(1), mke2fs(8) ``-d``, unshare(1) ``--kill-child``, setpriv(1) ``--pdeathsig``;
+modules.dep(5); the kernel's Documentation/driver-api/early-userspace/buffer-format.rst (cpio newc)
+and Documentation/arch/x86/boot.rst (``setup_sects``, ``payload_offset`` and ``payload_length``,
+protocol 2.08); elf(5); Xen's public/elfnote.h (``XEN_ELFNOTE_PHYS32_ENTRY``), by which QEMU finds
+the entry (4.0 and later).
 """
 
 from __future__ import annotations
@@ -12,21 +19,194 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import re
 import shutil
-from collections.abc import Callable
+import stat
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from iotrial.errors import HostError, RefusedError
 from iotrial.model.host import Host
-from iotrial_vmlab.archive import Entry, archive
-from iotrial_vmlab.kernel import unpacked
-from iotrial_vmlab.lab import load
-from iotrial_vmlab.modules import dependencies, in_order
-from iotrial_vmlab.places import Places
-from iotrial_vmlab.programs import need
-from iotrial_vmlab.recipe import FIRST_MODULES, MASKED, ROOT_FILES, WANTED, Recipe, recipe
-from iotrial_vmlab.sources import Sources, backports_of, sources
+from iotrial_vmlab.lab import Places, load
+from iotrial_vmlab.recipe import (
+    FIRST_MODULES,
+    MASKED,
+    ROOT_FILES,
+    WANTED,
+    Recipe,
+    Sources,
+    backports_of,
+    recipe,
+    sources,
+)
+
+# -- a first root filesystem -----------------------------------------------------------------------
+
+_END = "TRAILER!!!"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file, or a symbolic link (then ``data`` is where it leads).  ``mode`` are its
+    permissions."""
+
+    data: bytes
+    mode: int = 0o644
+    link: bool = False
+
+
+def archive(entries: Mapping[str, Entry]) -> bytes:
+    """A cpio archive of these files by their paths, without a leading ``/``; their folders are
+    made, 0755, and root's.  Several archives, each compressed or not, may follow each other."""
+    parts = [_member(folder, b"", stat.S_IFDIR | 0o755) for folder in _folders(entries)]
+    for path, entry in sorted(entries.items()):
+        kind = stat.S_IFLNK | 0o777 if entry.link else stat.S_IFREG | entry.mode
+        parts.append(_member(path, entry.data, kind))
+    return b"".join([*parts, _member(_END, b"", 0)])
+
+
+def _folders(paths: Iterable[str]) -> list[str]:
+    """All folders above, each before what is in it."""
+    found = {
+        "/".join(parts[:n]) for parts in (p.split("/") for p in paths) for n in range(len(parts))
+    }
+    return sorted(found - {""})
+
+
+def _member(name: str, data: bytes, mode: int) -> bytes:
+    """One member: 13 numbers of 8 hexadecimal digits, the name, the data, each padded to 4."""
+    path = name.encode() + b"\0"
+    links = 2 if stat.S_ISDIR(mode) else 1
+    numbers = (0, mode, 0, 0, links, 0, len(data), 0, 0, 0, 0, len(path), 0)
+    head = b"070701" + b"".join(b"%08x" % number for number in numbers) + path
+    return _padded(head) + _padded(data)
+
+
+def _padded(data: bytes) -> bytes:
+    return data.ljust(_whole(len(data)), b"\0")
+
+
+# -- its kernel ------------------------------------------------------------------------------------
+
+_SINCE = 0x0208
+_SECTOR = 512
+_PT_NOTE = 4
+_PHYS32_ENTRY = (b"Xen\x00", 18)
+
+
+def unpacked(packed: bytes) -> bytes:
+    """The ELF file within a bzImage; the bzImage itself where it is not packed by xz, or holds
+    nothing that QEMU can start."""
+    try:
+        xz = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+        inner = xz.decompress(_payload(packed))  # behind it stands its size
+        return inner if xz.eof and _PHYS32_ENTRY in _notes(inner) else packed
+    except (struct.error, lzma.LZMAError):
+        return packed
+
+
+def _payload(packed: bytes) -> bytes:
+    """Raises struct.error for what ends within its header."""
+    magic, version = struct.unpack_from("<4sH", packed, 0x202)
+    if magic != b"HdrS" or version < _SINCE:
+        return b""
+    start, size = struct.unpack_from("<II", packed, 0x248)
+    start += (packed[0x1F1] + 1) * _SECTOR
+    return packed[start : start + size]
+
+
+def _notes(elf: bytes) -> Iterator[tuple[bytes, int]]:
+    """Name and type of each note.  Raises struct.error for what is no ELF file of 64 bits."""
+    (magic,) = struct.unpack_from("<5s", elf)
+    if magic != b"\x7fELF\x02":
+        return
+    (table,) = struct.unpack_from("<Q", elf, 0x20)
+    entry, count = struct.unpack_from("<HH", elf, 0x36)
+    for number in range(count):
+        kind, _, start, _, _, size = struct.unpack_from("<IIQQQQ", elf, table + number * entry)
+        place, end = start, start + size if kind == _PT_NOTE else start
+        while place < end:
+            name, said, what = struct.unpack_from("<III", elf, place)
+            yield elf[place + 12 : place + 12 + name], what
+            place += 12 + _whole(name) + _whole(said)
+
+
+def _whole(size: int) -> int:
+    """With what fills up to four bytes."""
+    return -(-size // 4) * 4
+
+
+# -- its modules -----------------------------------------------------------------------------------
+
+_ENDINGS = re.compile(r"\.ko(\.(xz|gz|zst))?$")
+
+
+def dependencies(text: str) -> dict[str, tuple[str, ...]]:
+    """``modules.dep``: file → files it needs.
+
+    >>> dependencies("a/x.ko: b/y.ko c/z.ko")
+    {'a/x.ko': ('b/y.ko', 'c/z.ko')}
+    """
+    pairs = (line.partition(":") for line in text.splitlines() if line.strip())
+    return {file: tuple(needed.split()) for file, _, needed in pairs}
+
+
+def in_order(names: Iterable[str], needs: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """The files to load for the modules ``names``, each after all that it needs.  A name that has
+    no file is left out: it is built in, or this kernel has it not."""
+    files = {module_name(file): file for file in needs}
+    found: dict[str, None] = {}
+    for name in names:
+        file = files.get(name.replace("-", "_"))
+        if file is not None:
+            found.update(dict.fromkeys((*reversed(needs[file]), file)))
+    return tuple(found)
+
+
+def module_name(file: str) -> str:
+    """The module's name, as ``/proc/modules`` has it.
+
+    >>> module_name("kernel/block/kyber-iosched.ko.xz")
+    'kyber_iosched'
+    """
+    return _ENDINGS.sub("", PurePosixPath(file).name).replace("-", "_")
+
+
+# -- programs of this machine ----------------------------------------------------------------------
+
+PACKAGES = {
+    "mmdebstrap": "mmdebstrap",
+    "mke2fs": "e2fsprogs",
+    "unshare": "util-linux",
+    "setpriv": "util-linux",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-img": "qemu-utils",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+}
+"""Program → Debian's package."""
+
+
+def missing(host: Host, *programs: str) -> tuple[str, ...]:
+    """Those of them that are not installed."""
+    script = 'for each; do command -v "$each" >/dev/null || echo "$each"; done'
+    return tuple(host.run(["sh", "-c", script, "sh", *programs]).text.split())
+
+
+def need(host: Host, *programs: str) -> None:
+    """Raise RefusedError naming every one that is not installed, and what to install."""
+    absent = missing(host, *programs)
+    if absent:
+        packages = " ".join(sorted({PACKAGES[each] for each in absent}))
+        raise RefusedError(
+            f"not installed here: {', '.join(absent)}",
+            advice=f"As root: apt-get install --no-install-recommends {packages}",
+        )
+
+
+# -- the image -------------------------------------------------------------------------------------
 
 SIZE = "4G"
 """Of the root disk; it is sparse."""

@@ -1,4 +1,12 @@
-"""Lab, node and disk: what there is to be, as frozen values and as a file of the lab's folder."""
+"""Lab, node and disk: what there is to be, as frozen values and as a file of the lab's folder; what
+a node is for, beside being a host; and where labs and images lie.
+
+A role is a script, ``guest/roles/NAME.sh``, begun at each boot, with two functions: ``start``
+begins it, ``lacks`` says what is lacking yet.  ``guest/roles/lab.sh`` runs them.
+
+All lies in a cache folder, and nowhere else.  Source: XDG Base Directory Specification 0.8
+(``XDG_CACHE_HOME``); FHS 3.0, 5.5 (/var/cache).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +14,10 @@ import hashlib
 import json
 import random
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
@@ -206,3 +216,64 @@ def load(folder: Path) -> Lab:
             f"{folder} is no whole lab: {error}",
             advice=f"Take it down, which removes it: iotrial vmlab down {folder.name}",
         ) from error
+
+
+# -- roles -----------------------------------------------------------------------------------------
+
+SCRIPT = "etc/iotrial-lab"
+UNIT = "etc/systemd/system/iotrial-lab.service"
+WANTED = "etc/systemd/system/multi-user.target.wants/iotrial-lab.service"
+"""Where a link to the unit makes systemd start it."""
+WHOLE = f"if [ -e /{SCRIPT} ]; then sh /{SCRIPT} whole; fi"
+"""What a node is asked: exit 0 when its role is fulfilled, or it has none; else stderr says what
+is lacking."""
+
+
+def role(name: str, **values: str) -> dict[str, str]:
+    """The files of this role, text by path; ``values`` are the script's variables."""
+    folder = files("iotrial_vmlab") / "guest/roles"
+    return {
+        SCRIPT: (folder / "lab.sh").read_text("utf-8"),
+        f"{SCRIPT}.role": (folder / f"{name}.sh").read_text("utf-8"),
+        f"{SCRIPT}.conf": "".join(f"{key}={shlex.quote(text)}\n" for key, text in values.items()),
+        UNIT: (folder / "iotrial-lab.service").read_text("utf-8"),
+    }
+
+
+# -- places ----------------------------------------------------------------------------------------
+
+CACHE = "IOTRIAL_CACHE"
+"""The environment variable that moves the cache (tests)."""
+SYSTEM = Path("/var/cache/iotrial")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """``images``: folders in which images are looked for; new ones are built in the first.
+    ``labs`` holds a folder for each lab, ``locks`` a file for each."""
+
+    images: tuple[Path, ...]
+    labs: Path
+    locks: Path
+
+
+def places(uid: int, environment: Mapping[str, str]) -> Places:
+    """The places of a user with this numeric id and environment.  What root has built is there
+    for everybody.
+
+    >>> places(0, {}).labs
+    PosixPath('/var/cache/iotrial/vmlab/labs')
+    """
+    root = _cache(uid, environment) / "vmlab"
+    shared = SYSTEM / "vmlab/images"
+    images = tuple(dict.fromkeys((root / "images", shared)))
+    return Places(images, root / "labs", root / "locks")
+
+
+def _cache(uid: int, environment: Mapping[str, str]) -> Path:
+    if given := environment.get(CACHE):
+        return Path(given)
+    if uid == 0:
+        return SYSTEM
+    base = environment.get("XDG_CACHE_HOME") or f"{environment.get('HOME', '/')}/.cache"
+    return Path(base) / "iotrial"

@@ -1,15 +1,39 @@
-"""The command line of a node's QEMU: pure.
+"""QEMU: the command line of a node, how it executes a guest, what it is asked and told while it
+runs, and which process is whose.
 
-Sources: qemu(1) 7.2; what is not obvious is said beside it.  Memory is bounded by ``-m`` and
-``tb-size``: the default translation cache alone grew to 500 MB.
+Memory is bounded by ``-m`` and ``tb-size``: the default translation cache alone grew to 500 MB.
+
+That ``/dev/kvm`` can be opened says little: inside a virtual machine it may be there and hang every
+guest in its first instructions.  So the image's kernel is booted with it once, to a line that its
+first stage says, and the answer is kept for as long as this machine is not booted again.
+
+A number in a file may be another process's by now; a command line that names our file is ours.
+Before a signal is sent it is read again, through a descriptor of that very process (pidfd_open(2)).
+
+Sources: qemu(1) 7.2, what is not obvious is said beside it; QMP specification
+(docs/interop/qmp-spec.txt of QEMU 7.2): a greeting, capabilities, then a JSON document a line;
+events may come between.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import select
+import signal
+import socket
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
+from iotrial.errors import HostError
+from iotrial.model.host import Host
 from iotrial_vmlab.image import Image
 from iotrial_vmlab.lab import MEMORY, Disk, Kind, Lab, Link, Node, identity
+
+# -- the command line ------------------------------------------------------------------------------
 
 PROGRAM = "qemu-system-x86_64"
 _IDLE = ("pcspkr", "iTCO_wdt", "lpc_ich", "qemu_fw_cfg", "kvm_amd", "kvm_intel", "powernow_k8")
@@ -113,3 +137,155 @@ def _disk(lab: Lab, node: Node, disk: Disk) -> Iterator[str]:
                 yield from ("-device", f"virtio-blk-pci,drive={own},serial={serial}{sharing}")
             case "nvme":
                 yield from ("-device", f"nvme,drive={own},serial={serial}")
+
+
+# -- by KVM or emulated ----------------------------------------------------------------------------
+
+DEVICE = "/dev/kvm"
+SAID = b"iotrial: a kernel runs"
+RUNS_WITHIN = 15.0
+"""Seconds for a kernel to say it: with KVM it takes one or two."""
+BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+def accelerator(host: Host, image: Image, folder: Path, *, device: str = DEVICE) -> str:
+    """``kvm`` or ``tcg`` (emulation).  What was found is kept in ``folder``, with the boot of this
+    machine that it holds for."""
+    if not os.access(device, os.R_OK | os.W_OK):
+        return "tcg"
+    kept, boot = folder / "accelerator.json", host.read(BOOT).decode().strip()
+    said = [boot, os.geteuid()]
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        row = json.loads(kept.read_bytes())
+        if row["of"] == said:
+            return str(row["accelerator"])
+    found = "kvm" if runs(host, image, "kvm") else "tcg"
+    folder.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps({"of": said, "accelerator": found}) + "\n", "ascii")
+    return found
+
+
+def runs(host: Host, image: Image, how: str, *, within: float = RUNS_WITHIN) -> bool:
+    """Whether the image's kernel runs with this accelerator."""
+    argv = [
+        *("timeout", "-k", "1", f"{within:g}", *machine(how)),
+        *("-m", "256", "-no-reboot", "-serial", "stdio"),
+        *("-kernel", str(image.kernel), "-initrd", str(image.first)),
+        *("-append", "console=ttyS0 quiet panic=-1 iotrial.probe"),
+    ]
+    try:
+        return SAID in host.run(argv, timeout=within + 5).stdout
+    except HostError:
+        return False
+
+
+# -- asked and told --------------------------------------------------------------------------------
+
+ANSWERS_WITHIN = 10.0
+
+
+def ask(folder: Path, command: str, **arguments: Any) -> Any:  # noqa: ANN401 (whatever it answers)
+    """One command to the QEMU whose folder this is, and its answer.
+
+    Raises HostError where nobody answers within 10 s, or the answer is an error.
+    """
+    try:
+        with _connected(folder) as link, link.makefile("rb") as answers:
+            json.loads(answers.readline())
+            _say(link, "qmp_capabilities", {})
+            _answer(answers, command)
+            _say(link, command, arguments)
+            return _answer(answers, command)
+    except (OSError, ValueError) as error:
+        raise HostError(
+            f"{folder.name}: QEMU does not answer to {command}: {error}",
+            advice="Is it running? iotrial vmlab list",
+        ) from error
+
+
+def _connected(folder: Path) -> socket.socket:
+    """Through the folder's descriptor: the path of a socket holds 107 bytes (unix(7))."""
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    link.settimeout(ANSWERS_WITHIN)
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        link.connect(f"/proc/self/fd/{descriptor}/qmp.sock")
+    except BaseException:
+        link.close()
+        raise
+    finally:
+        os.close(descriptor)
+    return link
+
+
+def _say(link: socket.socket, command: str, arguments: dict[str, Any]) -> None:
+    link.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+
+
+def _answer(answers: Iterator[bytes], command: str) -> Any:  # noqa: ANN401
+    for line in answers:
+        said = json.loads(line)
+        if "return" in said:
+            return said["return"]
+        if "error" in said:
+            raise ValueError(said["error"].get("desc", f"{command} is refused"))
+    raise ValueError("it hung up")
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+ENDS_WITHIN = 10.0
+
+
+def processes(folder: Path) -> dict[Path, list[int]]:
+    """Pid file → processes that have it on their command line, of all nodes below ``folder``."""
+    found: dict[Path, list[int]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 (names, not paths)
+        if name.isdigit():
+            for path in _pid_files(int(name)):
+                if folder in path.parents:
+                    found.setdefault(path, []).append(int(name))
+    return found
+
+
+def end_processes(folder: Path) -> tuple[int, ...]:
+    """Kill every QEMU that has a pid file below ``folder``, wait until it is gone, and say their
+    numbers.  Raises HostError for one that does not end."""
+    ended: dict[int, None] = {}
+    while found := [(path, pid) for path, pids in processes(folder).items() for pid in pids]:
+        for path, pid in found:
+            _end(pid, path)
+            ended[pid] = None
+    return tuple(ended)
+
+
+def _end(pid: int, pid_file: Path) -> None:
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        if pid_file not in _pid_files(pid):
+            return  # it ended, and the number is another's now
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        if not poll.poll(ENDS_WITHIN * 1000):
+            raise HostError(
+                f"process {pid} does not end, though it was killed",
+                advice="It waits for a disk; look at /proc/PID/stack, then down again.",
+            )
+    finally:
+        os.close(descriptor)
+
+
+def _pid_files(pid: int) -> Iterator[Path]:
+    """What stands behind ``-pidfile`` on its command line; a process that has ended has none."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return
+    for word, after in pairwise(words):
+        if word == b"-pidfile":
+            yield Path(os.fsdecode(after))

@@ -33,12 +33,10 @@ from deaths import (
 from iotrial.errors import OwedError
 from iotrial.execute.settings.restore import restore
 from iotrial.hosts.fake import FakeHost, HostCrashed
-from iotrial.hosts.fake.disk import Block
-from iotrial.hosts.fake.parts.lvm import Lvm
-from iotrial.hosts.fake.parts.md import ARRAY as MD_FOLDER
-from iotrial.hosts.fake.parts.md import Md
-from iotrial.hosts.fake.parts.multipath import FOLDER, Multipath
-from iotrial.hosts.fake.queue import FakeQueue
+from iotrial.hosts.fake.disk import Block, FakeQueue
+from iotrial.hosts.fake.parts.paths import FOLDER, Multipath
+from iotrial.hosts.fake.parts.stacks import ARRAY as MD_FOLDER
+from iotrial.hosts.fake.parts.stacks import Lvm, Md
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.tunable import Setting

@@ -11,11 +11,11 @@ from functools import partial
 import pytest
 
 from deaths import Tally, enumerate_deaths, hold_each_and_pay, opened
+from imitation import CONFIGURATION, Client
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings.journal import open_journal
 from iotrial.execute.settings.restore import boot_id, restore
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.parts.client import CONFIGURATION
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.tunable import Setting
@@ -44,7 +44,7 @@ TREATED = {KNOB}
 
 
 def prepared(former: tuple[bytes, int] | None) -> FakeHost:
-    host = FakeHost()
+    host = FakeHost(parts=[Client])
     if former:
         host.machine.put(CONFIGURATION, former[0], mode=former[1])
         host.run(["fakeclient", "reload"])

@@ -19,8 +19,7 @@ from iotrial.execute.settings import cgroups, tuning
 from iotrial.execute.settings.journal import open_journal
 from iotrial.execute.settings.restore import restore
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.parts.cpu import ROOT
-from iotrial.hosts.fake.parts.module import FOLDER
+from iotrial.hosts.fake.parts.kernel import CPU_ROOT, HBA
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.tunable import Setting
@@ -33,7 +32,7 @@ DEVICES = {"host": "", "cpu": "cpu1", "cgroup": "240:0"}
 Writes = tuple[tuple[str, str], ...]
 Treatment = dict[str, str]
 
-_FREQUENCY = f"{ROOT}/cpu1/cpufreq"
+_FREQUENCY = f"{CPU_ROOT}/cpu1/cpufreq"
 _THP = "/sys/kernel/mm/transparent_hugepage"
 
 
@@ -55,7 +54,7 @@ FAMILIES = {
                 (f"{_FREQUENCY}/scaling_max_freq", "2000000"),
                 (f"{_FREQUENCY}/scaling_min_freq", "1500000"),
             ),
-            ((f"{ROOT}/smt/control", "off"), (f"{ROOT}/cpu1/cpuidle/state2/disable", "1")),
+            ((f"{CPU_ROOT}/smt/control", "off"), (f"{CPU_ROOT}/cpu1/cpuidle/state2/disable", "1")),
         ),
         (
             {"cpu.governor": "performance"},
@@ -76,7 +75,7 @@ FAMILIES = {
         ),
     ),
     "module": Family(
-        ((), ((f"{FOLDER}/debug", "Y"), (f"{FOLDER}/lun_queue_depth", "8"))),
+        ((), ((f"{HBA}/debug", "Y"), (f"{HBA}/lun_queue_depth", "8"))),
         (
             {"module.fake_hba.debug": "1", "module.fake_hba.link_speeds": "32"},
             {"module.fake_hba.debug": "0", "module.fake_hba.lun_queue_depth": "128"},

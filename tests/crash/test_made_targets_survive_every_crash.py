@@ -22,7 +22,7 @@ from iotrial.execute.settings.journal import sessions
 from iotrial.execute.settings.restore import restore
 from iotrial.execute.targets import making, trees
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
-from iotrial.hosts.fake.parts.mount import Mounts
+from iotrial.hosts.fake.parts.mounts import Mounts
 from iotrial.hosts.places import journal_folder
 from iotrial.plan.load import parse_study
 

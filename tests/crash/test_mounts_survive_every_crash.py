@@ -31,7 +31,7 @@ from iotrial.execute.session import open_session
 from iotrial.execute.settings.journal import Journal
 from iotrial.execute.settings.restore import Payment, restore
 from iotrial.hosts.fake import FakeHost, HostCrashed
-from iotrial.hosts.fake.parts.mount import EXT4, NFS, Mounts
+from iotrial.hosts.fake.parts.mounts import EXT4, NFS, Mounts
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import Decide, Design, Study
 from iotrial.model.target import Mounting, Target

@@ -19,7 +19,7 @@ from iotrial.execute.settings.journal import open_journal, sessions
 from iotrial.execute.settings.restore import Payment, pay
 from iotrial.execute.settings.tuning import observe
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake import sysctl as fake_sysctl
+from iotrial.hosts.fake import proc as fake_sysctl
 from iotrial.hosts.local import LocalHost
 from iotrial.look.offer import offer
 from iotrial.look.refusals import refusals

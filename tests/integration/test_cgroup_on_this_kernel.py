@@ -21,8 +21,8 @@ from iotrial.execute.settings import cgroups
 from iotrial.execute.settings.journal import Journal, open_journal
 from iotrial.execute.settings.restore import restore
 from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
-from iotrial.hosts.fake.parts.cgroup import V1 as ROOT
-from iotrial.hosts.fake.parts.cgroup import Groups
+from iotrial.hosts.fake.parts.kernel import V1 as ROOT
+from iotrial.hosts.fake.parts.kernel import Groups
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import journal_folder
 from iotrial.model.tunable import Setting

@@ -22,7 +22,7 @@ from iotrial.execute.load.load import TOKEN, end_loads
 from iotrial.execute.settings.journal import SettingsDebt, open_journal
 from iotrial.execute.settings.restore import boot_id, restore
 from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
-from iotrial.hosts.fake.parts.cpu import ROOT, Cpus
+from iotrial.hosts.fake.parts.kernel import CPU_ROOT, Cpus
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import journal_folder
 from iotrial.model.step import Look
@@ -34,8 +34,8 @@ pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 LATENCY = tunable("cpu.dma_latency")
 DEVICE = Path("/dev/cpu_dma_latency")
-IDLE = Path(ROOT, "cpu0/cpuidle/state1/disable")
-RESUME = Path(ROOT, "cpu0/power/pm_qos_resume_latency_us")
+IDLE = Path(CPU_ROOT, "cpu0/cpuidle/state1/disable")
+RESUME = Path(CPU_ROOT, "cpu0/power/pm_qos_resume_latency_us")
 
 
 def in_force() -> int:
@@ -164,7 +164,7 @@ CPUFREQ = ("cpu.governor", "cpu.energy_preference", "cpu.min_freq", "cpu.max_fre
 def test_what_this_machine_lacks_is_not_here_and_says_what_is_missing(
     name: str, host: LocalHost
 ) -> None:
-    if Path(ROOT, "cpu0/cpufreq").exists():
+    if Path(CPU_ROOT, "cpu0/cpufreq").exists():
         pytest.skip("this machine has cpufreq: nothing is lacking")
     device = "cpu0" if tunable(name).scope == "cpu" else ""
     assert snapshot(host, [name], device).values == ()
@@ -173,7 +173,7 @@ def test_what_this_machine_lacks_is_not_here_and_says_what_is_missing(
 
 
 def test_siblings_that_cannot_be_switched_offer_nothing_else(host: LocalHost) -> None:
-    state = Path(ROOT, "smt/control").read_text()
+    state = Path(CPU_ROOT, "smt/control").read_text()
     knob = tunable("cpu.smt")
     assert observe(host, knob, "") == state.strip()
     if state.strip() not in ("on", "off"):

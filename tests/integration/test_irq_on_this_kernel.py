@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
-from iotrial.hosts.fake.parts.irq import take_list
+from iotrial.hosts.fake.parts.kernel import take_list
 from iotrial.hosts.local import LocalHost
 from iotrial.look.offer import Domains
 from iotrial.model.tunable import Setting

@@ -13,8 +13,7 @@ import pytest
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.ssh import SSHHost
 from iotrial_lint.judge import judged_host
-from iotrial_lint.known import version
-from iotrial_lint.known.queue import REMOVED
+from iotrial_lint.known import REMOVED, version
 from iotrial_lint.machine import host_scene
 from lab import Lab
 

@@ -10,7 +10,7 @@ import pytest
 
 from iotrial.errors import FileRefused, SettingRefused
 from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
-from iotrial.hosts.fake.parts.mm import Memory
+from iotrial.hosts.fake.parts.kernel import Memory
 from iotrial.hosts.local import LocalHost
 from iotrial.model.tunable import Setting, Tunable
 from iotrial.tunables import tunable

@@ -10,10 +10,10 @@ import os
 
 import pytest
 
+from imitation import KERNELS
 from iotrial.errors import FileRefused
 from iotrial.execute.settings.moves import measure_moves
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.queues import QUEUES
 from iotrial.hosts.local import LocalHost
 from iotrial.model.host import Host
 from iotrial.tunables import tunable
@@ -33,9 +33,9 @@ def read(host: Host, device: str, name: str) -> bytes:
 def fake_with(device: str) -> FakeHost:
     """A fake host of this kernel, with a fresh loop device of this name."""
     kernel = ".".join(os.uname().release.split(".")[:2])
-    if kernel not in QUEUES:
-        pytest.skip(f"the fake imitates {', '.join(QUEUES)}; this kernel is {os.uname().release}")
-    host = FakeHost(kernel=kernel)
+    if kernel not in KERNELS:
+        pytest.skip(f"the fake imitates {', '.join(KERNELS)}; this kernel is {os.uname().release}")
+    host = FakeHost(kernel=KERNELS[kernel])
     host.run(["truncate", "-s", "64M", "/var/tmp/backing"])
     assert host.run(["losetup", f"/dev/{device}", "/var/tmp/backing"]).exit == 0
     return host

@@ -21,7 +21,7 @@ import pytest
 
 from iotrial.errors import SettingRefused
 from iotrial.execute.settings.tuning import apply, observe, put_back, read_back, snapshots
-from iotrial.hosts.fake.offloads import SHORT, Features
+from iotrial.hosts.fake.parts.net import SHORT, Features
 from iotrial.hosts.local import LocalHost
 from iotrial.look.offer import Domains
 from iotrial.model.tunable import Setting

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.hosts.fake.sysctl import START, Sysctls
+from iotrial.hosts.fake.proc import START, Sysctls
 from stalls import stalled
 
 pytestmark = [pytest.mark.root, pytest.mark.alone]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iotrial_lint.rule import NEWEST, Version
-from iotrial_lint.sheet import Kind
+from iotrial_lint.rule import NEWEST, Kind, Version
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from rule_cases import CASES, Case
 
 from iotrial_lint.judge import judged, judged_host
 from iotrial_lint.parsers import parsed
-from iotrial_lint.rule import SEVERITIES, Disk, Scene
-from iotrial_lint.sheet import KINDS, Kind
+from iotrial_lint.rule import KINDS, SEVERITIES, Disk, Kind, Scene
 
 KERNELS = st.sampled_from([(2, 6, 9), (3, 10), (4, 18), (6, 1), (9999,)])
 WORDS = sorted({word for case in CASES for word in (*case.bad.split(), *case.good.split())})

@@ -12,8 +12,7 @@ from rule_cases import CASES, Case
 
 from iotrial_lint.judge import judged
 from iotrial_lint.parsers import parsed
-from iotrial_lint.rule import Scene
-from iotrial_lint.sheet import Kind
+from iotrial_lint.rule import Kind, Scene
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "lint"
 

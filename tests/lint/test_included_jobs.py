@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from iotrial.cli.main import cli
 from iotrial_lint.parsers import parsed
-from iotrial_lint.sheet import Sheet
+from iotrial_lint.rule import Sheet
 
 MAIN = "[global]\nsize=1m\ninclude common/all.inc\n[a]\nrw=read\n[b]\nbs=8k\n"
 ALL = "direct=1\ninclude more.inc\n"

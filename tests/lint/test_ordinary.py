@@ -8,8 +8,7 @@ import pytest
 
 from iotrial_lint.judge import judged
 from iotrial_lint.parsers import kind_of, parsed
-from iotrial_lint.rule import NEWEST, Scene, Version
-from iotrial_lint.sheet import KINDS
+from iotrial_lint.rule import KINDS, NEWEST, Scene, Version
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "lint" / "ordinary"
 FILES = sorted(path for path in DATA.rglob("*") if path.is_file() and path.name != "source.txt")

@@ -8,8 +8,7 @@ import pytest
 
 from iotrial_lint.judge import judged
 from iotrial_lint.parsers import kind_of, parsed
-from iotrial_lint.rule import Scene
-from iotrial_lint.sheet import Kind
+from iotrial_lint.rule import Kind, Scene
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "lint" / "studies"
 

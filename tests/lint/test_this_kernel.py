@@ -11,8 +11,7 @@ import pytest
 
 from iotrial.hosts.local import LocalHost
 from iotrial.tunables.sysctl import path
-from iotrial_lint.known import version
-from iotrial_lint.known.gone import GONE, INERT
+from iotrial_lint.known import GONE, INERT, version
 from iotrial_lint.machine import host_scene
 
 KERNEL = version(Path("/proc/sys/kernel/osrelease").read_text("utf-8"))

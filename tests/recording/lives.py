@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from imitation import Client
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.keep.keeping import apply
 from iotrial.execute.runner import execute_study
@@ -79,7 +80,7 @@ FORMER = {
 
 
 def machine() -> Noting:
-    host = Noting()
+    host = Noting(parts=[Client])
     for path, text in FORMER.items():
         host.administered(path, text)
     return host

@@ -18,7 +18,7 @@ from iotrial.execute.load.chores import LIMITED, WRITE, Site, deed
 from iotrial.execute.runner import execute_study
 from iotrial.execute.session import HostSession
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.parts.upkeep import Upkeep
+from iotrial.hosts.fake.parts.mounts import Upkeep
 from iotrial.hosts.local import LocalHost
 from iotrial.model.chore import Chore
 from iotrial.model.doubt import Doubt

@@ -18,7 +18,7 @@ from iotrial.execute.settings.journal import MadeDebt, open_journal, sessions
 from iotrial.execute.settings.restore import Payment, forget, pay, restore
 from iotrial.execute.targets.trees import make_tree, plan_tree
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.parts.mount import EXT4
+from iotrial.hosts.fake.parts.mounts import EXT4
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import journal_folder
 from iotrial.model.target import Mounting

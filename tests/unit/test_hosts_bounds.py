@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import HostError, printable
-from iotrial.hosts import bounds, connection, far_load, watching
+from iotrial.hosts import bounds, connection, ssh
 from iotrial.hosts.agent import Request
 from iotrial.hosts.local import LocalHost
+from iotrial.hosts.process import watching
 from iotrial.hosts.ssh import SSHHost
 from iotrial.model.step import Look, Probe
 
@@ -124,8 +125,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(connection, "ENDS_WITHIN", 0.3)
         monkeypatch.setattr("iotrial.hosts.agent.PATIENCE", 0.5)
         monkeypatch.setattr(Request.__init__, "__defaults__", (0.5,))
-        monkeypatch.setattr(far_load, "STARTS_WITHIN", 1.0)
-        monkeypatch.setattr(watching, "READY_WITHIN", 1.0)
+        monkeypatch.setattr(ssh, "STARTS_WITHIN", 1.0)
+        monkeypatch.setattr("iotrial.hosts.process.READY_WITHIN", 1.0)
 
     return now
 
@@ -214,7 +215,7 @@ def test_a_load_that_leaves_too_much(
     way: str,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(far_load, "LEFT_MOST", 100 << 20)
+    monkeypatch.setattr(ssh, "LEFT_MOST", 100 << 20)
     peer("load-left", way, 1)
     folder = tmp_path / "trial"
     folder.mkdir()
@@ -227,7 +228,7 @@ def test_a_load_that_leaves_too_much(
 def test_a_load_that_leaves_more_than_there_is_room_for(
     peer: Callable[[str, str, int], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(far_load, "LEFT_FREE", 1 << 60)
+    monkeypatch.setattr(ssh, "LEFT_FREE", 1 << 60)
     peer("load-left", "base64", 1)
     with SSHHost("box", name="box") as host:
         process = host.start(["true"], folder=tmp_path, environment={})
@@ -325,7 +326,7 @@ def test_a_folder_there_with_too_many_names(
 
 def test_a_guard_that_talks_without_end() -> None:
     def watched() -> None:
-        with watching.watching("local", ["yes"], every=1):
+        with watching("local", ["yes"], every=1):
             pass
 
     bounded(watched)

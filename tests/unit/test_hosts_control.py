@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import RefusedError
-from iotrial.hosts.control import control_folder
+from iotrial.hosts.connection import control_folder
 
 KEEPER = """
 import time
-from iotrial.hosts.control import control_folder
+from iotrial.hosts.connection import control_folder
 print(control_folder()[0], flush=True)
 time.sleep(60)
 """

@@ -15,10 +15,9 @@ import pytest
 from iotrial.errors import FileRefused
 from iotrial.execute.load.barrier import together
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
-from iotrial.hosts.fake.disk import DISKS, Disk
+from iotrial.hosts.fake.disk import DISKS, Disk, index
 from iotrial.hosts.fake.fio import bin_of
 from iotrial.hosts.fake.machine import Lasting
-from iotrial.hosts.fake.names import index
 from iotrial.hosts.steps import look
 from iotrial.model.step import Look, Probe
 

@@ -25,9 +25,8 @@ from iotrial.hosts.agent import (
     text_of,
     written,
 )
-from iotrial.hosts.far_load import Told
-from iotrial.hosts.leavings import results
 from iotrial.hosts.login import destination
+from iotrial.hosts.ssh import Told, results
 from iotrial.model.step import Act, Hold, Look, Probe
 
 SHELLS = [

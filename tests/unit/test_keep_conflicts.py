@@ -7,7 +7,7 @@ from iotrial.keep.native import export
 from iotrial.keep.profile import Profile
 from iotrial_lint.conflicts import Conflict, conflicts
 from iotrial_lint.parsers import kind_of, parsed
-from iotrial_lint.sheet import Sheet
+from iotrial_lint.rule import Sheet
 
 SWAP = Entry("sysctl.vm.swappiness", "10")
 QUEUE = Entry("queue.scheduler", "bfq", "sda", (("wwid", "naa.1"),))

@@ -17,7 +17,7 @@ from iotrial.execute.settings.debris import unmake
 from iotrial.execute.settings.journal import MadeDebt, read_session
 from iotrial.execute.targets.trees import MARK
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.parts.mount import EXT4
+from iotrial.hosts.fake.parts.mounts import EXT4
 from iotrial.model.chore import Chore
 from iotrial.model.target import Aim, Target
 from iotrial.model.tool import Aimed, Leaves, Left, inside

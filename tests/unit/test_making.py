@@ -10,7 +10,7 @@ from iotrial.errors import IotrialError, TargetRefused, ToolMissing, TrialError
 from iotrial.execute.preflight import check_tools
 from iotrial.execute.targets.making import MKFS, Site, make
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.parts.mount import EXT4
+from iotrial.hosts.fake.parts.mounts import EXT4
 from iotrial.look.outline import outline
 from iotrial.model.target import FILESYSTEMS, MOUNT_POINT, Mounting, Target
 from iotrial.model.tool import Reach

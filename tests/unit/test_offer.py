@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from imitation import KERNELS
 from iotrial.errors import FileRefused
 from iotrial.hosts.fake import FakeHost
 from iotrial.look.offer import offer, settled, wants
@@ -186,7 +187,7 @@ def test_a_plan_refuses_a_depth_exactly_where_the_kernel_does(
         "[factors.queue.levels]\nstock = {}\n"
         f'deep = {{ "queue.scheduler" = "{scheduler}", "queue.nr_requests" = {requests} }}\n'
     )
-    host = FakeHost(kernel=kernel)
+    host = FakeHost(kernel=KERNELS[kernel])
     said = cells_refused(written, host, DISK)
     host.write("/sys/block/fake0/queue/scheduler", scheduler.replace("noop", "none").encode())
     try:

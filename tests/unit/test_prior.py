@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from stats_studies import METRIC, record
 
+from imitation import Client
 from iotrial.errors import UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_study
@@ -228,7 +229,8 @@ def test_a_study_with_knobs_of_its_own_takes_a_prior_that_has_none(tmp_path: Pat
     """To read the earlier results is to read another study: it must not replace the knobs."""
 
     def run(it: Study, name: str) -> Results:
-        execute_study(it, FakeHost(), tmp_path / name, interruption=Interruption())
+        host = FakeHost(parts=[Client])
+        execute_study(it, host, tmp_path / name, interruption=Interruption())
         return open_results(tmp_path / name)
 
     run(parse_study(TEXT, "before.toml", str), "before")

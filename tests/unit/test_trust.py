@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from iotrial.hosts.trust import Seen, above_ours, not_ours
+from iotrial.hosts.places import Seen, above_ours, not_ours
 
 ME, ROOT, OTHER = 1000, 0, 1001
 WRITABLE = (0o720, 0o702, 0o777, 0o1777, 0o1770, 0o3775)

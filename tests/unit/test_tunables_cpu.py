@@ -9,7 +9,7 @@ import pytest
 from iotrial.errors import SettingRefused, UsageError
 from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot, snapshots
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.parts.cpu import ROOT, Cpus
+from iotrial.hosts.fake.parts.kernel import CPU_ROOT, Cpus
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 from iotrial.tunables.cpu import HOLDER, TUNABLES, hold_latency, row
@@ -17,7 +17,7 @@ from iotrial.tunables.cpu import HOLDER, TUNABLES, hold_latency, row
 
 def test_an_idle_state_of_any_depth_has_a_row() -> None:
     deep = tunable("cpu.idle.state7.disable")
-    assert deep.file("cpu3") == f"{ROOT}/cpu3/cpuidle/state7/disable"
+    assert deep.file("cpu3") == f"{CPU_ROOT}/cpu3/cpuidle/state7/disable"
     assert deep.scope == "cpu"
     for name in ("cpu.idle.state.disable", "cpu.idle.state007.disable", "cpu.idle.stateX.disable"):
         assert row(name) is None
@@ -125,12 +125,12 @@ def test_an_unknown_governor_is_refused_by_the_kernel() -> None:
 
 def test_boost_moves_the_limits_of_every_cpu_and_they_go_back() -> None:
     host = FakeHost()
-    host.meddle(f"{ROOT}/cpu1/cpufreq/scaling_max_freq", b"1500000")
+    host.meddle(f"{CPU_ROOT}/cpu1/cpufreq/scaling_max_freq", b"1500000")
     before = host.settings()
     moved = {"": ["cpu.boost"], "cpu0": ["cpu.max_freq"], "cpu1": ["cpu.max_freq"]}
     groups = snapshots(host, moved)
     apply(host, [Setting("", "cpu.boost", "0")])
-    assert host.settings()[f"{ROOT}/cpu1/cpufreq/scaling_max_freq"] == "3000000"
+    assert host.settings()[f"{CPU_ROOT}/cpu1/cpufreq/scaling_max_freq"] == "3000000"
     assert put_back(host, [owed for group in groups for owed in group.owed]) == ()
     assert host.settings() == before
 
@@ -139,7 +139,7 @@ def test_boost_moves_the_limits_of_every_cpu_and_they_go_back() -> None:
 def test_both_limits_may_go_above_or_below_the_old_ones(pair: tuple[str, str]) -> None:
     host = FakeHost()
     for file, value in (("scaling_max_freq", "2000000"), ("scaling_min_freq", "1500000")):
-        host.meddle(f"{ROOT}/cpu0/cpufreq/{file}", value.encode())
+        host.meddle(f"{CPU_ROOT}/cpu0/cpufreq/{file}", value.encode())
     before = host.settings()
     group = snapshot(host, ["cpu.min_freq", "cpu.max_freq"], "cpu0")
     low, high = pair
@@ -151,7 +151,7 @@ def test_both_limits_may_go_above_or_below_the_old_ones(pair: tuple[str, str]) -
 
 def test_siblings_take_their_cpus_with_them() -> None:
     cpus = Cpus()
-    cpus.controls()[f"{ROOT}/smt/control"].take("off")  # type: ignore[misc]
+    cpus.controls()[f"{CPU_ROOT}/smt/control"].take("off")  # type: ignore[misc]
     assert sorted(cpus.online()) == ["cpu0", "cpu1"]
     with pytest.raises(OSError, match="fake kernel"):
-        cpus.controls()[f"{ROOT}/smt/control"].take("sideways")  # type: ignore[misc]
+        cpus.controls()[f"{CPU_ROOT}/smt/control"].take("sideways")  # type: ignore[misc]

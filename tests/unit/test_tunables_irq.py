@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from iotrial.errors import SettingRefused, UsageError
 from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.parts.irq import MANAGED, take_list
+from iotrial.hosts.fake.parts.kernel import MANAGED, take_list
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 from iotrial.tunables.irq import listed

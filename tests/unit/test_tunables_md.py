@@ -8,10 +8,9 @@ import pytest
 from iotrial.errors import SettingRefused, UsageError
 from iotrial.execute.settings.tuning import apply, put_back, snapshot
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.disk import Block
-from iotrial.hosts.fake.parts.md import ARRAY as FOLDER
-from iotrial.hosts.fake.parts.md import Md
-from iotrial.hosts.fake.queue import FakeQueue
+from iotrial.hosts.fake.disk import Block, FakeQueue
+from iotrial.hosts.fake.parts.stacks import ARRAY as FOLDER
+from iotrial.hosts.fake.parts.stacks import Md
 from iotrial.model.tunable import Setting, Tunable
 from iotrial.tunables import tunable
 from iotrial.tunables.md import TUNABLES

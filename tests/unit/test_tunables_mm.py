@@ -5,7 +5,7 @@ import pytest
 from iotrial.errors import SettingRefused
 from iotrial.execute.settings.tuning import apply, observe
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.parts.mm import brackets
+from iotrial.hosts.fake.parts.kernel import brackets
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 from iotrial.tunables.mm import TUNABLES

@@ -7,7 +7,7 @@ import pytest
 from iotrial.errors import SettingRefused, UsageError
 from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.parts.module import FOLDER
+from iotrial.hosts.fake.parts.kernel import HBA
 from iotrial.look.refusals import control_file, modes, obstacle, understood
 from iotrial.model.host import Completed
 from iotrial.model.tunable import Setting
@@ -73,7 +73,7 @@ def test_a_parameter_that_is_read_only_is_no_factor_and_says_why() -> None:
     knobs = [tunable(f"module.fake_hba.{n}") for n in ("hba_queue_depth", "lun_queue_depth")]
     known = modes(host, [control_file(knob, "") for knob in knobs])
     why = obstacle(knobs[0], "", known)
-    assert f"{FOLDER}/hba_queue_depth is read-only (mode 0444)" in why
+    assert f"{HBA}/hba_queue_depth is read-only (mode 0444)" in why
     assert "modprobe.d" in why
     assert obstacle(knobs[1], "", known) == ""
 
@@ -85,8 +85,8 @@ def test_the_kernel_would_have_refused_it() -> None:
 
 def test_a_file_that_is_not_there_is_no_obstacle_and_hides_no_other() -> None:
     host = FakeHost()
-    known = modes(host, ["/sys/module/none/parameters/x", "", f"{FOLDER}/debug"])
-    assert known == {f"{FOLDER}/debug": 0o644}
+    known = modes(host, ["/sys/module/none/parameters/x", "", f"{HBA}/debug"])
+    assert known == {f"{HBA}/debug": 0o644}
     assert obstacle(tunable("module.none.x"), "", known) == ""
 
 
@@ -100,7 +100,7 @@ def test_many_files_are_asked_about_at_once(monkeypatch: pytest.MonkeyPatch) -> 
         return run(self, argv)
 
     monkeypatch.setattr(FakeHost, "run", counted)
-    assert len(modes(host, [f"{FOLDER}/debug", f"{FOLDER}/path", f"{FOLDER}/debug"])) == 2
+    assert len(modes(host, [f"{HBA}/debug", f"{HBA}/path", f"{HBA}/debug"])) == 2
     assert len(asked) == 1
 
 

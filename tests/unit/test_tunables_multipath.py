@@ -14,7 +14,7 @@ import pytest
 from iotrial.errors import SettingLost, SettingRefused, UsageError
 from iotrial.execute.settings.tuning import apply, put_back, snapshot, snapshots
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.parts.multipath import Multipath
+from iotrial.hosts.fake.parts.paths import Multipath
 from iotrial.model.tunable import Setting, Tunable
 from iotrial.tunables import tunable
 from iotrial.tunables.multipath import TUNABLES, file

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotrial.hosts.fake.queue import IOSCHED, FakeQueue
+from iotrial.hosts.fake.disk import IOSCHED, FakeQueue
 from iotrial.tunables import tunable
 from iotrial.tunables.queue import TUNABLES
 

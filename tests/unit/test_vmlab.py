@@ -20,19 +20,24 @@ from iotrial.errors import HostError, RefusedError, UsageError
 from iotrial.hosts.local import LocalHost
 from iotrial.plan.inventory import from_ssh_config
 from iotrial.plan.inventory_table import InventoryTable
-from iotrial_vmlab import processes, qmp
-from iotrial_vmlab.archive import Entry, archive
-from iotrial_vmlab.image import Image, opened
-from iotrial_vmlab.lab import MEMORY, Disk, Lab, Wish, checked_name, identity, load, planned, save
+from iotrial_vmlab import qemu
+from iotrial_vmlab.image import Entry, Image, archive, dependencies, in_order, need, opened
+from iotrial_vmlab.lab import (
+    MEMORY,
+    Disk,
+    Lab,
+    Wish,
+    checked_name,
+    identity,
+    load,
+    places,
+    planned,
+    save,
+)
 from iotrial_vmlab.labs import kind_of, kinds
-from iotrial_vmlab.modules import dependencies, in_order
-from iotrial_vmlab.places import places
-from iotrial_vmlab.power import meant
-from iotrial_vmlab.programs import need
+from iotrial_vmlab.power import Keys, client_config, meant, seed
 from iotrial_vmlab.qemu import command
-from iotrial_vmlab.recipe import recipe
-from iotrial_vmlab.seed import Keys, client_config, seed
-from iotrial_vmlab.sources import lines_of, options_of, sources, suite_of
+from iotrial_vmlab.recipe import lines_of, options_of, recipe, sources, suite_of
 
 DISKS = kind_of("disks")
 KEYS = Keys("ssh-ed25519 AAAAclient me\n", "-----PRIVATE-----\n", "ssh-ed25519 AAAAhost lab\n")
@@ -338,17 +343,17 @@ def test_only_what_names_the_labs_pid_file_is_killed(
     mine, other = ours_and_another
     (tmp_path / "lab/n1").mkdir(parents=True)
     (tmp_path / "lab/n1/pid").write_text(str(other.pid))
-    assert processes.running(tmp_path / "lab") == {tmp_path / "lab/n1/pid": [mine.pid]}
-    assert processes.running(tmp_path / "la") == {}
+    assert qemu.processes(tmp_path / "lab") == {tmp_path / "lab/n1/pid": [mine.pid]}
+    assert qemu.processes(tmp_path / "la") == {}
     ended: list[int] = []
     reaper = threading.Thread(target=mine.wait)
     reaper.start()
-    ended.extend(processes.end(tmp_path / "lab"))
+    ended.extend(qemu.end_processes(tmp_path / "lab"))
     reaper.join(10)
     assert ended == [mine.pid]
     assert mine.returncode == -signal.SIGKILL
     assert other.poll() is None
-    assert processes.end(tmp_path / "lab") == ()
+    assert qemu.end_processes(tmp_path / "lab") == ()
 
 
 # --- QEMU's protocol ---------------------------------------------------------------------------
@@ -375,7 +380,7 @@ def test_an_answer_is_found_among_events(tmp_path: Path) -> None:
     greeting, done = '{"QMP": {}}', '{"return": {}}'
     answer = '{"event": "STOP"}\n{"return": {"status": "paused"}}'
     thread = speaking(tmp_path, greeting, done, answer)
-    assert qmp.ask(tmp_path, "query-status") == {"status": "paused"}
+    assert qemu.ask(tmp_path, "query-status") == {"status": "paused"}
     thread.join(10)
 
 
@@ -383,8 +388,8 @@ def test_a_refusal_and_silence_are_errors_that_say_so(tmp_path: Path) -> None:
     refusal = '{"error": {"class": "DeviceNotFound", "desc": "no card"}}'
     thread = speaking(tmp_path, '{"QMP": {}}', '{"return": {}}', refusal)
     with pytest.raises(HostError, match="no card"):
-        qmp.ask(tmp_path, "set_link", name="x", up=False)
+        qemu.ask(tmp_path, "set_link", name="x", up=False)
     thread.join(10)
     (tmp_path / "qmp.sock").unlink()
     with pytest.raises(HostError, match="vmlab list"):
-        qmp.ask(tmp_path, "cont")
+        qemu.ask(tmp_path, "cont")

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from iotrial_vmlab.kernel import unpacked
+from iotrial_vmlab.image import unpacked
 
 PVH = (b"Xen\x00", 18, struct.pack("<Q", 0x1000000))
 LINUX = (b"Linux\x00", 0x100, b"")

@@ -12,11 +12,10 @@ import pytest
 from iotrial.errors import UsageError
 from iotrial_vmlab import power
 from iotrial_vmlab.image import Image
-from iotrial_vmlab.lab import Lab, Wish, planned
+from iotrial_vmlab.lab import SCRIPT, UNIT, WANTED, Lab, Wish, planned, role
 from iotrial_vmlab.labs import cluster, kind_of, kinds, san
+from iotrial_vmlab.power import Keys, seed_files
 from iotrial_vmlab.qemu import command
-from iotrial_vmlab.roles import SCRIPT, UNIT, WANTED, role
-from iotrial_vmlab.seed import Keys, seed_files
 
 KEYS = Keys("client", "host", "public")
 

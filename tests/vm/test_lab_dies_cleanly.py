@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iotrial_vmlab import processes
+from iotrial_vmlab import qemu
 from nodes import Node, VirtualLab
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -37,14 +37,14 @@ def test_a_killed_up_is_taken_down_and_the_other_lab_lives(node: Node) -> None:
         stderr=subprocess.DEVNULL,
     ) as upping:
         until = time.monotonic() + 120
-        while not processes.running(folder):
+        while not qemu.processes(folder):
             assert upping.poll() is None
             assert time.monotonic() < until
             time.sleep(0.05)
         upping.kill()
-    assert processes.running(folder)
+    assert qemu.processes(folder)
     assert lab.vmlab("down", "killed") == {"format": 1, "down": ["killed"]}
-    assert processes.running(folder) == {}
+    assert qemu.processes(folder) == {}
     assert not folder.exists()
     assert str(cache(lab)) not in Path("/proc/self/mountinfo").read_text()
     assert node.do("uname", "-n").strip() == "disks-1"

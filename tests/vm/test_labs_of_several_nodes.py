@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial_vmlab import processes
+from iotrial_vmlab import qemu
 from nodes import VirtualLab
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(2400)]
@@ -44,7 +44,7 @@ def up(lab: VirtualLab, kind: str, nodes: int) -> Iterator[Several]:
         yield Several(lab, name)
     finally:
         lab.vmlab("down", name)
-    assert processes.running(folder) == {}
+    assert qemu.processes(folder) == {}
     assert not folder.exists()
 
 

@@ -100,7 +100,7 @@ def _real(place: Place, *, wakeup: int, purpose: str, several: bool) -> Iterator
             here.name = place.name
         yield here
         return
-    from iotrial.hosts.complaints import started_on
+    from iotrial.hosts.bounds import started_on
     from iotrial.hosts.ssh import SSHHost
 
     doing = started_on(purpose, socket.gethostname(), os.getpid())

@@ -102,7 +102,7 @@ ours() {
 }
 
 # above FOLDER: whether nobody but this user and root could put another one in its place
-# (hosts/trust.py); else WORD says which folder lets them.
+# (hosts/places.py); else WORD says which folder lets them.
 above() {
     UP=$(cd -P -- "$1" && pwd -P) || {
         WORD="$WORD $1"

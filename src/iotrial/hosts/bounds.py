@@ -1,4 +1,5 @@
-"""How much a host may say: no answer is taken without end, whoever gives it.
+"""How much a host may say: no answer is taken without end, whoever gives it; and what hosts of
+every kind say when something cannot be had, in one wording.
 
 What is asked of a host through the seam is small: the largest are a kernel's log (1 MiB by
 default, 16 MiB at most where somebody asked for it) and what ``multipath -v3`` or ``sg_logs`` print
@@ -14,10 +15,11 @@ import subprocess
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO
 
-from iotrial.errors import HostError
+from iotrial.errors import HostError, LockedError, RefusedError, ToolMissing
 from iotrial.units import format_bytes
 
 ANSWER_MOST = 24 << 20
@@ -185,3 +187,53 @@ class Complaints:
             return f"its ssh complained without end: {format_bytes(COMPLAINTS_MOST)} on stderr"
         text = b"".join(self._kept).decode("utf-8", "replace").strip()
         return text.splitlines()[-1].strip() if text else ""
+
+
+# -- what cannot be had ----------------------------------------------------------------------------
+
+_FROM = "started on "
+
+
+def started_on(purpose: str, machine: str, pid: int) -> str:
+    """What a lock on a machine elsewhere says of its holder: who is to be stopped is here.
+
+    >>> started_on("scheduler", "desk", 812)
+    'scheduler, started on desk, pid 812'
+    """
+    return f"{purpose}, {_FROM}{machine}, pid {pid}"
+
+
+def timed_out(host: str, argv: Sequence[str], timeout: float) -> HostError:
+    return HostError(
+        f"{host}: `{' '.join(argv)}` was still running after {timeout:g} s and was killed",
+        advice="Run it by hand to see what it waits for (a lost disk, a hung mount?).",
+    )
+
+
+def missing(host: str, program: str) -> ToolMissing:
+    return ToolMissing(
+        f"{host}: {program} cannot be started: it is not installed",
+        advice=f"Install {program}, then run the study again: it goes on where it stopped.",
+    )
+
+
+def not_ours(host: str, folder: str, owner: int, mode: int) -> RefusedError:
+    return RefusedError(
+        f"{host}: {folder} is not a folder of ours alone: owner {owner}, mode {mode:04o}",
+        advice="Nothing of it was read or executed. See who made it. If it is yours: chown it to"
+        " yourself and chmod it 0700. Or name another folder: IOTRIAL_STATE=FOLDER.",
+    )
+
+
+def held(host: str, path: str, content: bytes) -> LockedError:
+    """``content`` of the lock file: the pid of its holder and what that is about."""
+    holder, _, purpose = content.decode("utf-8", "replace").partition(" ")
+    doing = f" ({purpose.strip()})" if purpose.strip() else ""
+    return LockedError(
+        f"{host}: another iotrial is at work here: pid {holder.strip() or 'unknown'}{doing}"
+        f" holds {path}",
+        advice="Wait until it ends, or stop it where it was started: it puts everything back first."
+        if _FROM in purpose
+        else f"Wait until it ends, or stop it with `kill {holder.strip() or 'PID'}`:"
+        " it puts everything back first.",
+    )

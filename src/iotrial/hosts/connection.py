@@ -4,26 +4,162 @@ Everything that ssh_config(5), known_hosts and the ssh agent say holds: host key
 jump hosts.  Only what makes ssh wait for a person, or share a connection that is not ours, is
 overridden.  The first ssh holds the connection (ControlMaster) and carries the agent; guards and
 loads get sessions of their own over it.
+
+The folder of its socket, on this machine, is new and ours alone.  A controller that is killed
+leaves it behind.  Whoever is alive holds a lock on the file ``alive`` in it, which the kernel frees
+with its holder: a folder of ours that nobody holds goes with the next connection.
+
+A tunnel is a socket here whose connections end at a socket on the far side.  It is asked of the ssh
+that holds the connection (``-O forward``), and taken back (``-O cancel``).  No configuration is
+read for that: forwardings of the user's own are not to be made twice.  Both ends are sockets of
+unix(7) in folders that nobody else can look into, so that nobody else on either machine, and nobody
+on the network, reaches what listens there.
+
+Sources: ssh(1), -L and -O; unix(7).
 """
 
 from __future__ import annotations
 
 import base64
+import fcntl
+import itertools
 import os
+import re
 import secrets
 import select
 import shutil
+import stat
 import subprocess
+import tempfile
 import time
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
 from typing import IO, TypeVar
 
 from iotrial.errors import FileRefused, HostError, HostUnreachable
 from iotrial.hosts.agent import Request, encoded, prelude, said, text_of
-from iotrial.hosts.bounds import GREETING_MOST, WIRE_MOST, Complaints, words
-from iotrial.hosts.control import control_folder
+from iotrial.hosts.bounds import GREETING_MOST, WIRE_MOST, Complaints, converse, words
+from iotrial.hosts.local import LocalHost
 from iotrial.hosts.login import destination
-from iotrial.hosts.tunnel import tunnel
+from iotrial.hosts.places import need_safe_above
+
+# -- the folder of its socket ----------------------------------------------------------------------
+
+_PREFIX = "iotrial-"
+_NAME = re.compile(_PREFIX + r"[a-z0-9_]{8}")
+"""As mkdtemp makes them."""
+_ALIVE, _NEW = "alive", "alive.new"
+_LONGEST = 80
+"""Bytes of the folder's path: the socket's name and what ssh hangs on it while it binds must fit
+into the 108 of unix(7)."""
+_YOUNG = 3600.0
+"""Seconds: who makes a folder locks it at once; one that is empty for so long is nobody's."""
+
+
+def control_folder() -> tuple[Path, int]:
+    """A new folder of ours alone, with a short path, and the descriptor to keep open as long as it
+    is used.  Those of the dead go.
+
+    Raises RefusedError where others could put another folder in its place.
+    """
+    base = tempfile.gettempdir()
+    base = base if len(base) <= _LONGEST else "/tmp"  # noqa: S108 (mkdtemp: 0700, a new name)
+    need_safe_above(LocalHost(), f"{base}/{_PREFIX}")
+    for folder in _dead(Path(base)):
+        shutil.rmtree(folder, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    alive = os.open(folder / _NEW, flags, 0o600)
+    fcntl.flock(alive, fcntl.LOCK_EX)
+    # Locked before it has its name: nobody who sweeps finds it free in between.
+    (folder / _NEW).rename(folder / _ALIVE)
+    return folder, alive
+
+
+def _dead(base: Path) -> Iterator[Path]:
+    """Folders of this user's that such a controller made and does not hold any more."""
+    for entry in os.scandir(base):
+        if not _NAME.fullmatch(entry.name):
+            continue
+        with suppress(OSError):
+            seen = entry.stat(follow_symlinks=False)
+            ours = stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid()
+            if ours and stat.S_IMODE(seen.st_mode) == stat.S_IRWXU and _is_dead(Path(entry), seen):
+                yield Path(entry)
+
+
+def _is_dead(folder: Path, seen: os.stat_result) -> bool:
+    try:
+        alive = os.open(folder / _ALIVE, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        empty = set(os.listdir(folder)) <= {_NEW}  # noqa: PTH208
+        return empty and time.time() - seen.st_mtime > _YOUNG
+    try:
+        fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(alive)
+    return True
+
+
+# -- tunnels ---------------------------------------------------------------------------------------
+
+LONGEST = 107
+"""Bytes of a socket's path (sun_path of unix(7))."""
+WITHIN = 15.0
+_numbers = itertools.count()
+
+
+@contextmanager
+def tunnel(host: str, folder: Path, path: str) -> Iterator[str]:
+    """The path of a socket in ``folder``, where the connection's own socket ``c`` is, that leads
+    to ``path`` on ``host``.
+
+    Raises HostError where that cannot be, HostUnreachable where there is no connection.
+    """
+    if len(path.encode("utf-8", "surrogateescape")) > LONGEST:
+        raise HostError(
+            f"{host}: {path} is too long for a socket", advice="Move IOTRIAL_STATE there."
+        )
+    here = folder / f"t{next(_numbers)}"
+    way = f"{_spelled(str(here))}:{_spelled(path)}"
+    _tell(host, folder, "forward", way)
+    try:
+        yield str(here)
+    finally:
+        with suppress(HostUnreachable, HostError):  # then it went with the connection
+            _tell(host, folder, "cancel", way)
+        here.unlink(missing_ok=True)
+
+
+def _tell(host: str, folder: Path, what: str, way: str) -> None:
+    command = ["ssh", "-F", "none", "-S", f"{folder}/c", "-O", what, "-L", way, "--", "iotrial"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as asked:
+        try:
+            _, complaint = converse(host, asked, b"", WITHIN)
+        except subprocess.TimeoutExpired:
+            raise HostUnreachable(f"{host}: its ssh does not answer any more") from None
+        finally:
+            asked.kill()
+    if asked.returncode:
+        words = complaint.decode("utf-8", "replace").strip() or f"exit {asked.returncode}"
+        if not (folder / "c").exists():
+            raise HostUnreachable(f"{host}: the connection is lost: {words}")
+        raise HostError(
+            f"{host}: no tunnel through its SSH connection: {words}",
+            advice="It needs OpenSSH 6.7 or newer on both sides.",
+        )
+
+
+def _spelled(path: str) -> str:
+    """A path in the argument of ``-L``, where a colon parts."""
+    return path.replace("\\", "\\\\").replace(":", "\\:")
+
+
+# -- the connection --------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -225,7 +361,7 @@ class Connection:
         return self.session(f"-c 'eval \"$(echo {packed} | base64 -d)\"'")
 
     def tunnel(self, path: str) -> AbstractContextManager[str]:
-        """See :func:`iotrial.hosts.tunnel.tunnel`.  Raises HostError where the agent is root by
+        """See :func:`iotrial.hosts.connection.tunnel`.  Raises HostError where the agent is root by
         sudo: sshd is not."""
         if self.sudo:
             raise HostError(

@@ -15,11 +15,9 @@ from pathlib import Path
 
 from iotrial.called import as_root
 from iotrial.errors import FileRefused
-from iotrial.hosts.bounds import converse, listed, whole
-from iotrial.hosts.complaints import held, missing, not_ours, timed_out
-from iotrial.hosts.process import LocalProcess, end_group, pause
+from iotrial.hosts.bounds import converse, held, listed, missing, not_ours, timed_out, whole
+from iotrial.hosts.process import LocalProcess, end_group, pause, watching
 from iotrial.hosts.steps import perform
-from iotrial.hosts.watching import watching
 from iotrial.model.host import Completed
 from iotrial.model.step import Answer, Step
 

@@ -1,4 +1,6 @@
-"""A load on this machine: a process group that is waited for and ended as a whole."""
+"""Processes beside us: a load, which is waited for and ended as a group, and a watcher, which is
+told that we live and sees when we do not.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,14 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import IO
+
+from iotrial.errors import HostError
+from iotrial.hosts.bounds import GREETING_MOST, Complaints
 
 
 def end_group(group: int, sign: signal.Signals) -> None:
@@ -26,6 +34,20 @@ def drain(descriptor: int) -> None:
     with suppress(BlockingIOError):
         while os.read(descriptor, 512):
             pass
+
+
+def readable(descriptor: int, seconds: float, wakeup: int | None) -> bool:
+    """Whether it can be read, or is within the time; False also when a signal arrives first."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    if wakeup is not None:
+        poll.register(wakeup, select.POLLIN)
+    # Rounded up, so that a wait never ends before its time; at most a day, which poll takes.
+    milliseconds = math.ceil(min(max(seconds, 0.0), 86400.0) * 1000)
+    ready = {each for each, _ in poll.poll(milliseconds)}
+    if wakeup is not None and wakeup in ready:
+        drain(wakeup)
+    return descriptor in ready
 
 
 class LocalProcess:
@@ -50,14 +72,8 @@ class LocalProcess:
         a straggler would load the machine during the next trial."""
         if self._pidfd is None:
             return self._process.returncode
-        poll = select.poll()
-        poll.register(self._pidfd, select.POLLIN)
-        if self._wakeup is not None:
-            poll.register(self._wakeup, select.POLLIN)
-        ready = {descriptor for descriptor, _ in poll.poll(milliseconds(seconds))}
-        if self._wakeup in ready and self._wakeup is not None:
-            drain(self._wakeup)
-        return self._reap(self._pidfd) if self._pidfd in ready else None
+        ended = readable(self._pidfd, seconds, self._wakeup)
+        return self._reap(self._pidfd) if ended else None
 
     def kill(self, *, gently: bool) -> None:
         if self._pidfd is not None:
@@ -70,11 +86,6 @@ class LocalProcess:
         return self._process.wait()
 
 
-def milliseconds(seconds: float) -> int:
-    """Rounded up, so that a wait never ends before its time; at most a day, which poll takes."""
-    return math.ceil(min(max(seconds, 0.0), 86400.0) * 1000)
-
-
 def pause(seconds: float, wakeup: int | None) -> None:
     """Let time pass; returns early when a signal arrives."""
     if wakeup is None:
@@ -83,3 +94,100 @@ def pause(seconds: float, wakeup: int | None) -> None:
     ready, _, _ = select.select([wakeup], [], [], max(0.0, seconds))
     if ready:
         drain(wakeup)
+
+
+# -- a watcher -------------------------------------------------------------------------------------
+
+READY_WITHIN = 10.0
+_SHOWN = 1000
+LEAVES_WITHIN = 10.0
+"""Seconds it gets to end after ``done``."""
+
+
+@contextmanager
+def watching(
+    host: str,
+    argv: Sequence[str],
+    *,
+    every: float,
+    environment: Mapping[str, str] | None = None,
+    lost: Callable[[], bool] = lambda: False,
+) -> Iterator[None]:
+    """Run ``argv`` as :meth:`~iotrial.model.host.Host.guard` says; ``host`` is for messages.
+    Where the host is ``lost`` when the context is left, the guard is not told that all is done.
+
+    The heartbeat is a thread of its own: whatever takes long here (a file being laid out, a
+    command that waits) must not look like death.
+    """
+    process = subprocess.Popen(
+        tuple(argv),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        start_new_session=True,
+    )
+    stop = threading.Event()
+    beat: threading.Thread | None = None
+    try:
+        _await_ready(host, process)
+        beat = threading.Thread(
+            target=_beat, args=(process.stdin, every, stop), daemon=True, name="heartbeat"
+        )
+        beat.start()
+        yield
+    finally:
+        stop.set()
+        if beat is not None:
+            beat.join()
+        _leave(process, b"" if lost() else b"done\n")
+
+
+def _await_ready(host: str, process: subprocess.Popen[bytes]) -> None:
+    """Until the line ``ready``.  What a login's start-up files print before is passed over."""
+    assert process.stdout is not None  # noqa: S101 (asked for above; for the type checker)
+    said, deadline = b"", time.monotonic() + READY_WITHIN
+    while b"ready" not in said.splitlines() or not said.endswith(b"\n"):
+        left = max(0.0, deadline - time.monotonic())
+        ready, _, _ = select.select([process.stdout], [], [], left)
+        more = os.read(process.stdout.fileno(), 4096) if ready else b""
+        if not more:
+            break
+        said += more
+        if len(said) > GREETING_MOST:
+            break
+    else:
+        return
+    process.kill()
+    complaint = Complaints(process).last()
+    process.wait()
+    why = complaint or said[-_SHOWN:].decode("utf-8", "replace").strip()
+    raise HostError(
+        f"{host}: the guard that would restore it does not start: {why or 'it says nothing'}",
+        advice="It needs sh, flock and coreutils there. Nothing was changed.",
+    )
+
+
+def _beat(pipe: IO[bytes] | None, every: float, stop: threading.Event) -> None:
+    while not stop.wait(every):
+        try:
+            if pipe is not None:
+                pipe.write(b".\n")
+                pipe.flush()
+        except (OSError, ValueError):
+            return  # it is gone: whoever asks the host next will see that
+
+
+def _leave(process: subprocess.Popen[bytes], words: bytes) -> None:
+    with suppress(OSError, ValueError):
+        if process.stdin is not None:
+            process.stdin.write(words)
+            process.stdin.close()
+    try:
+        process.wait(timeout=LEAVES_WITHIN)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()

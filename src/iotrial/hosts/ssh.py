@@ -1,35 +1,373 @@
-"""A machine that is reached by the system's ssh(1), as a host.
+"""A machine that is reached by the system's ssh(1), as a host, and the loads on it.
 
 One connection, and on its far side one long-lived POSIX shell, the agent: every verb, and a whole
 batch, is one request and one answer.  Nothing is installed there.  ``docs/decisions/0009-ssh.md``
 says why so.
+
+A load has a session of its own, which carries its end and its files.  While it runs, nobody there
+or here does anything: its shell waits for it, we wait for the first byte of what that shell says.
+What it left comes to a file here, which is read a piece at a time: a large one takes no memory.
 """
 
 from __future__ import annotations
 
+import base64
 import os
 import posixpath
 import shlex
+import subprocess
+import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import IO, NoReturn, Self, TypeVar
 
-from iotrial.errors import FileRefused, HostUnreachable
+from iotrial.errors import FileRefused, HostError, HostUnreachable
 from iotrial.hosts import agent
-from iotrial.hosts.agent import Request, said, text_of
-from iotrial.hosts.bounds import ANSWER_MOST, too_much
-from iotrial.hosts.complaints import held, not_ours, timed_out
-from iotrial.hosts.connection import Connection
-from iotrial.hosts.far_load import FarProcess
+from iotrial.hosts.agent import Request, encoded, exit_of, load, prelude, said, text_of
+from iotrial.hosts.bounds import (
+    ADVICE,
+    ANSWER_MOST,
+    GREETING_MOST,
+    LEFT_FREE,
+    LEFT_MOST,
+    Complaints,
+    held,
+    missing,
+    not_ours,
+    timed_out,
+    too_much,
+    words,
+)
+from iotrial.hosts.connection import Connection, pipes
 from iotrial.hosts.places import places
-from iotrial.hosts.process import pause
+from iotrial.hosts.process import pause, readable, watching
 from iotrial.hosts.steps import code_of
-from iotrial.hosts.watching import watching
 from iotrial.model.host import Completed
 from iotrial.model.step import Answer, Step
+from iotrial.units import format_bytes
+
+# -- what a load left ------------------------------------------------------------------------------
+
+_LINE = 1 << 20
+"""Bytes of a line that is no content, and of a name or the words about the end of a load."""
+_PIECE = 1 << 18
+"""Bytes of base64 at once: whole groups of four."""
+
+
+class _Kept:
+    """Answers out of a file.  Raises EOFError where they end too early, ValueError."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def line(self) -> bytes:
+        found = self._file.readline(_LINE)
+        if not found.endswith(b"\n"):
+            raise ValueError("a line does not end") if len(found) == _LINE else EOFError
+        return found[:-1]
+
+    def exactly(self, count: int) -> bytes:
+        if not 0 <= count <= _LINE:
+            raise ValueError(f"{count} bytes are to follow")
+        found = self._file.read(count)
+        if len(found) < count:
+            raise EOFError
+        return found
+
+    def until(self, mark: bytes) -> bytes:
+        raise NotImplementedError(mark)  # nothing that a load leaves ends so
+
+    def pieces(self) -> Iterator[bytes]:
+        """What a line of base64 says."""
+        short = False
+        while True:
+            found = self._file.readline(_PIECE)
+            ends = found.endswith(b"\n")
+            if not ends and len(found) < _PIECE:
+                raise EOFError
+            data = base64.b64decode(found.removesuffix(b"\n"), validate=True)
+            if short and data:
+                raise ValueError("base64 goes on behind its end")
+            short = len(data) < _PIECE // 4 * 3
+            if data:
+                yield data
+            if ends:
+                return
+
+
+def results(file: IO[bytes]) -> tuple[int, Iterator[tuple[str, Iterator[bytes]]]]:
+    """The status of a load that ended, and every file that it left, by its relative path, in
+    pieces.
+
+    Raises EOFError where it is not whole, ValueError for what is none, and for a path that leads
+    out of its folder.
+    """
+    file.seek(0)
+    kept = _Kept(file)
+    status, _ = text_of(kept)
+    return exit_of(status), _left(kept)
+
+
+def _left(kept: _Kept) -> Iterator[tuple[str, Iterator[bytes]]]:
+    while (line := kept.line()) != b"end":
+        path = os.fsdecode(kept.exactly(int(line.removeprefix(b"file "))))
+        kept.line()
+        pure = PurePosixPath(path)
+        if pure.is_absolute() or ".." in pure.parts or not pure.parts or "\0" in path:
+            raise ValueError(f"{path[:200]!r} is no file of the load's folder")
+        content = kept.pieces()
+        yield path, content
+        for _ in content:  # what nobody wanted
+            pass
+
+
+# -- loads -----------------------------------------------------------------------------------------
+
+STARTS_WITHIN = 60.0
+LOOKS_EVERY = 16 << 20
+"""Bytes after which it is looked whether there is still room."""
+_STARTED, _NOT_MADE, _NOT_INSTALLED = 0, 1, 2
+
+
+class Told:
+    """Answers out of bytes that are here already.  Raises EOFError where they end too early."""
+
+    def __init__(self, data: bytes | bytearray) -> None:
+        self._data = data
+        self.position = 0
+
+    def line(self) -> bytes:
+        return self.until(b"\n")
+
+    def exactly(self, count: int) -> bytes:
+        if count < 0:
+            raise ValueError(f"{count} bytes are to follow")
+        if len(self._data) - self.position < count:
+            raise EOFError
+        self.position += count
+        return bytes(self._data[self.position - count : self.position])
+
+    def until(self, mark: bytes) -> bytes:
+        end = self._data.find(mark, self.position)
+        if end < 0:
+            raise EOFError
+        taken = bytes(self._data[self.position : end])
+        self.position = end + len(mark)
+        return taken
+
+
+class FarProcess:
+    """A load, once :meth:`start` was called, in a session over ``connection``.  What lies in
+    ``folder``, the controller's, goes with the load; what the load left there comes back when it
+    ended.  ``signalled`` signals the group of this number, gently or not.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        connection: Connection,
+        *,
+        folder: Path,
+        wakeup: int | None,
+        signalled: Callable[[int, bool], None],
+    ) -> None:
+        self._host = host
+        self._sign = connection.sign
+        self._folder = folder
+        self._wakeup = wakeup
+        self._signalled = signalled
+        self._status: int | None = None
+        self._data = bytearray()
+        self._sent = _supplies(folder)
+        self._ssh = subprocess.Popen(
+            connection.session("-s iotrial-load"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._complaints = Complaints(self._ssh)
+        # Beside what it becomes: a disk with room for that has room for this.
+        self._left = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed with the session)
+        self._came = 0
+        self._in, self._out = pipes(self._ssh)
+        self._pid, self._started = 0, False
+
+    def start(self, argv: Sequence[str], environment: Mapping[str, str], there: str) -> None:
+        """Have it run, in a new folder below ``there``.
+
+        Raises :class:`~iotrial.errors.ToolMissing` for a program that is not installed there.
+        """
+        sign = said("printf", "%s", self._sign.decode())
+        request = f"{sign}\n{load(there, self._sent, environment, argv)}"
+        text = prelude().encode() + encoded(request)
+        with suppress(BrokenPipeError):
+            self._in.write(text)
+            self._in.close()
+        deadline = time.monotonic() + STARTS_WITHIN
+        while True:
+            told = Told(self._data)
+            try:
+                told.until(self._sign)  # behind what the login's files print
+                status, number = text_of(told)
+                break
+            except EOFError:
+                left = deadline - time.monotonic()
+                if left <= 0 or (readable(self._out.fileno(), left, None) and not self._more()):
+                    self._fail()
+                if len(self._data) > GREETING_MOST:
+                    self._refuse(words("start a load", len(self._data), GREETING_MOST))
+        if status == _NOT_INSTALLED:
+            self._close()
+            raise missing(self._host, argv[0])
+        if status == _NOT_MADE:
+            self._close()
+            raise FileRefused(self._host, "make", f"{there}/load-…", code_of(os.fsdecode(number)))
+        self._pid = int(number)
+        self._left.write(self._data[told.position :])
+        self._started = True
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    def wait(self, seconds: float) -> int | None:
+        """As the protocol says.  A load ended when all that it left is here.
+
+        Raises HostUnreachable when the connection is lost.
+        """
+        deadline = time.monotonic() + max(0.0, seconds)
+        while self._status is None:
+            left = deadline - time.monotonic()
+            ready = readable(self._out.fileno(), left, self._wakeup)
+            if ready and not self._more():
+                self._finish()
+            elif not ready:
+                return None
+        return self._status
+
+    def kill(self, *, gently: bool) -> None:
+        if self._status is None:
+            self._signalled(self._pid, gently)
+
+    def _more(self) -> bool:
+        more = os.read(self._out.fileno(), 1 << 16)
+        self._came += len(more)
+        if not self._started:
+            self._data += more
+            return bool(more)
+        self._left.write(more)
+        if self._came > LEFT_MOST:
+            self._refuse(words("what the load left", self._came, LEFT_MOST))
+        if self._came % LOOKS_EVERY < len(more) and _free(self._folder) < LEFT_FREE:
+            self._refuse(
+                f"{format_bytes(self._came)} of what the load left came, and there is no room for"
+                f" more: {self._folder} has less than {format_bytes(LEFT_FREE)} left"
+            )
+        return bool(more)
+
+    def _refuse(self, why: str) -> NoReturn:
+        """End the session; the guard there ends the load."""
+        self._ssh.kill()
+        self._close()
+        raise HostError(f"{self._host}: {why}", advice=ADVICE)
+
+    def _finish(self) -> None:
+        try:
+            status = self._taken_over()
+        except EOFError:
+            self._fail()
+        except ValueError as error:
+            self._close()
+            raise HostError(
+                f"{self._host}: what the load left cannot be taken over: {error}",
+                advice="Nothing but iotrial may print in a session there: look at ~/.bashrc.",
+            ) from error
+        self._close()
+        self._status = status
+
+    def _taken_over(self) -> int:
+        """Twice through what came: nothing is taken over of what is not whole."""
+        self._left.flush()
+        if not self._came or not os.fstat(self._left.fileno()).st_size:
+            raise EOFError
+        same = set()
+        status, files = results(self._left)
+        for name, pieces in files:
+            if name in self._sent and _is(self._sent[name], pieces):
+                same.add(name)
+        for name, pieces in results(self._left)[1]:
+            if name not in same:
+                self._take(name, pieces)
+        return status
+
+    def _take(self, name: str, pieces: Iterator[bytes]) -> None:
+        """One file to the disk.  A name may be too long here, or that of a folder: this ends what
+        is done on this host, and not on the others."""
+        path = self._folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                for piece in pieces:
+                    file.write(piece)
+        except OSError as error:
+            self._close()
+            raise HostError(
+                f"{self._host}: {name[:300]}, a file that the load left, cannot be written here:"
+                f" {error.strerror}",
+                advice=f"Look at what lies in {self._folder}, and at the room on its disk.",
+            ) from error
+
+    def _fail(self) -> NoReturn:
+        with suppress(subprocess.TimeoutExpired):
+            self._ssh.wait(1.0)
+        why = self._complaints.last()
+        self._close()
+        raise HostUnreachable(
+            f"{self._host}: the session of the load ended before the load"
+            + (f": {why}" if why else ""),
+            advice="The guard there ends the load, or, when the host can be reached again,"
+            " `iotrial restore` does.",
+        )
+
+    def _close(self) -> None:
+        for pipe in (self._in, self._out, self._left):
+            with suppress(OSError):
+                pipe.close()
+        try:
+            self._ssh.wait(1.0)
+        except subprocess.TimeoutExpired:
+            self._ssh.kill()
+            self._ssh.wait()
+
+
+def _is(data: bytes, pieces: Iterator[bytes]) -> bool:
+    """Whether the pieces make exactly ``data``."""
+    at = 0
+    for piece in pieces:
+        if data[at : at + len(piece)] != piece:
+            return False
+        at += len(piece)
+    return at == len(data)
+
+
+def _free(folder: Path) -> int:
+    seen = os.statvfs(folder)
+    return seen.f_bavail * seen.f_frsize
+
+
+def _supplies(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+# -- the host --------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 

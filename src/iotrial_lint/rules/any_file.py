@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial_lint.rule import Said, Scene, at, rule
-from iotrial_lint.sheet import KINDS, Entry, Sheet
+from iotrial_lint.rule import KINDS, Entry, Said, Scene, Sheet, at, rule
 
 _MAY_REPEAT = {
     # multipath.conf: each of them adds one to a list.

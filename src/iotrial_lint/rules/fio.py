@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 from iotrial.tools.fio_rules import RW, SYNCHRONOUS, nearest_rw, option_table
 from iotrial.units import format_bytes
-from iotrial_lint.jobs import Job, alike, by_entry, jobs, own, seconds
 from iotrial_lint.known import fio_options
-from iotrial_lint.rule import Said, Scene, at, rule, since
-from iotrial_lint.sheet import Sheet
+from iotrial_lint.parsers.fio import Job, alike, by_entry, jobs, own, seconds
+from iotrial_lint.rule import Said, Scene, Sheet, at, rule, since
 
 
 @rule(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from iotrial_lint.rule import Said, Scene, Version, at, rule, since, spelled
-from iotrial_lint.sheet import Entry, Sheet
+from iotrial_lint.rule import Entry, Said, Scene, Sheet, Version, at, rule, since, spelled
 
 _KERNEL_NAME = re.compile(r"/dev/(?:[shv]d[a-z]+\d*|xvd[a-z]+\d*|nvme\d+n\d+(?:p\d+)?|dm-\d+)")
 

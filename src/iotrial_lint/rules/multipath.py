@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iotrial_lint.known import Keyword, keywords, names_in, nearest, sections_of
-from iotrial_lint.rule import Said, Scene, at, rule, since, spelled, whole
-from iotrial_lint.sheet import Entry, Sheet
+from iotrial_lint.rule import Entry, Said, Scene, Sheet, at, rule, since, spelled, whole
 
 
 @rule(

@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from iotrial.model.tunable import Domain
 from iotrial.tunables import families
 from iotrial.tunables.sysctl import REFUSED
-from iotrial_lint.known import is_sysctl, nearest_sysctl
-from iotrial_lint.known.gone import INERT, gone
-from iotrial_lint.precedence import winners
-from iotrial_lint.rule import Said, Scene, Version, at, host_rule, rule, since, spelled, whole
-from iotrial_lint.sheet import Setting, Sheet
+from iotrial_lint.known import INERT, gone, is_sysctl, nearest_sysctl
+from iotrial_lint.rule import (
+    Said,
+    Scene,
+    Setting,
+    Sheet,
+    Version,
+    at,
+    host_rule,
+    rule,
+    since,
+    spelled,
+    whole,
+)
+
+
+def _winners(sheets: Iterable[Sheet]) -> Mapping[str, tuple[str, Setting]]:
+    """(file, setting) of each kernel parameter by its name: the last that sets it, of sheets in the
+    order in which they are read."""
+    wins: dict[str, tuple[str, Setting]] = {}
+    for sheet in sheets:
+        if sheet.kind == "sysctl":
+            wins.update((each.name, (sheet.file, each)) for each in sheet.of("sysctl"))
+    return wins
+
 
 _PAIRS_DIRTY_BACKGROUND_ABOVE = (
     ("vm.dirty_background_ratio", "vm.dirty_ratio"),
@@ -310,7 +330,7 @@ def sysctl_not_here(scene: Scene) -> Iterator[Said]:
 )
 def sysctl_not_in_force(scene: Scene) -> Iterator[Said]:
     """A kernel parameter that is not as the files say."""
-    for file, each in winners(scene.sheets):
+    for file, each in _winners(scene.sheets).values():
         there = scene.there.get(each.name)
         if there is None or each.name in REFUSED:
             continue
@@ -561,7 +581,7 @@ def sysctl_unknown(sheet: Sheet, scene: Scene) -> Iterator[Said]:
 )
 def tuned_and_sysctl(scene: Scene) -> Iterator[Said]:
     """A kernel parameter that both the active tuned profile and a sysctl file set."""
-    files = {each.name: (file, each) for file, each in winners(scene.sheets)}
+    files = _winners(scene.sheets)
     for sheet in scene.sheets:
         for each in sheet.of("sysctl") if sheet.kind == "tuned" else ():
             if each.name in files and files[each.name][1].value != each.value:

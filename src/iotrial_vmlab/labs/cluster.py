@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iotrial_vmlab.lab import Disk, Kind, Lab, Node
-from iotrial_vmlab.roles import role
+from iotrial_vmlab.lab import Disk, Kind, Lab, Node, role
 
 NAME = "iotrial"
 """Of the cluster, for corosync, md, gfs2 and O2CB."""

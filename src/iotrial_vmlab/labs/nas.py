@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iotrial_vmlab.lab import Disk, Kind, Lab, Node, identity
-from iotrial_vmlab.roles import role
+from iotrial_vmlab.lab import Disk, Kind, Lab, Node, identity, role
 
 EXPORT = "/srv/export"
 GRACE = 10

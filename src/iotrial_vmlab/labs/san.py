@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iotrial_vmlab.lab import Disk, Kind, Lab, Network, Node, identity
-from iotrial_vmlab.roles import role
+from iotrial_vmlab.lab import Disk, Kind, Lab, Network, Node, identity, role
 
 _DISK = Disk("lun", "scsi", only=1)
 _NETWORKS: tuple[Network, ...] = ("lab", "lab2")

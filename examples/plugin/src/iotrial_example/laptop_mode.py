@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial_lint.rule import Said, Scene, at, rule
-from iotrial_lint.sheet import Sheet
+from iotrial_lint.rule import Said, Scene, Sheet, at, rule
 
 
 @rule(

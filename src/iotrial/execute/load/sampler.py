@@ -19,8 +19,8 @@ first I/O or after its last one is left out: the load began, or ended, and measu
 trial without pauses has no such file.  :mod:`iotrial.validity.standstill` decides.
 
 Only the machine that iotrial itself runs on is watched: the answers of a host far away are late by
-the network as well, and the clock of a made-up one is not ours.  Twenty looks a second of some tens of microseconds
-each are about a thousandth of one CPU.
+the network as well, and the clock of a made-up one is not ours.  Twenty looks a second of some tens
+of microseconds each are about a thousandth of one CPU.
 """
 
 from __future__ import annotations

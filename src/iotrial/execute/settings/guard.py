@@ -13,8 +13,7 @@ from functools import cache
 from importlib.resources import files
 
 from iotrial.errors import LockedError
-from iotrial.hosts.places import holder, state_places
-from iotrial.hosts.trust import need_trusted
+from iotrial.hosts.places import holder, need_trusted, state_places
 from iotrial.model.host import Host
 
 PARTS = (("iotrial.hosts", "picks.sh"), ("iotrial.execute.settings", "debris.sh"))

@@ -45,8 +45,8 @@ from functools import lru_cache
 from typing import Any, cast
 
 from iotrial.errors import FileRefused, OwedError, RefusedError
+from iotrial.hosts.places import need_trusted
 from iotrial.hosts.steps import beside
-from iotrial.hosts.trust import need_trusted
 from iotrial.model.host import Host
 from iotrial.model.step import Act, Answer, Look, Pick, Probe
 from iotrial.model.target import Identity

@@ -1,12 +1,14 @@
 """The commands that the fake host understands: those that iotrial uses, and a few for tests.
 
 ``COMMANDS`` maps a program to its function and to what it changes.  A program that is not there
-is 127, as in a shell.
+is 127, as in a shell.  The scripts of ``execute/keep/former.py`` are held against what sh makes of
+them by ``tests/unit/test_keep_former.py``.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 from collections.abc import Sequence
@@ -14,12 +16,9 @@ from pathlib import PurePosixPath
 
 from iotrial.hosts.fake import fio as fake_fio
 from iotrial.hosts.fake import proc as fake_proc
-from iotrial.hosts.fake.below import mount_below
 from iotrial.hosts.fake.disk import loop
-from iotrial.hosts.fake.former import FORMER
-from iotrial.hosts.fake.loads import dd
-from iotrial.hosts.fake.machine import Machine, Program, Said
-from iotrial.hosts.fake.tree import CHARACTERS, CONTROLLER
+from iotrial.hosts.fake.loads import DD_VERSION, dd_amount, dd_leave, dd_refused, dd_report
+from iotrial.hosts.fake.machine import CHARACTERS, CONTROLLER, Machine, Program, Said, mount_below
 from iotrial.units import parse_bytes, parse_seconds
 
 _FILL_RATE = 500e6  # bytes per second, of dd
@@ -44,7 +43,12 @@ def _id(_machine: Machine, _arguments: Sequence[str], _stdin: bytes) -> Said:
 
 
 def _uname(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
-    said = {"-r": fake_proc.release(machine.kernel), "-n": "fake", "-m": "x86_64", "-s": "Linux"}
+    said = {
+        "-r": fake_proc.release(machine.kernel.release),
+        "-n": "fake",
+        "-m": "x86_64",
+        "-s": "Linux",
+    }
     return Said(0, said.get(arguments[0] if arguments else "-s", "Linux") + "\n")
 
 
@@ -206,15 +210,15 @@ def _claim(machine: Machine, node: str) -> Said:
 def _dd(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
     """Not as a load: at once, at a rate that is always the same."""
     if "--version" in arguments:
-        return Said(0, dd.VERSION)
+        return Said(0, DD_VERSION)
     given = dict(word.split("=", 1) for word in arguments)
-    if problem := dd.refused(machine, given):
+    if problem := dd_refused(machine, given):
         return _fail(problem)
-    size = dd.amount(machine, given)
-    dd.leave(machine, given)
+    size = dd_amount(machine, given)
+    dd_leave(machine, given)
     seconds = size / _FILL_RATE
     machine.pass_time(seconds)
-    return Said(0, "", dd.report(size, parse_bytes(given.get("bs", "512")), max(seconds, 1e-4)))
+    return Said(0, "", dd_report(size, parse_bytes(given.get("bs", "512")), max(seconds, 1e-4)))
 
 
 def _truncate(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
@@ -313,8 +317,51 @@ def _mv(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
     return Said()
 
 
+def of_script(words: Sequence[str]) -> Sequence[str]:
+    """The arguments in ``-c SCRIPT NAME ARGUMENT…``."""
+    return words[3:]
+
+
+def _look(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    """Whether a file was moved aside, or is gone from there."""
+    beside, *ours = of_script(arguments)  # journals of earlier versions say no more than this
+    if machine.kind(beside):
+        return Said(0, "moved aside\n")
+    lost = ours and _sum(machine, ours[0]) == ours[1]
+    return Said(0, "lost\n" if lost else "as it was\n")
+
+
+def _needs(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    """Goes on only where something lies beside."""
+    beside, path = of_script(arguments)
+    if machine.kind(beside):
+        return Said()
+    what = f"what was there before is gone from {beside}: put it there again, or remove {path}"
+    return Said(1, "", f"{what}\n")
+
+
+def _save(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    """Saves a file whose content has not this sum."""
+    path, digest, saved = of_script(arguments)
+    if _sum(machine, path) not in {"", digest}:
+        machine.files[saved] = machine.files.pop(machine.real(path))
+    return Said()
+
+
+def _sha256sum(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    path = arguments[-1]
+    if found := _sum(machine, path):
+        return Said(0, f"{found}  {path}\n")
+    return Said(1, "", f"sha256sum: {path}: No such file or directory\n")
+
+
+def _sum(machine: Machine, path: str) -> str:
+    """'' where there is no file."""
+    file = machine.files.get(machine.real(path))
+    return "" if file is None else hashlib.sha256(file.data).hexdigest()
+
+
 COMMANDS: dict[str, Program] = {
-    **FORMER,
     "blkid": Program(_blkid, changes=False),
     "chmod": Program(lambda _m, _a, _s: Said(), changes=True),
     "chown": Program(lambda _m, _a, _s: Said(), changes=True),
@@ -324,6 +371,9 @@ COMMANDS: dict[str, Program] = {
     "false": Program(lambda _m, _a, _s: Said(1), changes=False),
     "fio": Program(_fio, changes=False),
     "id": Program(_id, changes=False),
+    "iotrial-former": Program(_look, changes=False),
+    "iotrial-needed": Program(_needs, changes=False),
+    "iotrial-saved": Program(_save, changes=True),
     "iotrial-together": Program(lambda _m, _a, _s: Said(), changes=True),
     "kill": Program(_kill, changes=True),
     "losetup": Program(_losetup, changes=True),
@@ -334,6 +384,7 @@ COMMANDS: dict[str, Program] = {
     "readlink": Program(_readlink, changes=False),
     "rm": Program(_rm, changes=True),
     "rmdir": Program(_rmdir, changes=True),
+    "sha256sum": Program(_sha256sum, changes=False),
     "sleep": Program(_sleep, changes=False),
     "stat": Program(_stat, changes=False),
     "sync": Program(_sync, changes=True),
@@ -365,6 +416,14 @@ def program_of(machine: Machine, argv: Sequence[str]) -> Program | None:
         name = argv[3] if len(argv) > _SCRIPT_NAME else ""
     found = machine.programs.get(name) or COMMANDS.get(name)
     return found or (machine.programs.get("sh") if shell else None)
+
+
+def ran(machine: Machine, argv: Sequence[str], stdin: bytes) -> Said:
+    """What a command says that a script runs."""
+    program = program_of(machine, argv)
+    if program is None:
+        return Said(127, "", f"sh: {argv[0]}: not found\n")
+    return program.command(machine, argv[1:], stdin)
 
 
 def changes(program: Program, argv: Sequence[str]) -> bool:

@@ -1,8 +1,8 @@
 """A kernel in a dictionary, as a host: what ``--pretend`` runs on, and the crash tests.
 
-Its block queues behave as a 6.18 kernel's (``queue``), or another's (``queues``), its loads are a
-pretended fio (``fio``), its clock is its own: a whole study takes milliseconds.  It refuses and
-crashes on demand.
+Its block queues behave as a 6.18 kernel's (``disk``), its loads are a pretended fio (``fio``) and
+other tools (``loads``): a command line becomes a process with an end and a result.  Its clock is
+its own: a whole study takes milliseconds.  It refuses and crashes on demand.
 
 Every act that changes the machine is an *operation* and is counted: write, save, append, remove,
 start, a signal to a load, and each run of a command that changes something.  ``crash_after=k``
@@ -17,20 +17,213 @@ from __future__ import annotations
 import errno
 import fnmatch
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import shlex
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
-from iotrial.hosts.fake import load as fake_load
+from iotrial.hosts.fake import fio as fake_fio
 from iotrial.hosts.fake.commands import changes, meant, program_of, send
-from iotrial.hosts.fake.disk import DISKS, Disk, block
-from iotrial.hosts.fake.machine import Machine, Said
-from iotrial.hosts.fake.queues import NEWEST
-from iotrial.hosts.steps import look, perform
+from iotrial.hosts.fake.disk import DISKS, NEWEST, SECTOR, Block, Disk, Kernel, block
+from iotrial.hosts.fake.fio import Command, Work
+from iotrial.hosts.fake.loads import Acted, imitate
+from iotrial.hosts.fake.machine import Machine, Part, Rates, Said, Task, block_below
+from iotrial.hosts.steps import beside, look, perform
 from iotrial.model.host import Completed
 from iotrial.model.step import Answer, Probe, Step
+from iotrial.units import parse_bytes
+
+# -- loads -----------------------------------------------------------------------------------------
+
+Moves = dict[str, Rates]
+"""By block device."""
+_NOTHING: Rates = (0.0, 0.0, 0.0, 0.0)
+
+
+class Plan(NamedTuple):
+    """How long a load takes, what it moves a second, what it leaves when it ends by itself (and
+    its exit status), and for how long it waits before all that."""
+
+    seconds: float
+    moves: Moves
+    finish: Callable[[], int]
+    waits: float = 0.0
+
+
+def _begin(
+    machine: Machine,
+    argv: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    luck: random.Random,
+) -> int:
+    """Start a load; gives back its process id.  Its output files lie in ``folder``."""
+    for name in ("stdout", "stderr"):
+        (folder / name).write_bytes(b"")
+    plan = _plan(machine, tuple(argv), folder, luck)
+    begins = machine.clock + plan.waits
+    leader = machine.next_pid
+    for pid in (leader, leader + 1):  # fio works in children: ending only the leader leaves one
+        machine.spawn(
+            Task(
+                pid=pid,
+                group=leader,
+                argv=tuple(argv),
+                environment=dict(environment),
+                started=machine.clock,
+                ends=begins + plan.seconds,
+                moves=plan.moves if pid == leader else {},
+                finish=plan.finish if pid == leader else lambda: 0,
+                begins=begins,
+            )
+        )
+    machine.next_pid += 2
+    return leader
+
+
+def _plan(machine: Machine, argv: tuple[str, ...], folder: Path, luck: random.Random) -> Plan:
+    if argv[3:4] == ("iotrial-join",):  # sh -c SCRIPT iotrial-join GROUP ARGUMENT…
+        if not machine.kind(f"{argv[4]}/cgroup.procs"):
+            said = Said(2, "", f"sh: cannot create {argv[4]}/cgroup.procs: Directory nonexistent\n")
+            return Plan(0.0, {}, lambda: _leave(folder, said))
+        return _plan(machine, argv[5:], folder, luck)
+    if argv[3:4] == ("iotrial-together",):  # sh -c SCRIPT iotrial-together MOMENT
+        return _together(machine, argv[2], folder, luck)._replace(waits=_left(argv[4]))
+    program = PurePosixPath(argv[0]).name
+    if program != "fio" or "--version" in argv:
+        acted = None if "--version" in argv else imitate(machine, argv, luck)
+        return _acted(acted, folder) if acted else _other(machine, argv, folder)
+    try:
+        command = fake_fio.parse(argv, folder)
+        blocks = [_open(machine, job) for job in command.jobs]
+    except ValueError as error:
+        said = Said(1, "", f"{error}\n")
+        return Plan(0.0, {}, lambda: _leave(folder, said))
+    works = [
+        fake_fio.work(job, block.queue.scheduler if block else "none", luck)
+        for job, block in zip(command.jobs, blocks, strict=True)
+    ]
+    moves = _moves(works, blocks)
+    seconds = max(each.job.ramp + each.seconds for each in works)
+    disk = next(iter(moves), "")
+    return Plan(seconds, moves, lambda: _report(machine, command, works, disk, folder))
+
+
+def _acted(acted: Acted, folder: Path) -> Plan:
+    """A load of another tool that is imitated."""
+
+    def finish() -> int:
+        for name, said in acted.said.items():
+            (folder / name).write_text(said, "utf-8")
+        if not acted.exit:
+            acted.done()
+        return acted.exit
+
+    return Plan(acted.seconds, acted.moves, finish)
+
+
+def _other(machine: Machine, argv: tuple[str, ...], folder: Path) -> Plan:
+    """Anything that is no load: it moves nothing."""
+    program = PurePosixPath(argv[0]).name
+    if program == "sleep":
+        return Plan(float(argv[1]), {}, lambda: 0)
+    known = program_of(machine, argv)
+    words = f"sh: {program}: not found\n"
+    said = known.command(machine, argv[1:], b"") if known else Said(127, "", words)
+    return Plan(0.0, {}, lambda: _leave(folder, said))
+
+
+def _together(machine: Machine, script: str, folder: Path, luck: random.Random) -> Plan:
+    """Several loads at once, each in its folder: lines ``one FOLDER ARGUMENT… & …``, or ``early``
+    where it waits by itself."""
+    plans = [
+        (folder / name, _plan(machine, argv, folder / name, luck)) for name, argv in _loads(script)
+    ]
+    moves: Moves = {}
+    for _, plan in plans:
+        for disk, each in plan.moves.items():
+            moves[disk] = _sum(moves.get(disk, _NOTHING), each)
+
+    def finish() -> int:
+        worst = 0
+        for place, plan in plans:
+            status = plan.finish()
+            (place / "exitcode").write_text(f"{status}\n", "ascii")
+            worst = max(worst, status)
+        return worst
+
+    return Plan(max(plan.seconds for _, plan in plans), moves, finish)
+
+
+@lru_cache(maxsize=256)  # it follows from the script alone, and hosts that are alike get the same
+def _loads(script: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The loads of a script: folder and arguments."""
+    lines = (line.partition(" & all=")[0] for line in script.splitlines())
+    words = (shlex.split(line) for line in lines if line.startswith(("one ", "early ")))
+    return tuple((name, tuple(argv)) for _, name, *argv in words)
+
+
+def _sum(one: Rates, more: Rates) -> Rates:
+    a, b, c, d = (each + other for each, other in zip(one, more, strict=True))
+    return (a, b, c, d)
+
+
+def _left(moment: str) -> float:
+    """Seconds until a moment by the real clock, which the controller reckons it by; 0: at once."""
+    return max(0.0, int(moment) / 1e9 - time.time())
+
+
+def _leave(folder: Path, said: Said) -> int:
+    (folder / "stdout").write_text(said.stdout, "utf-8")
+    (folder / "stderr").write_text(said.stderr, "utf-8")
+    return said.exit
+
+
+def _report(
+    machine: Machine, command: Command, works: Sequence[Work], disk: str, folder: Path
+) -> int:
+    """Write fio's result.  A folder that is gone by then is fio's failure, as in reality."""
+    try:
+        result = fake_fio.result(command, works, disk, machine.clock)
+        (folder / (command.output or "stdout")).write_bytes(result)
+    except OSError:
+        return 1
+    return 0
+
+
+def _open(machine: Machine, job: fake_fio.Job) -> Block | None:
+    """The disk below what a job works on; a missing file is made, even in a missing folder.
+
+    Raises ValueError, with fio's words, for a missing device.
+    """
+    path = machine.real(job.path)
+    devno = machine.nodes.get(path)
+    if devno is None and path.startswith("/dev/"):
+        raise ValueError(f"fio: looks like your file system does not support direct=1: {path}")
+    if devno is None and path not in machine.files:
+        size = job.options.get("size", "0")
+        machine.put(path, b"", mode=0o644, size=0 if "%" in size else parse_bytes(size))
+        machine.files[path].durable = False
+    return block_below(machine, path)
+
+
+def _moves(works: Sequence[Work], blocks: Sequence[Block | None]) -> Moves:
+    moves: Moves = {}
+    for each, disk in zip(works, blocks, strict=True):
+        if disk is not None:
+            reads, writes = each.rate * each.job.reads, each.rate * (1 - each.job.reads)
+            sectors = each.job.block / SECTOR
+            mine = (reads, reads * sectors, writes, writes * sectors)
+            moves[disk.name] = _sum(moves.get(disk.name, _NOTHING), mine)
+    return moves
+
+
+# -- the host --------------------------------------------------------------------------------------
 
 _T = TypeVar("_T")
 
@@ -80,7 +273,7 @@ class FakeHost:
     ``seed`` makes its noise and its boot ids repeatable.  ``refuse`` maps a path, a pattern
     (fnmatch) or ``read PATTERN`` to the errno that changing (or reading and listing) it answers:
     ``{"/sys/*": errno.EROFS}`` is a container.  ``crash_after`` and ``crash_how``: see above.
-    ``kernel`` is whose queues it has: one of :data:`~iotrial.hosts.fake.queues.QUEUES`.
+    ``kernel`` is whose queues it has; ``parts`` are families that it has besides.
     ``refuse`` and ``crash_after`` may be set later too; ``log`` names each operation done.
     """
 
@@ -96,9 +289,10 @@ class FakeHost:
         refuse: Mapping[str, int] | None = None,
         crash_after: int | None = None,
         crash_how: CrashHow = "before",
-        kernel: str = NEWEST,
+        kernel: Kernel = NEWEST,
+        parts: Iterable[type[Part]] = (),
     ) -> None:
-        self.machine = Machine(disks, seed, kernel)
+        self.machine = Machine(disks, seed, kernel, parts)
         self.refuse = dict(refuse or {})
         self.crash_after = crash_after
         self.crash_how: CrashHow = crash_how
@@ -200,9 +394,7 @@ class FakeHost:
 
         def begin() -> int:
             self._loads += 1
-            return fake_load.begin(
-                machine, command, folder=folder, environment=environment, luck=luck
-            )
+            return _begin(machine, command, folder=folder, environment=environment, luck=luck)
 
         pid = self.change(" ".join(command), begin)
         return FakeProcess(self, pid)
@@ -220,16 +412,14 @@ class FakeHost:
             self.change(f"write {path}", lambda: self.machine.write(path, data))
 
     def save(self, path: str, data: bytes, *, private: bool = True) -> None:
-        beside = str(PurePosixPath(path).with_name(f".{PurePosixPath(path).name}.new"))
-
         def replaced() -> None:
             old = self.machine.files.get(self.machine.real(path))
             kept = old.mode if old else 0o644
             self.machine.put(path, data, mode=0o600 if private else kept)
-            self.machine.files.pop(self.machine.real(beside), None)
+            self.machine.files.pop(self.machine.real(beside(path)), None)
 
         with self._refusal("save", path):
-            self.change(f"save {path}", replaced, torn=lambda: self.machine.put(beside, data))
+            self.change(f"save {path}", replaced, torn=lambda: self.machine.put(beside(path), data))
 
     def append(self, path: str, data: bytes) -> None:
         def appended(more: bytes) -> None:

@@ -1,8 +1,12 @@
 """The machine behind the fake host: its tree of files, its disks, its processes, its clock, and its
 parts: the state behind each family of settings.
 
-PLUGINS: a part is one file in ``parts``, with a class ``PART``.  Its control files and programs
-join those of the machine; a reboot makes it anew.
+PLUGINS: a part is a class in a module of ``parts``, a :class:`Part` with a name.  Its control files
+and programs join those of the machine; a reboot makes it anew.
+
+Where things are in the tree follows from the block devices that are there, so that a thousand
+machines that are alike share one, and what was found in it for one of them need not be looked for
+again.
 """
 
 from __future__ import annotations
@@ -10,20 +14,134 @@ from __future__ import annotations
 import errno
 import random
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import PurePosixPath
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Self
 
 from iotrial.hosts.fake import proc as fake_proc
-from iotrial.hosts.fake.disk import BLOCKS, KNOBS, Disk, block, holder
-from iotrial.hosts.fake.names import index
-from iotrial.hosts.fake.queue import refuse
-from iotrial.hosts.fake.queues import NEWEST
-from iotrial.hosts.fake.sysctl import Sysctls
-from iotrial.hosts.fake.tree import CHARACTERS, CONTROLLER, Spot, tree
+from iotrial.hosts.fake.disk import (
+    BLOCKS,
+    KNOBS,
+    NEWEST,
+    Block,
+    Disk,
+    Kernel,
+    block,
+    holder,
+    index,
+    refuse,
+)
+from iotrial.hosts.fake.proc import Sysctls
 from iotrial.plugins import modules
+
+# -- where things are ------------------------------------------------------------------------------
+
+CONTROLLER = 100
+"""The process id that /proc/self stands for."""
+CHARACTERS = {"/dev/null": (1, 3), "/dev/zero": (1, 5), "/dev/loop-control": (10, 237)}
+
+_REMEMBERED = 20_000
+"""Paths whose spots are known; those of journals are many, and never the same."""
+
+Device = tuple[str, tuple[int, int], Disk | None]
+"""A block device: kernel name, number, and the disk that it is."""
+
+Area = tuple[str, tuple[str, ...]]
+"""A part of the machine, and the folders that its control files are below."""
+
+
+class Spot(NamedTuple):
+    """Where a path is: ``real`` has every link followed; nothing need be there.  ``block`` is the
+    block device whose folder it is in or below ('': none), ``rest`` its name there, ``near`` are
+    the parts of the machine that may have a control file there or below."""
+
+    real: str
+    block: str
+    rest: str
+    near: tuple[str, ...]
+
+
+class Tree:
+    """``links`` by path, ``nodes`` of /dev with their numbers; ``fixed`` is what files of the
+    disks read, or the errno that they answer, as far as somebody asked and it never changes."""
+
+    def __init__(
+        self, devices: tuple[Device, ...], more: Mapping[str, str], areas: Sequence[Area]
+    ) -> None:
+        self.links = {"/proc/self": f"/proc/{CONTROLLER}", **more}
+        self.nodes: dict[str, tuple[int, int]] = {}
+        for name, devno, disk in devices:
+            folder = f"{BLOCKS}/{name}"
+            self._add(name, devno, folder)
+            self.links[f"/sys/block/{name}"] = folder
+            if disk and disk.partitioned:
+                self._add(disk.content, disk.content_devno, f"{folder}/{disk.content}")
+            if disk and disk.holder:
+                above = f"{BLOCKS}/{disk.holder}"
+                self.links[f"{folder}/holders/{disk.holder}"] = above
+                self.links[f"{above}/slaves/{disk.name}"] = folder
+        folders = [
+            *(at for _, below in areas for at in below),
+            *(f"{BLOCKS}/{n[0]}" for n in devices),
+        ]
+        others = (f"{folder}/" for folder in folders)
+        self._index = index((*self.links, *self.nodes, *CHARACTERS, *others))
+        self._areas = tuple(areas)
+        self.fixed: dict[str, bytes | int] = {}
+        self._spots: dict[str, Spot] = {}
+
+    def _add(self, name: str, devno: tuple[int, int], folder: str) -> None:
+        self.links[f"/sys/class/block/{name}"] = folder
+        self.links[f"/sys/dev/block/{devno[0]}:{devno[1]}"] = folder
+        self.nodes[f"/dev/{name}"] = devno
+
+    def inside(self, folder: str) -> frozenset[str] | None:
+        """The names in a folder, which has no slash at its end; None where it is none."""
+        return self._index.get(folder)
+
+    def spot(self, path: str) -> Spot:
+        """Where a path is.  That follows from the links and areas alone, which never change here:
+        so it is remembered, for all machines that share the tree."""
+        found = self._spots.get(path)
+        if found is None:
+            if len(self._spots) >= _REMEMBERED:
+                self._spots.clear()
+            found = self._spots[path] = self._spot(self._follow(path))
+        return found
+
+    def _spot(self, real: str) -> Spot:
+        above = f"{real}/"
+        near = tuple(
+            name
+            for name, below in self._areas
+            if real.startswith(below) or any(area.startswith(above) for area in below)
+        )
+        inside = real.removeprefix(f"{BLOCKS}/") if real.startswith(f"{BLOCKS}/") else ""
+        block, _, rest = inside.partition("/")
+        return Spot(real, block, rest, near)
+
+    def _follow(self, path: str) -> str:
+        here = ""
+        for part in path.split("/"):
+            if part == "..":
+                here = here.rpartition("/")[0]
+            elif part not in ("", "."):
+                here = f"{here}/{part}"
+                here = self.links.get(here, here)
+        return here or "/"
+
+
+@lru_cache(maxsize=256)
+def tree(
+    devices: tuple[Device, ...], more: tuple[tuple[str, str], ...], areas: tuple[Area, ...]
+) -> Tree:
+    """The tree of these block devices, with ``more`` links and the ``areas`` of the parts."""
+    return Tree(devices, dict(more), areas)
+
+
+# -- parts -----------------------------------------------------------------------------------------
 
 FOLDERS = (
     *("/", "/boot", "/dev", "/etc", "/home", "/mnt", "/proc", "/run", "/sys", "/tmp"),  # noqa: S108
@@ -42,6 +160,9 @@ class Said(NamedTuple):
     stdout: str = ""
     stderr: str = ""
 
+
+Mount = tuple[str, str, str, str]
+"""Device number, point, type, source."""
 
 Command = Callable[["Machine", Sequence[str], bytes], Said]
 
@@ -77,75 +198,50 @@ def folders(files: Mapping[str, Control]) -> Mapping[str, frozenset[str]]:
     return files.folders if isinstance(files, Lasting) else index(tuple(files))
 
 
-class Part(Protocol):
-    """The state of one family, as after a boot."""
+class Part:
+    """The state of one family, as after a boot, and what of the machine follows from it."""
 
-    def __init__(self) -> None: ...
-
-    @property
-    def below(self) -> tuple[str, ...]:
-        """Folders that are always there, and that all its control files are in or below: elsewhere
-        nobody asks for them."""
-        ...
+    name = ""
+    below: tuple[str, ...] = ()
+    """Folders that are always there, and that all its control files are in or below: elsewhere
+    nobody asks for them."""
 
     def controls(self) -> Mapping[str, Control]:
         """Control files by absolute path.  ``take`` gives back the file's new text, or None where
         it has updated the part itself (then ``controls`` is asked again)."""
-        ...
+        return {}
 
     def programs(self) -> Mapping[str, Program]:
         """Programs by name, in addition to those every fake machine has."""
-        ...
+        return {}
 
     def links(self) -> Mapping[str, str]:
         """Symbolic links of /sys: path → absolute path."""
-        ...
+        return {}
 
     def settings(self) -> Mapping[str, str]:
         """What no control file shows and must read the same after a restore (name → value)."""
-        ...
+        return {}
 
+    def mounts(self, machine: Machine) -> Sequence[Mount]:
+        """As :meth:`Machine.mounts`."""
+        del machine
+        return ()
 
-@runtime_checkable
-class Mounting(Protocol):
-    """A part that has mounts."""
-
-    def mounts(self, machine: Machine) -> list[tuple[str, str, str, str]]:
-        """(device number, point, type, source)."""
-        ...
-
-
-@runtime_checkable
-class Remembering(Protocol):
-    """A part that a reboot does not make forget everything."""
-
-    def remember(self, former: Part, machine: Machine) -> None:
-        """Take over what lasts from the one that was there before the boot."""
-        ...
-
-
-def all_parts() -> dict[str, Part]:
-    """A fresh one of each, by the name of its file."""
-    return {name: made() for name, made in _kinds().items()}
-
-
-def mounting(parts: Mapping[str, Part]) -> list[Mounting]:
-    """Those of the parts that have mounts."""
-    return [part for name in _mounting() if isinstance(part := parts[name], Mounting)]
+    def remember(self, former: Self, machine: Machine) -> None:
+        """Take over what a reboot lets last of the one that was there before it."""
 
 
 @cache
-def _mounting() -> tuple[str, ...]:
-    # To ask a protocol is slow, and there may be a thousand machines.
-    return tuple(name for name, kind in _kinds().items() if issubclass(kind, Mounting))
+def kinds() -> Mapping[str, type[Part]]:
+    """Every part by its name, in alphabetical order."""
+    every = (vars(module).values() for module in modules("iotrial.hosts.fake.parts"))
+    found = (each for one in every for each in one if isinstance(each, type))
+    made = {each.name: each for each in found if issubclass(each, Part)}
+    return {name: made[name] for name in sorted(made) if name}
 
 
-@cache
-def _kinds() -> Mapping[str, type[Part]]:
-    from iotrial.hosts.fake import parts  # noqa: PLC0415 (they import this module)
-
-    found = modules(parts.__name__)
-    return {each.__name__.rpartition(".")[2]: each.PART for each in found}
+# -- the machine -----------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -164,10 +260,14 @@ class File:
         return len(self.data) or self.size
 
 
+Rates = tuple[float, float, float, float]
+"""Reads, sectors read, writes and sectors written a second."""
+
+
 @dataclass(slots=True)
 class Task:
-    """A process.  ``moves`` are block name → reads, sectors read, writes, sectors written, each
-    a second, from ``begins`` on; ``finish`` is called when it ends by itself."""
+    """A process.  ``moves`` are by block name, from ``begins`` on; ``finish`` is called when it
+    ends by itself."""
 
     pid: int
     group: int
@@ -175,19 +275,26 @@ class Task:
     environment: Mapping[str, str]
     started: float
     ends: float
-    moves: Mapping[str, tuple[float, float, float, float]] = field(default_factory=dict)
+    moves: Mapping[str, Rates] = field(default_factory=dict)
     finish: Callable[[], int] = lambda: 0
     begins: float = 0.0
 
 
 class Machine:
-    """``disks`` are there from the start; ``seed`` makes boot ids repeatable; ``kernel`` is one
-    whose queues are known (:data:`~iotrial.hosts.fake.queues.QUEUES`)."""
+    """``disks`` are there from the start; ``seed`` makes boot ids repeatable; ``more`` are parts
+    besides those that every machine has."""
 
-    def __init__(self, disks: tuple[Disk, ...], seed: int, kernel: str = NEWEST) -> None:
+    def __init__(
+        self,
+        disks: tuple[Disk, ...],
+        seed: int,
+        kernel: Kernel = NEWEST,
+        more: Iterable[type[Part]] = (),
+    ) -> None:
         self.disks = disks
         self.kernel = kernel
-        self._fixed = fake_proc.fixed(kernel)
+        self._kinds = {**kinds(), **{kind.name: kind for kind in more}}
+        self._fixed = fake_proc.fixed(kernel.release)
         self.files: dict[str, File] = {}
         self.folders: dict[str, int] = dict.fromkeys(FOLDERS, 0o755)
         self.clock = 1000.0
@@ -202,11 +309,9 @@ class Machine:
         self.boot_id = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
         self.sysctls = Sysctls()
         former = self.parts
-        self.parts = all_parts()
-        for name in former:
-            if isinstance(part := self.parts[name], Remembering):
-                part.remember(former[name], self)
-        self._mounting = mounting(self.parts)
+        self.parts = {name: kind() for name, kind in self._kinds.items()}
+        for name, part in former.items():
+            self.parts[name].remember(part, self)
         self.programs: dict[str, Program] = {}
         for part in reversed(self.parts.values()):
             self.programs |= part.programs()
@@ -410,8 +515,8 @@ class Machine:
     def completions(self) -> int:
         return int(sum(each.moved[0] + each.moved[2] for each in self.blocks.values()))
 
-    def mounts(self) -> list[tuple[str, str, str, str]]:
-        """(device number, point, type, source), the root first."""
+    def mounts(self) -> list[Mount]:
+        """The root first."""
         on_disks = [
             (
                 f"{d.content_devno[0]}:{d.content_devno[1]}",
@@ -428,7 +533,7 @@ class Machine:
             ("0:22", "/sys", "sysfs", "sysfs"),
             ("0:6", "/dev", "devtmpfs", "devtmpfs"),
             ("0:23", "/run", "tmpfs", "tmpfs"),
-            *(row for part in self._mounting for row in part.mounts(self)),
+            *(row for part in self.parts.values() for row in part.mounts(self)),
         ]
 
     def _read_proc(self, name: str) -> str | None:
@@ -509,3 +614,28 @@ _COUNTED: dict[str, Callable[[Machine], str]] = {
 }
 """Files of /proc that change, by name."""
 _OF_PROCESS = ("environ", "mountinfo", "stat")
+
+
+def mount_below(machine: Machine, path: str) -> Mount:
+    """The mount that a path is on."""
+    real = machine.real(path)
+    rows = [r for r in machine.mounts() if r[1] == "/" or f"{real}/".startswith(f"{r[1]}/")]
+    return max(rows, key=lambda row: len(row[1]))
+
+
+def block_below(machine: Machine, path: str) -> Block | None:
+    """The disk that a device, or what is in a file system, lies on; the system's own where its
+    mount is on none that this machine has."""
+    devno = machine.nodes.get(machine.real(path))
+    if devno is not None:
+        return _block_of(machine, devno)
+    major, minor = map(int, mount_below(machine, path)[0].split(":"))
+    root = next((disk.content_devno for disk in machine.disks if disk.mount == "/"), None)
+    return _block_of(machine, (major, minor)) or _block_of(machine, root)
+
+
+def _block_of(machine: Machine, devno: tuple[int, int] | None) -> Block | None:
+    for each in machine.blocks.values():
+        if devno == each.devno or (each.disk and devno == each.disk.content_devno):
+            return each
+    return None

@@ -1,2 +1,1 @@
-"""PLUGINS: one file per family of settings that the fake machine pretends to have; see
-:mod:`iotrial.hosts.fake.part`."""
+"""Families of settings that the fake machine has, by theme."""

@@ -1,20 +1,121 @@
-"""Mounts of the fake machine: an ext4 and an NFS file system, and what a study mounts itself.
-
-ext4 takes, shows and hides options as 6.18 does (``tests/integration/test_mount_on_this_kernel.py``
-holds the rows against the real one); NFS as fs/nfs/super.c says, with an address of its own at
-every mount.  Unmounted, a file system forgets its options.  ``busy`` are the mount points where
-somebody has a file open.
-"""
+"""File systems of the fake machine: what is mounted, and the upkeep of what lies there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import PurePosixPath
+from typing import Self
 
-from iotrial.hosts.fake.commands import COMMANDS, program_of
+from iotrial.hosts.fake.commands import COMMANDS, of_script, ran
 from iotrial.hosts.fake.machine import Control, File, Machine, Part, Program, Said
-from iotrial.hosts.fake.parts.upkeep import Upkeep
+
+_MIB = 2**20
+_RATE = 500e6  # bytes per second, of dd
+
+
+class Upkeep(Part):
+    """The page cache, and the programs that chores are done with.
+
+    ``cached`` are the paths whose beginning is in memory; ``locked`` those that stay there whatever
+    is dropped (mlock(2), tmpfs).  ``done`` names what was trimmed and written, in order.
+    """
+
+    name = "upkeep"
+    below = ("/proc/sys/vm",)
+
+    def __init__(self) -> None:
+        self.cached: set[str] = set()
+        self.locked: set[str] = set()
+        self.done: list[str] = []
+
+    def controls(self) -> Mapping[str, Control]:
+        return {"/proc/sys/vm/drop_caches": Control("0", self._drop)}
+
+    def _drop(self, _text: str) -> None:
+        self.cached &= self.locked
+
+    def programs(self) -> Mapping[str, Program]:
+        return {
+            "blkdiscard": Program(self._discard, changes=True),
+            "dd": Program(self._dd, changes=COMMANDS["dd"].changes),
+            "fincore": Program(self._fincore, changes=False),
+            "find": Program(_find, changes=False),
+            "fstrim": Program(self._discard, changes=True),
+            "iotrial-cleanup": Program(_cleanup, changes=True),
+            "iotrial-limited": Program(_limited, changes=False),
+            "iotrial-write": Program(self._write, changes=True),
+        }
+
+    def _discard(self, machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+        if not machine.kind(arguments[-1]):
+            return Said(1, "", f"{arguments[-1]}: No such file or directory\n")
+        self.done.append(f"trim {arguments[-1]}")
+        return Said()
+
+    def _write(self, machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+        path, _, left, *_ = of_script(arguments)
+        size = int(left) * _MIB
+        if not machine.real(path).startswith("/dev/"):
+            machine.put(path, b"", mode=0o644, size=size).durable = True
+        self.done.append(f"write {size} to {path}")
+        machine.pass_time(size / _RATE)
+        return Said()
+
+    def _dd(self, machine: Machine, arguments: Sequence[str], stdin: bytes) -> Said:
+        """Reading the first MiB of something; all else as always."""
+        given = dict(word.split("=", 1) for word in arguments if "=" in word)
+        if given.get("of") != "/dev/null" or given.get("count") != "1":
+            return COMMANDS["dd"].command(machine, arguments, stdin)
+        path = machine.real(given["if"])
+        block = machine.blocks.get(PurePosixPath(path).name)
+        size = min(_MIB, block.size if block else machine.files[path].length)
+        fresh = path not in self.cached or given.get("iflag") == "direct"
+        if block and fresh and block.queue.features["iostats"]:
+            block.moved[1] += size // 512
+        if given.get("iflag") != "direct":
+            self.cached.add(path)
+        return Said(0, "", f"{size} bytes copied\n")
+
+    def _fincore(self, machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+        if "--version" in arguments:
+            return Said(0, "fincore from util-linux 2.38.1\n")
+        rows = ""
+        for path in map(machine.real, arguments[list(arguments).index("RES,SIZE") + 1 :]):
+            size = machine.files[path].length
+            rows += f"{min(size, _MIB) if path in self.cached else 0} {size}\n"
+        return Said(0, rows)
+
+
+def _find(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    if "--version" in arguments:
+        return Said(0, "find (GNU findutils) 4.9.0\n")
+    below = machine.real(arguments[0]).rstrip("/") + "/"
+    but = arguments[arguments.index("!") + 2] if "!" in arguments else ""
+    found = [
+        name
+        for name, file in machine.files.items()
+        if name.startswith(below) and file.length and PurePosixPath(name).name != but
+    ]
+    return Said(0, "".join(f"{name}\0" for name in sorted(found)))
+
+
+def _limited(machine: Machine, arguments: Sequence[str], stdin: bytes) -> Said:
+    most, *argv = of_script(arguments)
+    said = ran(machine, argv, stdin)
+    return said._replace(stdout=said.stdout[: int(most)])
+
+
+def _cleanup(machine: Machine, arguments: Sequence[str], stdin: bytes) -> Said:
+    due, *argv = of_script(arguments)
+    if not machine.kind(due):
+        return Said()
+    said = ran(machine, argv, stdin)
+    if not said.exit:
+        del machine.files[machine.real(due)]
+    return said
+
 
 Hidden = tuple[dict[str, File], dict[str, int]]
 
@@ -106,11 +207,20 @@ class FileSystem:
 
 
 @dataclass
-class Mounts:
-    """``mounted`` is by mount point, ``made`` by device node, ``hidden`` what lies on a file system
-    that is not mounted, by its source: files and folders by their paths below the mount point."""
+class Mounts(Part):
+    """An ext4 and an NFS file system, and what a study mounts itself.
 
-    below: tuple[str, ...] = ()
+    ext4 takes, shows and hides options as 6.18 does
+    (``tests/integration/test_mount_on_this_kernel.py`` holds the rows against the real one); NFS as
+    fs/nfs/super.c says, with an address of its own at every mount.  Unmounted, a file system
+    forgets its options.
+
+    ``mounted`` is by mount point, ``made`` by device node, ``hidden`` what lies on a file system
+    that is not mounted, by its source: files and folders by their paths below the mount point.
+    ``busy`` are the mount points where somebody has a file open.
+    """
+
+    name = "mount"
 
     mounted: dict[str, Mounted] = field(default_factory=dict)
     made: dict[str, FileSystem] = field(default_factory=dict)
@@ -123,12 +233,6 @@ class Mounts:
         self.mount(NFS, "srv:/export", "nfs4", "rw,noatime,rsize=65536,wsize=65536")
 
     # -- as a part --------------------------------------------------------------------------
-
-    def controls(self) -> Mapping[str, Control]:
-        return {}
-
-    def links(self) -> Mapping[str, str]:
-        return {}
 
     def settings(self) -> Mapping[str, str]:
         return {
@@ -156,12 +260,11 @@ class Mounts:
             "iotrial-mounted": Program(self._look, changes=False),
             "iotrial-mount": Program(self._set, changes=True, torn=self._unmounted),
             "iotrial-mount-back": Program(self._back, changes=True, torn=self._unmounted),
-            "iotrial-bdi": Program(self._bdi, changes=lambda words: len(_arguments(words)) > 1),
+            "iotrial-bdi": Program(self._bdi, changes=lambda words: len(of_script(words)) > 1),
         }
 
-    def remember(self, former: Part, machine: Machine) -> None:
+    def remember(self, former: Self, machine: Machine) -> None:
         """File systems on disks, and what is on them."""
-        assert isinstance(former, Mounts)  # noqa: S101 (for the type checker)
         self.made = {node: made for node, made in former.made.items() if not made.backing}
         self.hidden = former.hidden
         for point in former.mounted.keys() - self.mounted.keys():
@@ -280,13 +383,12 @@ class Mounts:
         return Said(0, told)
 
     def _remove(self, machine: Machine, words: Sequence[str], stdin: bytes) -> Said:
-        at, *argv = _arguments(words)
-        program = program_of(machine, argv)
-        said = program.command(machine, argv[1:], stdin) if program else Said(127)
+        at, *argv = of_script(words)
+        said = ran(machine, argv, stdin)
         return said if said.exit and machine.kind(at) else Said()
 
     def _wipe(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
-        node, uuid = _arguments(words)
+        node, uuid = of_script(words)
         found = self._made(machine, node)
         if found and found.uuid == uuid:
             del self.made[node]
@@ -295,13 +397,13 @@ class Mounts:
     # -- scripts of ours, as iotrial.tunables.mount.script has them -------------------------
 
     def _look(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
-        here = self.mounted.get(_arguments(words)[0])
+        here = self.mounted.get(of_script(words)[0])
         if here is None:
             return Said(1)
         return Said(0, f"{here.source} {here.kind} {here.propagation} {here.lasting()}\n")
 
     def _set(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
-        point, names, new, live, shown = _arguments(words)
+        point, names, new, live, shown = of_script(words)
         here = self.mounted.get(point)
         if here is None:
             return Said(1, "", f"nothing is mounted on {point}: No such device\n")
@@ -323,7 +425,7 @@ class Mounts:
         return Said(1, "", "it is mounted as before: Invalid argument\n")
 
     def _back(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
-        point, source, kind, _, options = _arguments(words)
+        point, source, kind, _, options = of_script(words)
         here = self.mounted.get(point)
         if here is not None:
             if (here.source, here.kind) != (source, kind):
@@ -342,13 +444,13 @@ class Mounts:
 
     def _unmounted(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
         """What a script leaves that is killed after it has unmounted."""
-        point = _arguments(words)[0]
+        point = of_script(words)[0]
         if point not in self.busy:
             self.mounted.pop(point, None)
         return Said()
 
     def _bdi(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
-        point, *value = _arguments(words)
+        point, *value = of_script(words)
         here = self.mounted.get(point)
         if here is None or here.kind != "nfs4":
             return Said(1)
@@ -356,11 +458,6 @@ class Mounts:
             here.ahead = int(value[0])
             return Said()
         return Said(0, f"{here.ahead}\n")
-
-
-def _arguments(words: Sequence[str]) -> Sequence[str]:
-    """Those of a script: ``-c TEXT NAME ARGUMENT…``."""
-    return words[3:]
 
 
 def _full(options: str) -> str:
@@ -394,6 +491,3 @@ def _devno(machine: Machine, each: Mounted) -> str:
 def _backing(machine: Machine, node: str) -> str:
     block = machine.blocks.get(node.removeprefix("/dev/"))
     return block.backing[0] if block and block.backing else ""
-
-
-PART = Mounts
