@@ -36,8 +36,8 @@ import numpy as np
 from _decide_truths import Case, Floats
 from scipy.optimize import brentq, linprog, minimize
 
+from iotrial.stats.critical import critical_value
 from iotrial.stats.power import excludes, within
-from iotrial.stats.simultaneous import critical_value
 
 CONFIDENCE = 0.95
 POWER = 0.95

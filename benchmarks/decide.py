@@ -33,8 +33,8 @@ from _decide_bound import CONFIDENCE, fixed_blocks, least_trials
 from _decide_peers import Named, Optuna, halving, until_steady
 from _decide_truths import CLASSES, Case, Floats, Machine, draw, groups
 
-from iotrial.stats.boundary import LAST
 from iotrial.stats.race import Race
+from iotrial.stats.verdict import LAST
 
 CAP = 20
 """A race gives up after so many times the blocks of the grid, or the last look."""

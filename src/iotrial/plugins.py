@@ -1,6 +1,6 @@
 """Plugins: what may be added to iotrial, and where it comes from.
 
-A plugin is a Python module with one name or more of :data:`KINDS` (``TOOL``, ``CHECK``, …).  Every
+A plugin is a Python module with one name or more of :data:`KINDS` (``TOOL``, ``FORMAT``, …).  Every
 registry asks here, and gets, in this order:
 
 1. what iotrial brings: each module of the packages of that kind, those of wings included;
@@ -39,11 +39,11 @@ from iotrial.errors import UsageError
 class Kind:
     """A kind of plugin.
 
-    ``attribute`` is what a module of it has (``@rule``: whatever its name, each value of the type
-    is a plugin), ``packages`` where iotrial's own modules of it are (also those of wings, which may
-    not be installed), ``type`` what a plugin must be (of tunables, each of them), as
-    ``module:class``; ``about`` a line for people; ``conformance`` the module whose ``of_KIND`` says
-    what a plugin does not do as it must.
+    ``attribute`` is what a module of it has (``@rule``, ``@check``: whatever its name, each value
+    of the type is a plugin), ``packages`` where iotrial's own modules of it are (also those of
+    wings, which may not be installed), ``type`` what a plugin must be (of tunables, each of them),
+    as ``module:class``; ``about`` a line for people; ``conformance`` the module whose ``of_KIND``
+    says what a plugin does not do as it must.
     """
 
     name: str
@@ -80,7 +80,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             ),
             Kind(
                 "validity",
-                "CHECK",
+                "@check",
                 ("iotrial.validity",),
                 "iotrial.model.validity:Check",
                 "what makes a trial less believable",

@@ -203,6 +203,16 @@ def format_change(ratio: float) -> str:
     return f"{sign}{abs(change):.1f} %"
 
 
+def format_noise(sd: float) -> str:
+    """A standard deviation on the log scale as people say it: 0.049 → ``4.9 %``."""
+    return f"{sd * 100:.2g} %"
+
+
+def percent(share: float) -> str:
+    """0.95 → ``95 %``, 0.999 → ``99.9 %``."""
+    return f"{share * 100:.6g} %"
+
+
 def axis_scale(largest: float, unit: str) -> tuple[float, str]:
     """``(divisor, name)`` for an axis that reaches ``largest``: divide by the one, write the other.
 

@@ -14,7 +14,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from iotrial.stats.simultaneous import critical_value
+from iotrial.stats.critical import critical_value
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

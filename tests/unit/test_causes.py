@@ -8,7 +8,7 @@ import pytest
 
 from iotrial.formats.strain import Hung, Told, between, limits, strains
 from iotrial.model.strain import Strain, strain_of
-from iotrial.stats.causes import typical, uneven, why
+from iotrial.stats.scaling import typical, uneven, why
 
 DISK = {"reads": 0, "writes": 0, "sectors_read": 0, "sectors_written": 0, "read_ms": 0,
         "write_ms": 0, "io_ms": 0, "weighted_ms": 0, "in_flight": 0}  # fmt: skip

@@ -13,7 +13,7 @@ from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.part import gathered
 from iotrial.execute.runner import Outcome, execute_on
 from iotrial.judgement import completed
-from iotrial.judgement.hosts import rows
+from iotrial.judgement.utilisation import rows
 from iotrial.keep.winner import profile
 from iotrial.model.doubt import Doubt
 from iotrial.model.event import Ended, Event, Said, Tell, Ticked, ignore

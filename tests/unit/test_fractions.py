@@ -16,18 +16,23 @@ from stats_studies import results
 from iotrial.errors import UsageError
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
-from iotrial.stats.alias import Alias, aliases, estimable
-from iotrial.stats.fractions import (
+from iotrial.stats.designs import (
     MOST_FACTORS,
+    Alias,
+    aliases,
+    coded,
     columns,
+    estimable,
+    model,
+    parameters,
     rows,
     smallest,
     strength,
+    subset,
     words,
 )
-from iotrial.stats.fractions import aliases as told_with
+from iotrial.stats.designs import confounded as told_with
 from iotrial.stats.judge import judge
-from iotrial.stats.optimal import coded, model, parameters, subset
 
 KNOWN = [
     (factors, runs)

@@ -15,7 +15,7 @@ from iotrial.plan.load import parse_study
 from iotrial.plan.stages import next_trials
 from iotrial.stats.host_effects import host_doubts, host_effects
 from iotrial.stats.judge import judge
-from iotrial.stats.summary import drift_doubts
+from iotrial.stats.responses import drift_doubts
 
 TEXT = """
 [targets.disk]

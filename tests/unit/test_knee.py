@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from stats_studies import noisy, results
 
-from iotrial.stats.knee import knee, steps
-from iotrial.stats.pairwise import Pairs, judged, pairwise
-from iotrial.stats.simultaneous import bound
-from iotrial.stats.winners import Case, decide
+from iotrial.stats.critical import bound
+from iotrial.stats.levels import Case, Pairs, decide, judged, knee, pairwise, steps
 
 MARGIN = 0.05
 DELTA = math.log1p(MARGIN)

@@ -27,9 +27,7 @@ from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import View, view
 from iotrial.stats.judge import judge
-from iotrial.stats.knee import steps
-from iotrial.stats.knees import MOST
-from iotrial.stats.pairwise import Pairs
+from iotrial.stats.levels import MOST, Pairs, steps
 
 DEPTHS = ("1", "2", "4", "8", "16", "32")
 PLATEAU = {"1": 0.3, "2": 0.6, "4": 0.9, "8": 1.0, "16": 1.0, "32": 1.0}

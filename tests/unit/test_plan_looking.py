@@ -17,7 +17,7 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan.design import with_baselines
 from iotrial.plan.stages import next_trials
-from iotrial.stats.anytime import critical_at, single_at
+from iotrial.stats.critical import critical_at, single_at
 from iotrial.stats.judge import judge
 
 EFFECT = {"bfq": -0.2, "32": 0.5}

@@ -82,9 +82,29 @@ def test_a_file_of_the_folder_is_a_plugin_with_its_digest(folder: Path) -> None:
     assert plugins.values("lint")["mine"] is mine.value
 
 
+def test_a_module_may_have_one_check_by_any_name_or_several(folder: Path) -> None:
+    write(
+        folder,
+        "mine.py",
+        """
+        from iotrial.model.validity import Check, check
+        from iotrial.validity.processor import steal
+
+        CHECK = Check("moon", "title", "looks at", "limit", "remedy", "source")
+
+        @check("tide", "title", looks_at="it", limit="limit", remedy="remedy", source="source")
+        def tide(case):
+            \"\"\"What it is about.\"\"\"
+            yield tide.doubt("high")
+        """,
+    )
+    assert [plugin.name for plugin in plugins.added("validity")] == ["moon", "tide"]
+    assert plugins.values("validity")["tide"].about == "What it is about."
+
+
 def test_a_plugin_that_cannot_be_loaded_is_named_and_the_others_work(folder: Path) -> None:
     write(folder, "a_broken.py", "import there_is_no_such_module")
-    write(folder, "b_wrong.py", "CHECK = 1")
+    write(folder, "b_wrong.py", "FORMAT = 1")
     write(folder, "c_empty.py", "x = 1")
     write(folder, "d_line.py", "\n\ndef (:\n")
     write(folder, "e_good.py", RULE.format(name="good"))
@@ -92,8 +112,8 @@ def test_a_plugin_that_cannot_be_loaded_is_named_and_the_others_work(folder: Pat
         assert [plugin.name for plugin in plugins.added("lint")] == ["good"]
     assert [str(each.message).partition("is left out: ")[2] for each in told] == [
         "ModuleNotFoundError: No module named 'there_is_no_such_module'",
-        "its CHECK is of type int, not Check",
-        "it has none of TUNABLES, TOOL, FORMAT, CHECK, @rule, SUITE, NATIVE, REPORT, LAB",
+        "its FORMAT is of type int, not Format",
+        "it has none of TUNABLES, TOOL, FORMAT, @check, @rule, SUITE, NATIVE, REPORT, LAB",
         "line 3: invalid syntax",
     ]
 

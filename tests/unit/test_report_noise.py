@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from iotrial.judgement.noise import Trace, answer, noise
-from iotrial.judgement.warmup import warmup_doubts
+from iotrial.judgement.noise import Trace, answer, noise, warmup_doubts
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import NoTraces, Results
 from iotrial.model.study import Decide, Design, Study
@@ -22,7 +21,7 @@ from iotrial.model.workload import Workload
 from iotrial.plan.aa import as_aa, at_baseline
 from iotrial.plan.stages import next_trials
 from iotrial.report.noise_text import noise_text
-from iotrial.stats.series import Floats
+from iotrial.stats.noise import Floats
 from iotrial.trial_files import FolderTraces
 
 Shape = Callable[[Floats], Floats]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import factories
 from iotrial.judgement import completed
-from iotrial.judgement.means import of_counterparts
+from iotrial.judgement.parts import of_counterparts
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison, Finding
 from iotrial.model.measurement import Measurement

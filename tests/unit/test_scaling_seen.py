@@ -13,7 +13,7 @@ from stats_studies import noisy, results
 
 from iotrial.execute.load.strained import keep
 from iotrial.judgement import Judged, completed
-from iotrial.judgement.scaling import Step
+from iotrial.judgement.utilisation import Step
 from iotrial.model.strain import Strain
 from iotrial.report.document import document
 from iotrial.report.strains import MOST, rows

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtri, stdtrit
 
-from iotrial.stats.boundary import FIRST, against_one, extremes, spent, tails
-from iotrial.stats.looks import first_look
+from iotrial.stats.critical import FIRST, against_one, extremes, spent, tails
+from iotrial.stats.verdict import first_look
 
 LOOKS = 200
 STUDIES = 6_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iotrial.stats.duration import FARTHEST, Parts, advised, optimum, parts, rounded
+from iotrial.stats.noise import FARTHEST, Parts, advised, optimum, parts, rounded
 
 
 def test_no_other_length_takes_fewer_hours_for_the_same_precision() -> None:

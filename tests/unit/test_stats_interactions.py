@@ -17,9 +17,8 @@ from iotrial.judgement import judge as judge_all
 from iotrial.model.finding import Comparison, Share
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
-from iotrial.stats.anova import anova, reach
-from iotrial.stats.fractions import columns, rows
-from iotrial.stats.interactions import interactions
+from iotrial.stats.designs import columns, rows
+from iotrial.stats.effects import anova, interactions, reach
 from iotrial.stats.judge import judge
 from iotrial.stats.responses import counted, responses
 

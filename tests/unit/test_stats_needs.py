@@ -20,9 +20,8 @@ from iotrial.model.study import Decide
 from iotrial.report.document import document
 from iotrial.report.words import needs as said
 from iotrial.report.words import verdict as shown
-from iotrial.stats.judge import Question, answer, judge, questions, seen_of
-from iotrial.stats.needs import Seen, blocks_to_differ, blocks_to_equal
-from iotrial.stats.until import blocks_until
+from iotrial.stats.judge import Question, answer, blocks_until, judge, questions, seen_of
+from iotrial.stats.power import Seen, blocks_to_differ, blocks_to_equal
 
 STUDIES = 4000
 FACTORIAL = {"scheduler": ("none", "bfq"), "depth": ("1", "32")}

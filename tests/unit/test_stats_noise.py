@@ -12,9 +12,8 @@ from stats_studies import results
 
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
-from iotrial.stats.noise import Floor, arm_doubts, efforts, enough, first, floors, spread
+from iotrial.stats.noise import Floats, Floor, arm_doubts, efforts, enough, first, floors, spread
 from iotrial.stats.power import blocks_needed
-from iotrial.stats.series import Floats
 
 
 def simulated(

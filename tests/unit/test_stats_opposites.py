@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import f_oneway
 
 from iotrial.cli.main import status
-from iotrial.stats.opposites import Effect, heterogeneity
+from iotrial.stats.paired import Effect, heterogeneity
 
 SIZES = ("4k", "8k", "16k", "64k", "128k", "256k")
 

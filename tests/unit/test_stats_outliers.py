@@ -14,8 +14,8 @@ from stats_studies import SCHEDULER, noisy, results
 from iotrial.judgement import judge as judge_all
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
+from iotrial.stats.assumptions import LEVEL, leverage, outlier_doubts, outliers
 from iotrial.stats.blocks import Floats, Layout
-from iotrial.stats.outliers import LEVEL, leverage, outlier_doubts, outliers
 
 STUDIES = 400
 PAIR = {"scheduler": ("none", "kyber")}

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from iotrial.stats.race import PATIENCE, Race
-from iotrial.stats.race_ahead import Terms, ahead, blocks_to_decide
+from iotrial.stats.race import PATIENCE, Race, Terms, ahead, blocks_to_decide
 
 MARGIN = 0.02
 STUDIES = 200

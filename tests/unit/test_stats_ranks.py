@@ -18,11 +18,17 @@ from iotrial.judgement import judge as judge_all
 from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
+from iotrial.stats.assumptions import (
+    hodges_lehmann,
+    noise_doubts,
+    noisiest,
+    rank_doubts,
+    residuals,
+    robust_sd,
+    signed_rank,
+)
 from iotrial.stats.blocks import Layout
 from iotrial.stats.judge import judge
-from iotrial.stats.rank_check import rank_doubts
-from iotrial.stats.ranks import hodges_lehmann, robust_sd, signed_rank
-from iotrial.stats.unequal_noise import noise_doubts, noisiest, residuals
 
 Draw = Callable[[Trial, random.Random], float]
 STUDIES = 60

@@ -15,8 +15,7 @@ from factories import results
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
 from iotrial.model.trial import treatment_text
-from iotrial.stats.regress import regress
-from iotrial.stats.unlike import unlike_loads, unlike_machines
+from iotrial.stats.regress import regress, unlike_loads, unlike_machines
 
 
 def scaled(former: Results, factor: float, *, seed: int = 2) -> Results:

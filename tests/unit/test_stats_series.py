@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from iotrial.stats.series import (
+from iotrial.stats.noise import (
     Floats,
     averaged,
     change,

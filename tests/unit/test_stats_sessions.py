@@ -20,8 +20,7 @@ from iotrial.model.study import Decide, Design, Factor, Level, Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.stats.paired import judge_recorded
-from iotrial.stats.pairs import Cell, Pair
-from iotrial.stats.sessions import NIGHT, by_session, sessions
+from iotrial.stats.pairs import NIGHT, Cell, Pair, by_session, sessions
 
 LEVELS = ("cfq", "deadline", "noop", "anticipatory")
 

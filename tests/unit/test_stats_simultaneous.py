@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from stats_studies import Floats
 
-from iotrial.stats.simultaneous import (
+from iotrial.stats.critical import (
     _coverage,
     average_over_sd,
     bound,

@@ -18,9 +18,9 @@ from iotrial.model.trial import Trial
 from iotrial.model.workload import Workload
 from iotrial.plan.estimate import estimate
 from iotrial.plan.stages import next_trials
-from iotrial.stats.anova import shares
+from iotrial.stats.blocks import stratum, whole_plots
+from iotrial.stats.effects import shares
 from iotrial.stats.judge import judge
-from iotrial.stats.strata import stratum, whole_plots
 
 FACTORS = {"array": ("old", "new"), "depth": ("1", "8", "32")}
 

@@ -11,7 +11,7 @@ from scipy import stats
 from stats_studies import METRIC, SCHEDULER, noisy, record, results
 
 from iotrial.model.results import Results
-from iotrial.stats.summary import (
+from iotrial.stats.responses import (
     autocorrelation,
     drift_doubts,
     noise,

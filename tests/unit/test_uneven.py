@@ -17,7 +17,7 @@ from iotrial.model.validity import Case, Scene, Snapshot
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.fio import TOOL
 from iotrial.validity import judged, of_study, readings, written
-from iotrial.validity.littles_law import in_flight
+from iotrial.validity.course import in_flight
 
 WAYS = (
     ("sdb", "host3", "0"),

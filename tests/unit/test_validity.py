@@ -25,9 +25,9 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.validity import Case, Moved, Pause, Reading, Sample, Scene, Snapshot
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.validity import checks, judged, of_study, readings, written
-from iotrial.validity.first_run import first_against_later
-from iotrial.validity.other_cpu import kept, used
-from iotrial.validity.steady_state import rounds, slope
+from iotrial.validity.course import rounds, slope
+from iotrial.validity.processor import kept, used
+from iotrial.validity.study import first_against_later
 
 MIB = 2**20
 STAT = "/sys/block/sda/stat"

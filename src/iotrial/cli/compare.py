@@ -257,8 +257,7 @@ def _only(comparison: Comparison, factor: str | None, results: Results) -> Compa
         raise UsageError(f"no factor {factor!r}", advice=f"Factors: {', '.join(names)}")
     kept = tuple(finding for finding in comparison.findings if finding.factor == factor)
     if results.study.design.kind == "recorded":
-        from iotrial.stats.opposites import opposites
-        from iotrial.stats.paired import answer
+        from iotrial.stats.paired import answer, opposites
 
         grids = tuple(each for each in comparison.grids if factor in (each.down, each.across))
         said = answer(results, kept, grids, tuple(opposites(results)))
@@ -281,8 +280,11 @@ def compared(sides: Sides, between: float) -> tuple[Results, Comparison]:
 
     Raises UsageError where nothing is comparable.
     """
-    from iotrial.stats.regress import regress  # SciPy is slow to import
-    from iotrial.stats.unlike import unlike_loads, unlike_machines
+    from iotrial.stats.regress import (
+        regress,  # SciPy is slow to import
+        unlike_loads,
+        unlike_machines,
+    )
 
     first, every = sides.former[0], (*sides.former, *sides.latter)
     without: dict[str, str] = {}
@@ -315,7 +317,7 @@ def compared(sides: Sides, between: float) -> tuple[Results, Comparison]:
 
 def _near(side: tuple[Results, ...]) -> list[Doubt]:
     """That sessions of one side followed each other closely."""
-    from iotrial.stats.sessions import within_a_night
+    from iotrial.stats.pairs import within_a_night
 
     near = within_a_night(side)
     if not near:

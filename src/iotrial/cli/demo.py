@@ -89,9 +89,9 @@ def _show(output: Output, outcome: Outcome) -> None:
 
 def _finer(outcome: Outcome) -> Iterator[str]:
     """What these trials cannot tell whatever came of them, and what would."""
-    from iotrial.stats.boundary import LAST
-    from iotrial.stats.needs import seconds_of_a_block
-    from iotrial.stats.until import blocks_at_margin
+    from iotrial.stats.judge import blocks_at_margin
+    from iotrial.stats.power import seconds_of_a_block
+    from iotrial.stats.verdict import LAST
 
     results = outcome.results
     blocks = blocks_at_margin(results, math.log1p(_FINER))

@@ -73,7 +73,7 @@ def lengthened(output: Output, folder: Path, wish: Wish, *, pretend: bool) -> St
 
 def _until(results: Results, difference: float) -> int:
     """How many more blocks tell such a difference, in every comparison."""
-    from iotrial.stats.until import blocks_until  # SciPy is slow to import
+    from iotrial.stats.judge import blocks_until  # SciPy is slow to import
 
     blocks = blocks_until(results, math.log1p(difference))
     more = blocks - reached(results)

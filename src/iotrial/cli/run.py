@@ -269,7 +269,7 @@ def exit_code(results: Results) -> int:
     code = FAILED if counts["failed"] or not counts["valid"] else 0
     if results.study.design.kind != "saturate":
         return code
-    from iotrial.stats.ceiling_found import judge_ceiling
+    from iotrial.stats.ceiling import judge_ceiling
 
     found = judge_ceiling(results).ceiling
     return 0 if found and found.best else code or NOTHING

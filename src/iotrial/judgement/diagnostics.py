@@ -10,18 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from iotrial import validity
-from iotrial.judgement.warmup import warmup_doubts
+from iotrial.judgement.noise import warmup_doubts
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
-from iotrial.stats.alone import alone
+from iotrial.stats.assumptions import noise_doubts, outlier_doubts, rank_doubts
+from iotrial.stats.effects import interaction_doubts
 from iotrial.stats.host_effects import host_doubts
-from iotrial.stats.interactions import interaction_doubts
 from iotrial.stats.noise import arm_doubts
-from iotrial.stats.outliers import outlier_doubts
-from iotrial.stats.rank_check import rank_doubts
-from iotrial.stats.summary import drift_doubts
-from iotrial.stats.unequal_noise import noise_doubts
+from iotrial.stats.paired import alone
+from iotrial.stats.responses import drift_doubts
 
 Doubts = Callable[[Results, Comparison], Iterable[Doubt]]
 

@@ -1,5 +1,10 @@
-"""What an A/A study says: the noise floor of each workload, what can be told in how long, and how
-long its trials should be.  As data.
+"""What an A/A study says, as data: the noise floor of each workload, what can be told in how long,
+and how long its trials should be; and of any study, whether trials measured their own warm-up.
+
+For the latter the telemetry of every trial is looked at: the device's bytes per second, of all
+valid trials of a workload together: what they all begin with stands out, what one of them met by
+chance does not.  Only loads that last a given time are looked at, since those that end by size have
+no ramp time that could be longer.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from iotrial.judgement.warmup import seconds
+from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results, Traces
 from iotrial.model.tool import Course
 from iotrial.model.trial import TrialRecord
@@ -20,18 +25,108 @@ from iotrial.model.workload import Workload
 from iotrial.plan.design import cells
 from iotrial.plan.estimate import comparisons
 from iotrial.stats.blocks import Floats
-from iotrial.stats.duration import TIMES, Length, advised, parts
-from iotrial.stats.noise import Effort, Floor, Spread, efforts, enough, floors
-from iotrial.stats.responses import counted
-from iotrial.stats.series import (
-    FEWEST,
+from iotrial.stats.noise import (
+    FEWEST_POINTS,
+    LEVEL,
+    TIMES,
+    TOGETHER,
+    Effort,
+    Floor,
+    Length,
+    Spread,
     Warmup,
+    advised,
     averaged,
+    efforts,
+    enough,
+    floors,
     long_run_variance,
+    parts,
     unrest,
     warmup,
 )
-from iotrial.units import format_wait
+from iotrial.stats.responses import counted
+from iotrial.units import format_seconds, format_wait, parse_seconds
+
+MOST = 100
+"""Trials of a workload that are read: more make the average no clearer that counts."""
+STARTS = 0.5
+"""Seconds of a load before it does its first I/O, at most."""
+HARMLESS = 0.001
+"""A mean that is off by less is not worth a word."""
+
+
+def warmup_doubts(results: Results) -> tuple[Doubt, ...]:
+    """A doubt about the whole study for each workload whose rate had not settled when its
+    ``ramp_time`` was over; none is invalid."""
+    timed = [each for each in results.study.workloads if seconds(each, "runtime")]
+    level = LEVEL / max(1, len(timed))
+    return tuple(doubt for each in timed for doubt in _doubts(results, each, level))
+
+
+def _doubts(results: Results, workload: Workload, level: float) -> Iterator[Doubt]:
+    records = [r for r in results.valid if r.trial.workload == workload.name]
+    step, series = _measured(results, records, seconds(workload, "ramp_time"))
+    course = averaged(series)
+    if len(course) < FEWEST_POINTS or len(series) < TOGETHER:
+        return
+    found = warmup(course, unrest(series))
+    if found.p >= level:
+        return
+    if not found.settled:
+        yield _unsettled(workload, len(series), found.p)
+        return
+    bias = float(course.mean() / course[found.points :].mean()) - 1
+    if not found.points or abs(bias) < HARMLESS:
+        return
+    ramp, more = seconds(workload, "ramp_time"), step * found.points
+    yield Doubt(
+        "warm-up",
+        f"{workload.name}: in the first {format_seconds(more)} that count, the rate of the device "
+        f"is {(found.ratio - 1) * 100:+.1f} % against what follows (p = {found.p:.1g}, "
+        f"{len(series)} trials): means are off by about {bias * 100:+.1f} %",
+        f"warm-up is longer than the ramp_time of {format_seconds(ramp)}: "
+        f"ramp_time = {math.ceil(ramp + more)}s leaves it out; `iotrial run --aa` says how long a"
+        " trial should be",
+    )
+
+
+def _unsettled(workload: Workload, trials: int, p: float) -> Doubt:
+    return Doubt(
+        "warm-up",
+        f"{workload.name}: the rate of the device still changes in the latter half of what counts, "
+        f"alike in all trials (p = {p:.1g}, {trials} trials): the mean depends on the runtime",
+        "look at telemetry.jsonl of a trial for what fills up or empties (a cache, free blocks); "
+        "precondition, give a longer ramp_time, or measure longer than it takes",
+    )
+
+
+def _measured(
+    results: Results, records: Sequence[TrialRecord], ramp: float
+) -> tuple[float, list[Floats]]:
+    """Seconds between two points, and each trial's rate from where its ramp time was over."""
+    courses = []
+    for record in records[:: math.ceil(len(records) / MOST) or 1]:
+        course = results.traces.of_device(record)
+        if course is not None and len(course.values) >= FEWEST_POINTS:
+            courses.append(course)
+    if not courses:
+        return 1.0, []
+    step = float(np.median([course.step for course in courses]))
+    begin = math.ceil((ramp + STARTS) / step)
+    return step, [np.array(course.values[begin:]) for course in courses]
+
+
+def seconds(workload: Workload, option: str) -> float:
+    """An option in seconds; 0 where the workload, or its job file, has none that is a number."""
+    said = workload.option(option)
+    try:
+        return 0.0 if workload.jobfile or said == "" else parse_seconds(str(said))
+    except ValueError:
+        return 0.0
+
+
+# -- the noise floor ------------------------------------------------------------------------------
 
 _WHOLE = 0.1
 """A share from which nobody asks for tenths of a per cent."""
@@ -126,7 +221,7 @@ def trace(
     course, unquiet = averaged(series), unrest(series)
     late = warmup(course, unquiet)
     rest = [_relative(each[late.points :]) for each in series]
-    rest = [each for each in rest if len(each) >= FEWEST]
+    rest = [each for each in rest if len(each) >= FEWEST_POINTS]
     runtime = step * len(course)
     alone = step * late.points
     told = Trace(
@@ -172,7 +267,7 @@ def _advised(told: Trace, rest: Sequence[Floats], noise: tuple[Floor, float]) ->
         seconds=told.runtime,
         # Ten correlation times make within / t a law; it was measured at the length of today.
         enough=low**2,
-        shortest=min(max(TIMES * alike, FEWEST) * told.step, told.runtime),
+        shortest=min(max(TIMES * alike, FEWEST_POINTS) * told.step, told.runtime),
     )
     return dataclasses.replace(told, length=length)
 
@@ -182,7 +277,7 @@ def _early(device: Sequence[Course], ramp: float) -> float:
     nobody else sees.  All of it, where the samples are too few to tell."""
     series = [np.array(course.values) for course in device]
     course = averaged(series)
-    if not ramp or len(course) < 2 * FEWEST:
+    if not ramp or len(course) < 2 * FEWEST_POINTS:
         return ramp
     seen: Warmup = warmup(course, unrest(series))
     step = float(np.median([course.step for course in device]))
@@ -199,7 +294,7 @@ def _courses(
 ) -> Iterator[Course]:
     for record in records:
         course = read(record)
-        if course is not None and len(course.values) >= FEWEST:
+        if course is not None and len(course.values) >= FEWEST_POINTS:
             yield course
 
 

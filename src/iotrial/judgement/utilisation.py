@@ -1,16 +1,97 @@
-"""Utilisation: where the load of a study on several parts, or over several paths, went: the share
-of each CPU, link, adapter, device and path, at the treatment that loaded most parts.
+"""Where the load of a study went: what CPUs, links, adapters, devices and paths bore, what each of
+several hosts contributed, and what stood at its limit at each step of a factor that counts.
+
+Counted things (IOPS, bandwidths) of a host are the sum over its parts, and have a share of the
+whole; of anything else (a latency) a host's is that of its worst part, and there is no share.  What
+was seen at a limit or uneven is no proof of a cause (:mod:`iotrial.stats.scaling`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from iotrial.judgement.scaling import borne
+from iotrial.errors import FormatError
+from iotrial.model.finding import Finding
+from iotrial.model.measurement import Metrics, split
 from iotrial.model.results import Results
 from iotrial.model.strain import Strain
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
+from iotrial.stats.scaling import Observation, Scaling, counting, scaling, typical, why
+
+_TRIALS = 9
+"""Of a level, at most: a median of so many is enough, and each may have thousands of parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One level of a factor that counts.  ``efficiency`` is that against the baseline (None: it
+    is the baseline); ``bends``: the first level that has lost more than the margin."""
+
+    workload: str
+    factor: str
+    level: str
+    efficiency: Scaling | None
+    seen: tuple[Observation, ...]
+    bends: bool = False
+
+
+def steps(results: Results, findings: Sequence[Finding]) -> tuple[Step, ...]:
+    """The baseline and every level of each factor that counts, by what the factor counts."""
+    found: list[Step] = []
+    counts = counting(results.study)
+    counted = [
+        (each, scale)
+        for each in findings
+        if (scale := scaling(each, results.study.metrics, counts))
+    ]
+    for factor in dict.fromkeys(each.factor for each, _ in counted):
+        mine = [(each, scale) for each, scale in counted if each.factor == factor]
+        mine.sort(key=lambda pair: float(pair[0].level))
+        workload, baseline = mine[0][0].workload, mine[0][0].baseline
+        before = _of(results, workload, factor, baseline)
+        rows = [Step(workload, factor, baseline, None, why(before))]
+        bent = False
+        for each, scale in mine:
+            loses = _loses(scale, each, results.study.decide.margin)
+            now = _of(results, workload, factor, each.level)
+            seen = why(now, before)
+            rows.append(Step(workload, factor, each.level, scale, seen, loses and not bent))
+            bent = bent or loses
+        found += rows
+    return tuple(found)
+
+
+def _loses(scale: Scaling, finding: Finding, margin: float) -> bool:
+    """Whether more than the margin is surely lost; of fewer things nothing can be."""
+    end = scale.efficiency if scale.high is None else scale.high
+    return float(finding.level) > float(finding.baseline) and end < 1 - margin
+
+
+def _of(results: Results, workload: str, factor: str, level: str) -> tuple[Strain, ...]:
+    records = [
+        record
+        for record in results.valid
+        if record.trial.workload == workload and (factor, level) in record.trial.treatment
+    ]
+    return borne(results, records)
+
+
+def borne(results: Results, records: Sequence[TrialRecord]) -> tuple[Strain, ...]:
+    """What everything bore in most of these trials; what cannot be read is left out."""
+    apart = max(1, -(-len(records) // _TRIALS))
+    return typical(_strains(results, record) for record in records[::apart])
+
+
+def _strains(results: Results, record: TrialRecord) -> tuple[Strain, ...]:
+    try:
+        return results.traces.strains(record)
+    except FormatError:
+        return ()
+
+
+# -- what everything bore -------------------------------------------------------------------------
 
 _ORDER = ("cpu", "core", "nic", "adapter", "device", "path")
 _UNSHARED = ("cpu", "core")
@@ -79,3 +160,124 @@ def shares(strains: Sequence[Strain]) -> dict[int, tuple[float, float]]:
 
 def _load(each: Strain) -> float:
     return each.came + each.went if each.kind == "nic" else each.ios
+
+
+# -- what each host contributed -------------------------------------------------------------------
+
+_SUMS = frozenset(("iops", "bw", "rate", "bytes", "ios"))
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """One host under one workload, over the ``n`` valid trials that it took part in.
+
+    ``parts`` is how many targets it loaded at most; ``value`` the geometric mean over the trials,
+    in ``unit``; ``share`` its mean share of the whole (None: the metric does not add up), and
+    ``even`` what it would be if all parts did the same; ``worst`` the part that did the least (of
+    a latency: had the most) and ``behind`` its value as a share of the mean of all parts;
+    ``late`` the seconds by which its loads began after the first of the trial, at most.
+    """
+
+    workload: str
+    metric: str
+    unit: str
+    host: str
+    parts: int
+    value: float
+    share: float | None
+    even: float
+    worst: str
+    behind: float
+    late: float
+    n: int
+
+
+def rows(results: Results, responses: Mapping[str, str]) -> tuple[HostRow, ...]:
+    """One row a workload and host, in the study's order; none where no trial has parts.
+    ``responses`` maps a workload to the metric that answers for it."""
+    found = []
+    for workload, name in responses.items():
+        mine = [
+            record for record in results.valid if record.trial.workload == workload and record.parts
+        ]
+        by_host: dict[str, list[tuple[TrialRecord, Values]]] = {}
+        for record in mine:
+            values = _values(record, name)
+            for host in dict.fromkeys(map(host_of, record.parts)):
+                by_host.setdefault(host, []).append((record, values))
+        found += [
+            row
+            for host, own in by_host.items()
+            if (row := _row(host, own, name, results.study.metrics))
+        ]
+    return tuple(found)
+
+
+def host_of(part: str) -> str:
+    """``box1/disk`` → ``box1``."""
+    return part.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What the parts of one trial measured: each host's by part, and of all parts the ``total``
+    and the ``count``; when loads ``began``, the ``first`` of them too."""
+
+    by_host: Mapping[str, Mapping[str, float]]
+    total: float
+    count: int
+    began: Mapping[str, float]
+    first: float
+
+
+def _values(record: TrialRecord, name: str) -> Values:
+    """Read once a trial: a thousand hosts ask for it."""
+    by_host: dict[str, dict[str, float]] = {}
+    parts = set(record.parts)
+    for each in record.measurements:
+        told = each.metric == name and each.job in parts and not each.censored
+        if told and each.value > 0:
+            by_host.setdefault(host_of(each.job), {}).setdefault(each.job, each.value)
+    numbers = [value for own in by_host.values() for value in own.values()]
+    began = dict(record.starts)
+    first = min(began.values(), default=0.0)
+    return Values(by_host, sum(numbers), len(numbers), began, first)
+
+
+def _row(
+    host: str, mine: Sequence[tuple[TrialRecord, Values]], name: str, metrics: Metrics
+) -> HostRow | None:
+    adds = split(name)[1] in _SUMS if "." in name else False
+    logs, shares, late, evens = [], [], [0.0], []
+    by_part: dict[str, list[float]] = {}
+    for _, values in mine:
+        own = values.by_host.get(host, {})
+        if not own:
+            continue
+        whole = sum(own.values()) if adds else max(own.values())
+        logs.append(math.log(whole))
+        mean = values.total / values.count
+        for part, value in own.items():
+            by_part.setdefault(part, []).append(value / mean)
+        shares.append(whole / values.total)
+        evens.append(len(own) / values.count)
+        late += [values.began[part] - values.first for part in own if part in values.began]
+    if not logs:
+        return None
+    behind = {part: sum(each) / len(each) for part, each in by_part.items()}
+    least = min if metrics.higher(name) is not False else max
+    worst = least(behind, key=behind.__getitem__)
+    return HostRow(
+        workload=mine[0][0].trial.workload,
+        metric=name,
+        unit=next(m.unit for m in mine[0][0].measurements if m.metric == name),
+        host=host,
+        parts=len(behind),
+        value=math.exp(math.fsum(logs) / len(logs)),
+        share=sum(shares) / len(shares) if adds else None,
+        even=sum(evens) / len(evens),
+        worst=worst,
+        behind=behind[worst],
+        late=max(late),
+        n=len(logs),
+    )

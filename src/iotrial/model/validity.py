@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from inspect import getdoc
 from typing import Literal
 
 from iotrial.model.doubt import Doubt
@@ -136,6 +137,11 @@ class Case:
         return None
 
 
+Judge = Callable[[Case], Iterable[Doubt]]
+StudyJudge = Callable[[Results], Iterable[Doubt]]
+Reads = Callable[[Scene], Iterable[Reading]]
+
+
 def _nothing_read(_scene: Scene) -> Iterable[Reading]:
     return ()
 
@@ -150,11 +156,13 @@ def _no_doubt_of_study(_results: Results) -> Iterable[Doubt]:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check.  A module of ``iotrial.validity`` with a ``CHECK`` is a plugin.
+    """One check.  A function with :func:`check` or :func:`study_check` is one, whatever its name;
+    so is each other value of this type in a plugin's module.
 
-    ``name`` is what its doubts are called; ``looks_at``, ``limit``, ``remedy`` and ``source`` are
-    for people.  ``invalid`` says whether it can make a trial INVALID.  ``reads`` says what has to
-    be read for a scene, ``judge`` decides on a trial, ``study`` on all of them together.
+    ``name`` is what its doubts are called; ``looks_at``, ``limit``, ``remedy``, ``source`` and
+    ``about`` are for people.  ``invalid`` says whether it can make a trial INVALID.  ``reads`` says
+    what has to be read for a scene, ``judge`` decides on a trial, ``study`` on all of them
+    together.
     """
 
     name: str
@@ -164,10 +172,51 @@ class Check:
     remedy: str
     source: str
     invalid: bool = False
-    reads: Callable[[Scene], Iterable[Reading]] = _nothing_read
-    judge: Callable[[Case], Iterable[Doubt]] = _no_doubt
-    study: Callable[[Results], Iterable[Doubt]] = _no_doubt_of_study
+    reads: Reads = _nothing_read
+    judge: Judge = _no_doubt
+    study: StudyJudge = _no_doubt_of_study
+    about: str = ""
+
+    @property
+    def of_study(self) -> bool:
+        """Whether it looks at a study as a whole."""
+        return self.study is not _no_doubt_of_study
 
     def doubt(self, what: str, *, invalid: bool = False) -> Doubt:
         """A doubt of this check, with its remedy."""
         return Doubt(self.name, what, self.remedy, invalid=invalid)
+
+
+def check(  # noqa: PLR0913 (a check's words, all by name)
+    name: str,
+    title: str,
+    *,
+    looks_at: str,
+    limit: str,
+    remedy: str,
+    source: str,
+    invalid: bool = False,
+    reads: Reads = _nothing_read,
+) -> Callable[[Judge], Check]:
+    """The function decides on a trial; its docstring is what the check is about.  All else is as in
+    :class:`Check`."""
+
+    def made(judge: Judge) -> Check:
+        about = getdoc(judge) or ""
+        return Check(
+            name, title, looks_at, limit, remedy, source, invalid, reads, judge, about=about
+        )
+
+    return made
+
+
+def study_check(  # noqa: PLR0913 (a check's words)
+    name: str, title: str, *, looks_at: str, limit: str, remedy: str, source: str
+) -> Callable[[StudyJudge], Check]:
+    """The function decides on all trials of a study together; else as :func:`check`."""
+
+    def made(study: StudyJudge) -> Check:
+        about = getdoc(study) or ""
+        return Check(name, title, looks_at, limit, remedy, source, study=study, about=about)
+
+    return made

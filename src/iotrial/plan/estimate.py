@@ -214,8 +214,8 @@ def _resolvable(
 def _races(study: Study, noise: float | Mapping[str, float] | None) -> tuple[Expected, ...]:
     if noise is None or study.design.kind != "race":
         return ()
-    from iotrial.stats.race_ahead import Terms, blocks_to_decide  # noqa: PLC0415  slow, as above
-    from iotrial.stats.simultaneous import workload_confidence  # noqa: PLC0415
+    from iotrial.stats.critical import workload_confidence  # noqa: PLC0415
+    from iotrial.stats.race import Terms, blocks_to_decide  # noqa: PLC0415  slow, as above
 
     sizes = {workload.name: len(cells(study, workload.name)) for workload in study.workloads}
     family = sum(size - 1 for size in sizes.values() if size > 1)

@@ -3,7 +3,7 @@
 Whoever sees results, and goes on because they do not tell, looks twice.  A fixed number of blocks
 spends the whole error on its one look, so that nothing is left for a second at the same critical
 value.  From its first extension on a study is therefore judged by intervals that hold at all
-looks together, those before the extension included (:mod:`iotrial.stats.anytime`, error spending
+looks together, those before the extension included (:mod:`iotrial.stats.critical`, error spending
 after Lan and DeMets); they are wider, and hold whatever the reason to go on was, and however
 often.  A race, and a design with ``stop = "decided"``, are judged so from the beginning: of them
 only the most blocks grow, which costs no error.
@@ -34,7 +34,7 @@ from iotrial.model.study import Study
 from iotrial.plan.spread import waiting
 from iotrial.plan.stages import next_trials
 from iotrial.rows import checked
-from iotrial.stats.looks import LAST
+from iotrial.stats.verdict import LAST
 
 RESERVE = 1.25
 """A budget grows by so many times what the added blocks take at the pace so far: they should not

@@ -66,7 +66,7 @@ def _of(study: Study, workload: str) -> GivenUp:
 def _mixed(factors: Sequence[Factor], tried: Sequence[tuple[tuple[str, str], ...]]) -> tuple[
     Mixed, ...
 ]:  # fmt: skip
-    from iotrial.stats.alias import aliases  # noqa: PLC0415  NumPy is slow to import
+    from iotrial.stats.designs import aliases  # noqa: PLC0415  NumPy is slow to import
     from iotrial.stats.effects import coordinates, varied  # noqa: PLC0415  as above
 
     own = varied(tried, factors)

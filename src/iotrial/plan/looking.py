@@ -1,7 +1,7 @@
 """How many blocks of a fixed design are planned now, where it ends as soon as all is decided.
 
 ``[design] stop = "decided"``: after every block the study is judged as ``compare`` would judge it,
-by intervals that hold at all looks together (:mod:`iotrial.stats.anytime`).
+by intervals that hold at all looks together (:mod:`iotrial.stats.critical`).
 """
 
 from __future__ import annotations

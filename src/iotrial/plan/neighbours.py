@@ -25,7 +25,7 @@ from iotrial.model.study import Study
 from iotrial.model.trial import Treatment
 
 if TYPE_CHECKING:
-    from iotrial.stats.raced import Raced
+    from iotrial.stats.race import Raced
 
 MOST = 16
 """Treatments in a block."""

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from iotrial.model.study import Study
 from iotrial.model.trial import Treatment, Trial, TrialRecord
 from iotrial.plan.neighbours import MOST, beginning, in_next_block
-from iotrial.stats.looks import first_look
+from iotrial.stats.verdict import first_look
 
 if TYPE_CHECKING:
-    from iotrial.stats.raced import Raced
+    from iotrial.stats.race import Raced
 
 MOST_BLOCKS = 100
 """Blocks of a race that does not say how many; a budget may end it sooner."""
@@ -43,7 +43,7 @@ def wanted(
                 found.setdefault(block, []).append((name, left))
     if found or {trial.number for trial in planned} - {record.trial.number for record in done}:
         return found
-    from iotrial.stats.raced import raced  # noqa: PLC0415  SciPy is slow to import
+    from iotrial.stats.race import raced  # noqa: PLC0415  SciPy is slow to import
 
     for each in raced(study, cells, done):
         block = 1 + max(trial.block for trial in planned if trial.workload == each.workload)
@@ -103,7 +103,7 @@ def standing(
 ) -> tuple[Stand, ...]:
     """How each race stands; none before its first look.  A block that is not complete yet is
     left out, for nothing is decided from it."""
-    from iotrial.stats.raced import raced  # noqa: PLC0415  SciPy is slow to import
+    from iotrial.stats.race import raced  # noqa: PLC0415  SciPy is slow to import
 
     finished = {record.trial.number for record in done}
     waiting = {(t.workload, t.block) for t in planned if t.number not in finished}

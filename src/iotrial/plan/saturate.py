@@ -188,8 +188,8 @@ def _race(
         return ()
     if len(racing) == 1:
         return racing if blocks < LEAST_FINALS else ()
-    from iotrial.stats.ceiling_found import as_good  # noqa: PLC0415  SciPy is slow to import
-    from iotrial.stats.raced import raced  # noqa: PLC0415
+    from iotrial.stats.ceiling import as_good  # noqa: PLC0415  SciPy is slow to import
+    from iotrial.stats.race import raced  # noqa: PLC0415
 
     (each,) = raced(study, {final: racing}, done)
     if each.race.decided or as_good(each):

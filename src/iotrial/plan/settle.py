@@ -1,8 +1,8 @@
 """What a stage comes to: its factors' levels, judged and kept.
 
-Pairs of levels, with intervals that hold together for the stage (:mod:`iotrial.stats.pairwise`),
+Pairs of levels, with intervals that hold together for the stage (:mod:`iotrial.stats.levels`),
 each workload and factor with its share by the number of its comparisons; then the rule that the
-stage names (:mod:`iotrial.stats.winners`, :mod:`iotrial.plan.screen`).
+stage names (:mod:`iotrial.stats.levels`, :mod:`iotrial.plan.screen`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from iotrial.plan.course import Course, slim
 from iotrial.plan.design import applies, cells
 from iotrial.plan.screen import kept as screened
 from iotrial.stats.judge import judge
-from iotrial.stats.pairwise import Judged, Pairs, judged, pairwise
-from iotrial.stats.raced import Raced, raced
-from iotrial.stats.winners import Case, decide
+from iotrial.stats.levels import Case, Judged, Pairs, decide, judged, pairwise
+from iotrial.stats.race import Raced, raced
 
 
 def settle(course: Course) -> tuple[Kept, ...]:

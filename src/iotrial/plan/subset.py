@@ -1,8 +1,8 @@
 """Which of all combinations of levels a design tries: all, a fraction, or one factor at a time.
 
 ``fraction``: where every factor has two levels and nothing is excluded, the regular fraction of
-minimum aberration (:mod:`iotrial.stats.fractions`); else a D-optimal subset
-(:mod:`iotrial.stats.optimal`) that tells apart all main effects (``resolution = 3``), and all
+minimum aberration (:mod:`iotrial.stats.designs`); else a D-optimal subset
+(:mod:`iotrial.stats.designs`) that tells apart all main effects (``resolution = 3``), and all
 interactions of two factors as well (``resolution = 5``).  ``one-at-a-time``: the baseline of all
 factors, and each other level of each factor alone.  The baseline of all factors is always among
 the treatments, unless it is excluded.
@@ -78,7 +78,7 @@ def fraction(
 
 def _regular(study: Study, counts: Places) -> tuple[Places, ...] | None:
     """None where factors have more than two levels, or no regular fraction is of this size."""
-    from iotrial.stats.fractions import (  # noqa: PLC0415  the statistics are slow to import
+    from iotrial.stats.designs import (  # noqa: PLC0415  the statistics are slow to import
         MOST_FACTORS,
         columns,
         rows,
@@ -133,7 +133,7 @@ def _optimal(
 
 def _size(study: Study, counts: Places, candidates: int) -> tuple[int, int]:
     """Up to how many factors the effects have that are told apart, and with how many treatments."""
-    from iotrial.stats.optimal import parameters  # noqa: PLC0415  NumPy is slow to import
+    from iotrial.stats.designs import parameters  # noqa: PLC0415  NumPy is slow to import
 
     runs, resolution = study.design.runs, study.design.resolution
     if runs:
@@ -172,7 +172,7 @@ def _candidates(everything: tuple[Places, ...]) -> tuple[Places, ...]:
 def _chosen(
     candidates: tuple[Places, ...], counts: Places, runs: int, order: int
 ) -> tuple[Places, ...] | None:
-    from iotrial.stats.optimal import model, subset  # noqa: PLC0415  NumPy is slow to import
+    from iotrial.stats.designs import model, subset  # noqa: PLC0415  NumPy is slow to import
 
     found = subset(model(candidates, counts, order), runs)
     return None if found is None else tuple(candidates[at] for at in found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iotrial.judgement.hosts import HostRow
+from iotrial.judgement.utilisation import HostRow
 from iotrial.report.blocks import Block, Heading, plain
 from iotrial.report.visible import visible
 from iotrial.units import format_value

@@ -10,8 +10,7 @@ import altair as alt
 from iotrial.report.blocks import Figure
 from iotrial.report.charts import NARROW, by_group, document, svg
 from iotrial.report.panels import Panel
-from iotrial.stats.best_cells import named, value
-from iotrial.stats.grid import LINES
+from iotrial.stats.grid import LINES, named, value
 from iotrial.units import amount
 
 _DECADE = 8.0

@@ -26,7 +26,7 @@ from iotrial.report.blocks import (
     sentence,
 )
 from iotrial.report.visible import visible
-from iotrial.stats import best_cells
+from iotrial.stats import grid as best_cells
 from iotrial.units import amount, axis_scale
 
 MOST = 12

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iotrial.judgement.parts import Part
-from iotrial.judgement.scaling import Step
+from iotrial.judgement.utilisation import Step
 from iotrial.report.blocks import Block, Heading, Text, plain
 from iotrial.report.visible import visible
 

@@ -12,10 +12,9 @@ from urllib.parse import quote
 
 from iotrial.judgement import Judged
 from iotrial.judgement import parts as judgement
-from iotrial.judgement.hosts import HostRow
 from iotrial.judgement.judged import Counts
 from iotrial.judgement.parts import VerdictRow, metric_named
-from iotrial.judgement.utilisation import Borne
+from iotrial.judgement.utilisation import Borne, HostRow
 from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Ceiling, Choice, Finding
 from iotrial.model.latency import Latency

@@ -87,7 +87,7 @@ def needs(finding: Finding) -> str:
 
 
 _MOST_BLOCKS = 2048
-"""Looks beyond it are not reckoned with (:mod:`iotrial.stats.boundary`)."""
+"""Looks beyond it are not reckoned with (:mod:`iotrial.stats.critical`)."""
 
 
 def verdict(finding: Finding) -> str:

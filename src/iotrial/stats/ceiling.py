@@ -1,14 +1,27 @@
-"""Where the highest response of a grid is likely to be: which cell to measure next, or to stop.
+"""The ceiling: where the highest response of a grid is likely to be, and what a search came to.
 
-A load is a cell of a grid: engine, block, jobs, depth, batch.  Its rate changes smoothly along the
-ordered axes (in octaves) and by some share from engine to engine.  A Gaussian process is laid
-through the logs of the rates measured so far; the next cell is the one whose expected improvement
-over the best so far is largest; the search ends when no cell promises more than
-:data:`WORTH` any more.  With a bound on latency, a second process is laid through the logs of
-latency over the bound, and the improvement counts with the probability that the bound is kept.
+*The search.*  A load is a cell of a grid: engine, block, jobs, depth, batch.  Its rate changes
+smoothly along the ordered axes (in octaves) and by some share from engine to engine.  A Gaussian
+process is laid through the logs of the rates measured so far; the next cell is the one whose
+expected improvement over the best so far is largest; the search ends when no cell promises more
+than :data:`WORTH` any more.  With a bound on latency, a second process is laid through the logs of
+latency over the bound, and the improvement counts with the probability that the bound is kept.  The
+order of measuring is all that rests on this model.  Nothing is claimed from it: who is best among
+the finalists (:func:`finalists`) is decided by a race on fresh trials.
 
-The order of measuring is all that rests on this model.  Nothing is claimed from it: who is best
-among the finalists (:func:`finalists`) is decided by a race on fresh trials.
+*What it came to.*  Verdict and intervals are those of that race
+(:mod:`iotrial.stats.race_findings`).  What the race says of the best is one-sided: *no other
+finalist is better by more than so much*; that is what it ends by, since which of two equals is
+taken does not matter.
+
+*The curve below it*: latency against load.  A load that raced is drawn from its deciding trials
+alone: by the trial for which it was chosen it looks better than it is.  Every other load has that
+one.  The front are the loads that no other beats in both rate and mean latency.  The knee is the
+one of them that lies farthest above the straight line from the front's first to its last, both axes
+as shares of their range: before it more load brings more rate than latency, after it more latency.
+The interval of a load is that of its geometric mean.  The noise is one variance, pooled over all
+loads with several trials; the interval is one load's own, and holds at all looks together
+(:mod:`iotrial.stats.critical`).
 
 References:
     D. R. Jones, M. Schonlau and W. J. Welch (1998), Efficient global optimization of expensive
@@ -20,20 +33,33 @@ References:
     P. Z. G. Qian, H. Wu and C. F. J. Wu (2008), Gaussian process models for computer experiments
     with qualitative and quantitative factors, Technometrics 50, 383-396 (one correlation between
     any two levels).
+    J. C. Hsu (1984), Constrained simultaneous confidence intervals for multiple comparisons with
+    the best, Annals of Statistics 12, 1136-1144 (how much worse than the best at most).
+    V. Satopää, J. Albrecht, D. Irwin and B. Raghavan (2011), Finding a "Kneedle" in a haystack:
+    detecting knee points in system behavior, ICDCS Workshops, 166-171.
+    J. D. C. Little (1961), A proof for the queuing formula L = λW, Operations Research 9, 383-387.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
-Floats = npt.NDArray[np.float64]
+from iotrial.model.finding import Ceiling, Comparison, LoadPoint
+from iotrial.model.measurement import metric
+from iotrial.model.results import Results
+from iotrial.model.trial import Treatment, TrialRecord, treatment_text
+from iotrial.stats.blocks import Floats, Indices, ratio_of
+from iotrial.stats.critical import quantile_at
+from iotrial.stats.race import Limits, Raced, raced
+from iotrial.stats.race_findings import told
+from iotrial.stats.verdict import LEAST_DF
+from iotrial.units import format_value, percent
 
 WORTH = 0.0001
 """A search ends when no cell is expected to bring more than this share."""
@@ -161,7 +187,7 @@ def finalists(grid: Grid, seen: Mapping[int, Seen]) -> tuple[int, ...]:
     return tuple(chosen)
 
 
-def _gentlest(grid: Grid, left: npt.NDArray[np.intp]) -> int | None:
+def _gentlest(grid: Grid, left: Indices) -> int | None:
     """The lowest of the cells that were not measured, where it is the lowest of all that have its
     levels on the axes without an order."""
     nominal = [axis for axis, each in enumerate(grid.ordered) if not each]
@@ -173,7 +199,7 @@ def _gentlest(grid: Grid, left: npt.NDArray[np.intp]) -> int | None:
     return None
 
 
-def _rates(seen: Mapping[int, Seen], known: npt.NDArray[np.intp]) -> Floats:
+def _rates(seen: Mapping[int, Seen], known: Indices) -> Floats:
     best = max(each.rate for each in seen.values())
     found = [math.log(max(seen[cell].rate, 1e-300) / best) for cell in known.tolist()]
     rates: Floats = np.maximum(np.array(found), -DEPTH)
@@ -183,8 +209,8 @@ def _rates(seen: Mapping[int, Seen], known: npt.NDArray[np.intp]) -> Floats:
 def _chance(
     grid: Grid,
     seen: Mapping[int, Seen],
-    known: npt.NDArray[np.intp],
-    left: npt.NDArray[np.intp],
+    known: Indices,
+    left: Indices,
 ) -> Floats:
     """The probability that each cell of ``left`` keeps the bound."""
     over = np.array([
@@ -204,9 +230,7 @@ def _improvement(middle: Floats, spread: Floats, best: float) -> Floats:
     return found
 
 
-def _posterior(
-    grid: Grid, known: npt.NDArray[np.intp], values: Floats, asked: npt.NDArray[np.intp]
-) -> tuple[Floats, Floats]:
+def _posterior(grid: Grid, known: Indices, values: Floats, asked: Indices) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the surface at ``asked``, by a likely process."""
     best = _likeliest(grid, known, values)
     if best is None:  # all values alike
@@ -234,7 +258,7 @@ class _Process:
     weights: Floats
 
 
-def _likeliest(grid: Grid, known: npt.NDArray[np.intp], values: Floats) -> _Process | None:
+def _likeliest(grid: Grid, known: Indices, values: Floats) -> _Process | None:
     """The choices are improved one after the other, until none changes."""
     flat = grid.places.min(axis=0) == grid.places.max(axis=0)
     reaches: list[tuple[float, ...]] = [
@@ -293,8 +317,8 @@ def _together(parts: Sequence[Floats], shared: float) -> Floats:
 def _along(
     grid: Grid,
     axis: int,
-    one: npt.NDArray[np.intp],
-    other: npt.NDArray[np.intp],
+    one: Indices,
+    other: Indices,
     reach: float,
 ) -> Floats:
     """(one, other): Matérn 5/2 along an ordered axis, one correlation along others."""
@@ -304,3 +328,262 @@ def _along(
     far = math.sqrt(5) * apart / reach
     found: Floats = (1 + far + far**2 / 3) * np.exp(-far)
     return found
+
+
+# -- the curve below it ---------------------------------------------------------------------------
+
+SEVERAL = 2
+
+
+def load_points(
+    records: Iterable[TrialRecord], name: str, final: str, confidence: float
+) -> tuple[LoadPoint, ...]:
+    """Every load of ``records`` (valid ones) once, by mean latency; the front is marked.
+
+    ``name`` is the metric of the rate, ``final`` the workload of the deciding trials.
+    """
+    operation = name.partition(".")[0]
+    known: dict[Treatment, list[TrialRecord]] = {}
+    for record in records:
+        if record.value(name):
+            known.setdefault(record.trial.treatment, []).append(record)
+    for treatment, each in known.items():
+        known[treatment] = [r for r in each if r.trial.workload == final] or each
+    rates = _Noise([_logs_of(each, name) for each in known.values()], confidence)
+    means = _Noise(
+        [_logs_of(each, f"{operation}.clat.mean") for each in known.values()], confidence
+    )
+    points = [
+        LoadPoint(
+            treatment,
+            _mean(each, name) or 0.0,
+            _mean(each, f"{operation}.clat.mean"),
+            _mean(each, f"{operation}.clat.p99"),
+            len(each),
+            rates=rates.interval(_logs_of(each, name)),
+            means=means.interval(_logs_of(each, f"{operation}.clat.mean")),
+        )
+        for treatment, each in known.items()
+    ]
+    points.sort(key=lambda point: (point.mean or math.inf, -point.rate))
+    marked, most = [], 0.0
+    for point in points:
+        marked.append(replace(point, front=point.mean is not None and point.rate > most))
+        most = max(most, point.rate)
+    return tuple(marked)
+
+
+def knee(points: Sequence[LoadPoint], best: LoadPoint | None) -> LoadPoint | None:
+    """The knee of the front, up to the ``best`` load."""
+    front = [p for p in points if p.front and p.mean and (best is None or p.rate <= best.rate)]
+    if not front:
+        return None
+    (low, late), (least, most) = (
+        (min(found), max(found) or 1.0)
+        for found in ([p.mean or 0.0 for p in front], [p.rate for p in front])
+    )
+
+    def above(point: LoadPoint) -> float:
+        rate = (point.rate - least) / ((most - least) or 1.0)
+        return rate - ((point.mean or 0.0) - low) / ((late - low) or 1.0)
+
+    return max(front, key=above)
+
+
+def _logs_of(records: Sequence[TrialRecord], name: str) -> list[float]:
+    return [math.log(v) for record in records if (v := record.value(name)) and v > 0]
+
+
+def _mean(records: Sequence[TrialRecord], name: str) -> float | None:
+    """Geometric mean over trials."""
+    logs = _logs_of(records, name)
+    return math.exp(math.fsum(logs) / len(logs)) if logs else None
+
+
+class _Noise:
+    """The noise of one trial on the log scale, from loads that have several."""
+
+    def __init__(self, loads: Sequence[Sequence[float]], confidence: float) -> None:
+        several = [np.array(each) for each in loads if len(each) >= SEVERAL]
+        self._df = sum(len(each) - 1 for each in several)
+        squares = sum(float(((each - each.mean()) ** 2).sum()) for each in several)
+        self._sd = math.sqrt(squares / self._df) if self._df else math.nan
+        self._error = 1 - confidence
+
+    def interval(self, logs: Sequence[float]) -> tuple[float, float] | None:
+        """Of the geometric mean; None for one trial, and where the noise is unknown."""
+        if len(logs) < SEVERAL or self._df < LEAST_DF:
+            return None
+        half = quantile_at(self._error / 2, len(logs), self._df) * self._sd / math.sqrt(len(logs))
+        middle = math.fsum(logs) / len(logs)
+        return ratio_of(middle - half), ratio_of(middle + half)
+
+
+# -- what it came to ------------------------------------------------------------------------------
+
+
+def judge_ceiling(results: Results) -> Comparison:
+    """The race among the finalists, and in words and as data what it says of the ceiling."""
+    study = results.study
+    name = study.workloads[1].name
+    racing = {trial.treatment for trial in results.planned if trial.workload == name}
+    cells = tuple(cell for cell in study.treatments(name) if cell in racing)
+    races = raced(study, {name: cells}, results.records)
+    comparison = told(results, races)
+    found = _ceiling(results, cells, races)
+    return replace(
+        comparison,
+        recommendation=_words(results, found),
+        method=f"{_SEARCH} {comparison.method if races else ''}".strip(),
+        ceiling=found,
+    )
+
+
+def as_good(each: Raced) -> bool:
+    """Whether no finalist that is still in the race can be better than the kept one by more than
+    the margin."""
+    bound = loss(each)
+    return bound is not None and bound <= math.expm1(each.race.margin)
+
+
+def loss(each: Raced) -> float | None:
+    """How much higher than the kept one another finalist may be at most, as a fraction; None
+    while nobody can tell.  One that may not be kept yet, for a limit, counts as well."""
+    race = each.race
+    if not race.looks or race.kept in race.waiting or each.broken[race.kept]:
+        return None
+    others = [number for number in race.active if number != race.kept]
+    highest = max((race.standing(number).high for number in others), default=0.0)
+    return math.expm1(max(highest, 0.0)) if math.isfinite(highest) else None
+
+
+def _ceiling(results: Results, cells: Sequence[Treatment], races: tuple[Raced, ...]) -> Ceiling:
+    study = results.study
+    search, final = study.workloads[0].name, study.workloads[1].name
+    name = dict(study.decide.primary)[final]
+    valid = [record for record in results.records if record.state == "valid"]
+    own = [record for record in valid if record.trial.workload == final]
+    limits = Limits(study.decide.limits, study.decide.confidence, len(cells))
+    for record in own:
+        if record.trial.treatment in cells:
+            limits.add(cells.index(record.trial.treatment), record)
+    best = _kept(cells, races, limits)
+    limit = study.decide.limits[0] if study.decide.limits else None
+    points = load_points(valid, name, final, study.decide.confidence)
+    decided = {record.trial.treatment for record in own if record.value(name)}
+    treatment = None if best is None or cells[best] not in decided else cells[best]
+    point = next((each for each in points if each.treatment == treatment), None)
+    ends = point.rates if point else None
+    return Ceiling(
+        name,
+        point,
+        ends[0] if ends else None,
+        ends[1] if ends else None,
+        loss(races[0]) if races and point else None,
+        limit,
+        limits.interval(best, limit[0]) if limit and best is not None else None,
+        bool(point) and best is not None and (not limit or limits.kept(best)),
+        points,
+        knee(points, point),
+        len({r.trial.treatment for r in results.records if r.trial.workload == search}),
+        len(study.treatments(final)),
+        len(cells),
+    )
+
+
+def _kept(cells: Sequence[Treatment], races: tuple[Raced, ...], limits: Limits) -> int | None:
+    """The finalist that is kept; none where every one of them exceeds the limit."""
+    if not races:
+        return 0 if len(cells) == 1 and not limits.broken(0) else None
+    each = races[0]
+    left = [number for number in range(len(cells)) if not each.broken[number]]
+    if each.race.looks and each.race.kept in left:
+        return each.race.kept
+    return left[0] if left else None
+
+
+_SEARCH = (
+    "A search: single trials, each where a Gaussian process laid through the rates so far expects "
+    "most (expected improvement); nothing is claimed from them. Then, on fresh trials:"
+)
+
+
+def _words(results: Results, found: Ceiling) -> str:
+    limit = _limit(found)
+    tried = f"{found.searched} of {found.of} loads tried"
+    if found.best is None:
+        if not found.racing:
+            return _nothing(found, tried)
+        return f"No load is known to keep {limit}: {tried}, {found.racing} raced."
+    unit = metric(found.metric).unit
+    rate = f"{format_value(found.best.rate, unit)}{_between(found, unit)}"
+    best = treatment_text(found.best.treatment)
+    parts = [f"{best} reaches {rate}, {_latency(found.best)}."]
+    if found.limit and not found.kept:
+        parts.append(f"Cannot tell whether it keeps {limit}{_late(found)}.")
+    elif found.limit:
+        parts.append(f"It keeps {limit}{_late(found)}.")
+    sure = percent(results.study.decide.confidence)
+    if found.loss is not None:
+        parts.append(
+            f"None of the other {found.racing - 1} finalists is better by more than "
+            f"{percent(math.ceil(found.loss * 1000) / 1000)} ({sure})."
+        )
+    elif found.racing > 1:
+        parts.append("Cannot tell yet which of the finalists is best.")
+    parts.append(f"{tried}, {found.racing} raced; of the others nothing is claimed.")
+    if found.knee and found.knee.treatment != found.best.treatment:
+        share = found.knee.rate / found.best.rate
+        parts.append(
+            f"The knee is {treatment_text(found.knee.treatment)}: {percent(round(share, 2))} of "
+            f"that, {_latency(found.knee)}."
+        )
+    return " ".join(parts)
+
+
+def _nothing(found: Ceiling, tried: str) -> str:
+    """No finalist: nothing kept the limit, nothing gave a number, or the search was ended."""
+    if not found.points:
+        return f"No load gave a number yet: {tried}."
+    late = [point for point in found.points if point.p99 is not None]
+    least = min(late, key=lambda point: point.p99 or math.inf, default=None)
+    limit = found.limit[1] if found.limit else math.inf
+    if least is None or (least.p99 or 0.0) <= limit:
+        most = max(found.points, key=lambda point: point.rate)
+        return (
+            f"Nothing is decided yet: {tried}, each by a single trial; in one of them "
+            f"{treatment_text(most.treatment)} reached {_rate(found, most)}."
+        )
+    return (
+        f"No load keeps {_limit(found)}: {tried}, the lowest p99 is "
+        f"{format_value(least.p99 or 0.0, 's')}, at {treatment_text(least.treatment)} with "
+        f"{_rate(found, least)}."
+    )
+
+
+def _rate(found: Ceiling, point: LoadPoint) -> str:
+    return format_value(point.rate, metric(found.metric).unit)
+
+
+def _limit(found: Ceiling) -> str:
+    if not found.limit:
+        return "no limit"
+    return f"{found.limit[0]} ≤ {format_value(found.limit[1], 's')}"
+
+
+def _between(found: Ceiling, unit: str) -> str:
+    if found.low is None or found.high is None:
+        return ""
+    return f" ({format_value(found.low, unit)} … {format_value(found.high, unit)})"
+
+
+def _late(found: Ceiling) -> str:
+    if found.late is None:
+        return ""
+    return f" ({format_value(found.late[0], 's')} … {format_value(found.late[1], 's')})"
+
+
+def _latency(point: LoadPoint) -> str:
+    if point.p99 is None:
+        return "latency unknown"
+    return f"p99 {format_value(point.p99, 's')}"

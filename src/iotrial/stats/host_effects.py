@@ -28,7 +28,7 @@ from iotrial.model.folding import folded
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, treatment_text
 from iotrial.stats.blocks import ARITHMETIC, Layout, fit
-from iotrial.stats.responses import Responses, counted, responses
+from iotrial.stats.responses import Responses, primary_responses
 from iotrial.units import format_change
 
 LEVEL = 0.01
@@ -112,13 +112,8 @@ def _within(data: Responses, mine: np.ndarray) -> tuple[float, int]:
 
 
 def _primary(results: Results) -> Iterator[tuple[str, Responses]]:
-    if not results.study.spread:
-        return
-    by_workload = counted(results)
-    for workload, metric in results.study.decide.primary:
-        data = responses(by_workload.get(workload, ()), metric, results.study)
-        if data.trials:
-            yield workload, data
+    if results.study.spread:
+        yield from primary_responses(results)
 
 
 def _effects(results: Results, workload: str, data: Responses) -> tuple[HostEffect, ...]:

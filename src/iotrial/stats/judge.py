@@ -2,7 +2,7 @@
 
 For each workload a linear model on log responses (:mod:`iotrial.stats.blocks`) gives the ratio of
 each level to its baseline; the critical value makes all primary intervals of the study hold
-together (:mod:`iotrial.stats.simultaneous`); the verdict is read from interval and margin
+together (:mod:`iotrial.stats.critical`); the verdict is read from interval and margin
 (:mod:`iotrial.stats.verdict`).  Guardrails get one comparison's own interval: they are a warning,
 and a warning should not come later because there are many of them.
 
@@ -17,31 +17,40 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from iotrial.errors import UsageError
 from iotrial.model.finding import Comparison, Finding, Needs, Verdict
 from iotrial.model.results import Results
 from iotrial.model.study import Study
-from iotrial.stats import contrasts as compared
-from iotrial.stats.anova import shares
-from iotrial.stats.anytime import critical_at, single_at, tail_of
-from iotrial.stats.blocks import Fit, Floats, ratio
-from iotrial.stats.ceiling_found import judge_ceiling
-from iotrial.stats.contrasts import Contrast
-from iotrial.stats.effects import comparisons
-from iotrial.stats.interactions import interactions
-from iotrial.stats.knees import knees
-from iotrial.stats.method import Terms, method
-from iotrial.stats.needs import Seen, seconds_of_a_block, to_hold, to_tell
-from iotrial.stats.power import detectable
-from iotrial.stats.race_findings import judge_race
-from iotrial.stats.recommend import MOST, Case, recommend
-from iotrial.stats.responses import Counted, Responses, counted, in_order, look_of, responses
-from iotrial.stats.simultaneous import Critical, workload_confidence
-from iotrial.stats.strata import Stratum, fit_in, stratum, whole_plots
-from iotrial.stats.summary import nothing_varied
-from iotrial.stats.verdict import guardrail, verdict
+from iotrial.stats import effects as compared
+from iotrial.stats.blocks import Fit, Floats, Stratum, by_stratum, fit_in, ratio, whole_plots
+from iotrial.stats.ceiling import judge_ceiling
+from iotrial.stats.critical import Critical, critical_at, single_at, tail_of, workload_confidence
+from iotrial.stats.effects import Contrast, comparisons, interactions, shares
+from iotrial.stats.levels import knees
+from iotrial.stats.power import (
+    Seen,
+    blocks_to_differ,
+    detectable,
+    seconds_of_a_block,
+    to_hold,
+    to_tell,
+)
+from iotrial.stats.race import blocks_to_decide
+from iotrial.stats.race_findings import judge_race, races_of
+from iotrial.stats.recommend import MOST, Basis, Case, method, recommend
+from iotrial.stats.responses import (
+    Counted,
+    Responses,
+    counted,
+    look_of,
+    nothing_varied,
+    planned_cells,
+    responses,
+)
+from iotrial.stats.verdict import LAST, guardrail, verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,15 +190,9 @@ def _least_precise(
 
 def planned(results: Results) -> dict[str, tuple[Contrast, ...]]:
     """The primary comparisons of the study's plan, by workload: the family."""
-    trials = results.planned or tuple(record.trial for record in results.records)
-    cells: dict[str, set[tuple[tuple[str, str], ...]]] = {}
-    for trial in trials:
-        cells.setdefault(trial.workload, set()).add(trial.treatment)
     study, base = results.study, compared.baselines(results)
-    return {
-        workload: comparisons(study, in_order(study, cells.get(workload, set())), base)
-        for workload, _ in study.decide.primary
-    }
+    plan = planned_cells(results)
+    return {load: comparisons(study, cells, base) for load, cells in plan.items()}
 
 
 def questions(results: Results) -> tuple[Question, ...]:
@@ -219,18 +222,13 @@ def _parted(study: Study, question: Question | None) -> list[Question]:
     if not plots:
         return [question]
     rows = compared.weights(question.contrasts, len(question.responses.cells))
-    groups: dict[tuple[Stratum, int], list[Contrast]] = {}
-    for place, (contrast, row) in enumerate(zip(question.contrasts, rows, strict=True)):
-        where = stratum(row, plots)
-        groups.setdefault((where, place if where == "blocks" else 0), []).append(contrast)
     parts: list[Question] = []
-    for (where, _), own in groups.items():
+    for where, places in by_stratum(rows, plots):
+        own = tuple(question.contrasts[place] for place in places)
         share = question.confidence
         if question.primary:
             share = workload_confidence(share, len(own), len(question.contrasts))
-        parts.append(
-            replace(question, contrasts=tuple(own), confidence=share, stratum=where, plots=plots)
-        )
+        parts.append(replace(question, contrasts=own, confidence=share, stratum=where, plots=plots))
     return parts
 
 
@@ -353,11 +351,11 @@ def _resolvable(got: Answer) -> float:
     return detectable(widest, got.critical.value if got.critical else 0.0, got.fit.df)
 
 
-def _terms(question: Question, got: Answer) -> Terms:
+def _terms(question: Question, got: Answer) -> Basis:
     data = question.responses
     name = f"{question.workload}{_STRATA[question.stratum]}"
     of = _VARIES.get(question.stratum, "one trial")
-    return Terms(name, data.layout, got.fit, got.critical, len(data.unusable), of)
+    return Basis(name, data.layout, got.fit, got.critical, len(data.unusable), of)
 
 
 _VARIES: dict[Stratum, str] = {"whole": "one whole plot", "blocks": "one block"}
@@ -375,3 +373,55 @@ def _missing(results: Results, findings: Sequence[Finding]) -> tuple[tuple[str, 
     plan = planned(results)
     wanted = ((w, c.factor, c.level) for w, contrasts in plan.items() for c in contrasts)
     return tuple(key for key in wanted if key not in found)
+
+
+# -- how many blocks tell a difference that somebody names ----------------------------------------
+
+
+def blocks_until(results: Results, log: float) -> int:
+    """The blocks in all after which a true difference of ``log`` > 0 (log scale) is told in each
+    primary comparison with a power of 80 %; of a race, those after which it is expected to be.
+
+    Raises UsageError where no noise was measured, and where 2,048 blocks do not.
+    """
+    race = results.study.design.kind == "race"
+    found = list(_of_race(results, log) if race else _of_blocks(results, log))
+    known = [each for each in found if each is not None]
+    if not found:
+        raise UsageError(
+            "the noise of these results is not known", advice="Say how many: --more-blocks 5."
+        )
+    if len(known) < len(found) or max(known) >= LAST:
+        raise UsageError(
+            f"such a difference takes more than {LAST:,} blocks at this noise",
+            advice="Ask for a larger one, or make trials longer or quieter.",
+        )
+    return max(known)
+
+
+def _of_blocks(results: Results, log: float) -> Iterator[int | None]:
+    for question in questions(results):
+        got = answer(question, question.responses.logs)
+        for number in range(len(question.contrasts) if question.primary else 0):
+            if seen := seen_of(question, got, number):
+                yield blocks_to_differ(seen, log)
+
+
+def _of_race(results: Results, log: float) -> Iterator[int | None]:
+    for each in races_of(results):
+        race = each.race
+        if race.looks and not race.decided:
+            yield blocks_to_decide(each.terms, log, race.sd, left=len(race.active))
+
+
+def blocks_at_margin(results: Results, log: float) -> int | None:
+    """The blocks in all after which a race at this noise is expected to decide, were its margin
+    ``log`` > 0 (log scale): between two equals, and between two that differ by the margin; 2,048
+    (:data:`~iotrial.stats.verdict.LAST`) where no fewer do.  None before the first look."""
+    found = [
+        blocks_to_decide(replace(each.terms, margin=log), difference, each.race.sd, left=2)
+        for each in races_of(results)
+        if each.race.looks
+        for difference in (0.0, log)
+    ]
+    return max(found, default=None)

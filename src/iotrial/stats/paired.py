@@ -1,9 +1,7 @@
 """Runs that nobody randomised: what imported results can give.
 
-A level is compared with its baseline over *paired cells*: cells alike in workload and every other
-factor.  A factor that a level's runs do not tell (``unknown``) cannot be matched, and is averaged
-over for that comparison.  The pairs of one session give one log ratio together: whatever was so on
-that day is in all of them (:mod:`iotrial.stats.sessions`).
+A level is compared with its baseline over *paired cells* (:mod:`iotrial.stats.pairs`).  The pairs
+of one session give one log ratio together: whatever was so on that day is in all of them.
 
 - Several sessions: the mean over them with Student's t; from 41 sessions on a percentile bootstrap
   over sessions, 20,000 resamples, seeded (of fewer its interval is too narrow).  The comparisons
@@ -13,52 +11,237 @@ that day is in all of them (:mod:`iotrial.stats.sessions`).
 Besides each workload alone, all workloads together are compared, quantity by quantity.  A censored
 value gives a bound, or nothing where both sides are censored.
 
+*Opposites*: an average over groups may be the effect in none of them.  +20 % on reads and -20 % on
+writes average to nothing, and "all" would call that *same*.  The groups are the workloads where all
+are averaged, and the levels of every other factor.  A doubt needs two things: the groups' effects
+differ beyond chance, and one of them is better while another is worse by its own interval and the
+study's margin.  Beyond chance is Welch's test of equal means under unequal variances: Cochran's Q
+with the correction for variances that are estimated from few values.  The values are the sessions
+of a group, or where there is but one session its pairs: what is then said is of that session.  All
+such tests of a study share the level 0.01 (Bonferroni).  Of fewer than four values, or of the very
+same ones, the spread is not known: where fewer than two workloads have one, no test is possible,
+what they came to is held against the margin alone, and the doubt says so.
+
+*Alone*: runs that are compared with nothing, and what they may be.  A file that does not say how
+fio was run names its workload by its job: it never meets a run that says ``randread``, though it
+may be one.  Which of the other workloads measure the same is known, and so is what to say on the
+next import.
+
 References:
     B. Efron and R. J. Tibshirani (1993), *An Introduction to the Bootstrap*, chapter 13.
     P. J. Fleming and J. J. Wallace (1986), CACM 29, 218-221 (ratios are averaged geometrically).
+    W. G. Cochran, Biometrics 10 (1954) 101-129 (Q).
+    B. L. Welch, Biometrika 38 (1951) 330-336 (its correction).
+    M. Gail and R. Simon, Biometrics 41 (1985) 361-372 (effects that differ in direction are what
+    an average hides; those that differ in size are not).
 """
 
 from __future__ import annotations
 
 import math
+import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.stats import f as fisher
 from scipy.stats import t as student
 
+from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.grid import Grid
-from iotrial.model.measurement import METRICS
+from iotrial.model.measurement import METRICS, split
 from iotrial.model.results import Results
-from iotrial.model.study import Decide
-from iotrial.stats.best_cells import sentences, value
-from iotrial.stats.blocks import ARITHMETIC
-from iotrial.stats.grid import grids, not_additive
-from iotrial.stats.opposites import Hidden
+from iotrial.model.study import Decide, Study
+from iotrial.model.trial import UNKNOWN, TrialRecord
+from iotrial.stats.blocks import ARITHMETIC, Floats, ratio_of
+from iotrial.stats.grid import grids, not_additive, sentences, value
 from iotrial.stats.pairs import (
     ALL,
     Contrast,
     Pair,
     Side,
     Table,
+    by_session,
     contrasts,
     primary_tables,
-    ratio_of,
+    sessions,
     tables,
 )
-from iotrial.stats.sessions import by_session, sessions
 from iotrial.stats.verdict import verdict
 from iotrial.units import amount, format_change
+
+LEVEL = 0.01
+"""The share of studies whose groups are all alike that are doubted all the same."""
+_WORKLOAD = "workload"
+_NAMED = 3
+_FEWEST = 4
+"""Sessions, or pairs of one session, from which a group's spread is an error to test against."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Of one group: its mean log ratio, that one's ``variance`` and degrees of freedom (0: not
+    known), and the ``sessions`` that it is of, where they are several."""
+
+    group: str
+    log: float
+    variance: float
+    df: float
+    sessions: int = 0
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Of the ratio, by Student's t; the point where the variance is not known."""
+        if not self.df:
+            return ratio_of(self.log), ratio_of(self.log)
+        half = math.sqrt(self.variance) * float(student.ppf((1 + confidence) / 2, self.df))
+        return ratio_of(self.log - half), ratio_of(self.log + half)
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """A contrast parted by ``name``: a factor, or the workload."""
+
+    table: Table
+    contrast: Contrast
+    name: str
+    effects: tuple[Effect, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """``level`` of ``factor``, whose average over ``workload`` (one, or all) hides opposites."""
+
+    workload: str
+    factor: str
+    level: str
+    doubt: Doubt
+
+
+def opposites(results: Results) -> Iterator[Hidden]:
+    """Each primary effect that averages opposite ones, with a doubt about the whole study."""
+    splits = [
+        each
+        for table in tables(results, sessions(results.valid))
+        if table.primary
+        for contrast in contrasts(results.study, table.cells)
+        for each in _splits(table, contrast)
+    ]
+    tested = [each for each in splits if len(_known(each)) > 1]
+    level = LEVEL / len(tested) if tested else 0.0
+    for each in splits:
+        if said := _doubted(each, level, results.study):
+            yield Hidden(each.table.workload, each.contrast.factor, each.contrast.level, said)
+
+
+def heterogeneity(effects: Sequence[Effect]) -> float:
+    """The p-value of Welch's test that all effects (two or more, variances known) are equal."""
+    weights = [1 / each.variance for each in effects]
+    total, count = math.fsum(weights), len(effects)
+    middle = math.fsum(w * each.log for w, each in zip(weights, effects, strict=True)) / total
+    q = math.fsum(w * (each.log - middle) ** 2 for w, each in zip(weights, effects, strict=True))
+    lost = math.fsum(
+        (1 - w / total) ** 2 / each.df for w, each in zip(weights, effects, strict=True)
+    )
+    corrected = 1 + 2 * (count - 2) / (count**2 - 1) * lost
+    return float(fisher.sf(q / (count - 1) / corrected, count - 1, (count**2 - 1) / (3 * lost)))
+
+
+def _splits(table: Table, contrast: Contrast) -> Iterator[_Split]:
+    told = [pair for pair in contrast.pairs if pair.side == ""]
+    names = dict.fromkeys(name for pair in told for name, _ in pair.key[1])
+    for name in ([_WORKLOAD] if table.workload == ALL else []) + list(names):
+        groups = _grouped(told, name)
+        if len(groups) > 1:
+            effects = tuple(_effect(label, pairs) for label, pairs in groups.items())
+            yield _Split(table, contrast, name, effects)
+
+
+def _grouped(pairs: Sequence[Pair], name: str) -> Mapping[str, list[Pair]]:
+    found: dict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        label = pair.key[0] if name == _WORKLOAD else dict(pair.key[1]).get(name, UNKNOWN)
+        if label != UNKNOWN:
+            found[label].append(pair)
+    return found
+
+
+def _effect(group: str, pairs: Sequence[Pair]) -> Effect:
+    """By its sessions where there are several, else by its pairs.  Repeats within a cell say how
+    steady a moment was, and nothing of how far cells are apart."""
+    units = by_session(pairs)
+    logs = units if len(units) > 1 else np.array([pair.log for pair in pairs])
+    middle = float(logs.mean())
+    if len(logs) < _FEWEST or float(logs.std()) <= ARITHMETIC:
+        return Effect(group, middle, 0.0, 0.0, sessions=len(units))
+    variance = float(logs.var(ddof=1)) / len(logs)
+    return Effect(group, middle, variance, len(logs) - 1.0, sessions=len(units))
+
+
+def _known(parted: _Split) -> list[Effect]:
+    return [each for each in parted.effects if each.df]
+
+
+def _doubted(parted: _Split, level: float, study: Study) -> Doubt | None:
+    known = _known(parted)
+    tested = len(known) > 1
+    if not tested and parted.name != _WORKLOAD:  # levels that were run once scatter by themselves
+        return None
+    up, down = _sides(known if tested else parted.effects, study)
+    if not up or not down:
+        return None
+    units = "sessions" if any(each.sessions > 1 for each in parted.effects) else "pairs"
+    how = f"each by too few {units} for a test of whether they differ beyond chance"
+    if tested:
+        p = heterogeneity(known)
+        if p >= level:
+            return None
+        said = f"p = {p:.1g}" if p >= 1e-15 else "p < 1e-15"  # noqa: PLR2004 (a float tells no less)
+        test = f"Welch's test of equal effects, {said}"
+        how = f"they differ beyond the scatter of their {units}: {test}"
+    told = [pair.log for pair in parted.contrast.pairs if pair.side == ""]
+    average = format_change(ratio_of(fmean(told)))
+    contrast, table = parted.contrast, parted.table
+    where = "" if parted.name == _WORKLOAD else f"{parted.name}="
+    return Doubt(
+        "opposites",
+        f"{table.workload}, {table.metric}: {contrast.factor}={contrast.level} against"
+        f" {contrast.baseline} is {_groups_listed(up, where)}, but {_groups_listed(down, where)};"
+        f" {average} is their average ({how})",
+        "Decide for each of them by itself: iotrial compare --where FACTOR=LEVEL",
+    )
+
+
+def _sides(effects: Sequence[Effect], study: Study) -> tuple[list[Effect], list[Effect]]:
+    """Those above 1 and those below it, by their intervals and the margin."""
+    confidence, margin = study.decide.confidence, study.decide.margin
+    found = {
+        way: [
+            each
+            for each in effects
+            if verdict(*each.interval(confidence), margin, higher_is_better=True) == way
+        ]
+        for way in ("better", "worse")
+    }
+    up = sorted(found["better"], key=lambda each: -each.log)
+    return up, sorted(found["worse"], key=lambda each: each.log)
+
+
+def _groups_listed(effects: Sequence[Effect], where: str) -> str:
+    told = [f"{format_change(ratio_of(e.log))} for {where}{e.group}" for e in effects[:_NAMED]]
+    more = f" and {len(effects) - _NAMED} more" if len(effects) > _NAMED else ""
+    return ", ".join(told) + more
+
+
+# -- what can be claimed --------------------------------------------------------------------------
 
 MANY = 40
 RESAMPLES = 20_000
 _SEED = 1
 _TOLD = 8
 _APART = 4
-
-Floats = NDArray[np.float64]
 
 
 def judge_recorded(results: Results, hidden: Sequence[Hidden] = ()) -> Comparison:
@@ -300,3 +483,84 @@ def _method(results: Results, claims: int, of: int) -> str:
         " The runs were neither randomised nor blocked: whatever changed between them counts as"
         " an effect."
     )
+
+
+# -- compared with nothing ------------------------------------------------------------------------
+
+_SHOWN, _LISTED = 3, 12
+_BY_JOB = "no-options"
+"""The doubt of a format that has nothing but the job's name for a workload."""
+
+
+def alone(results: Results, findings: Sequence[Finding]) -> Iterator[Doubt]:
+    """Doubts that runs are in no comparison, if some are and others are not, or if they may only
+    be called otherwise."""
+    used = {folder for finding in findings for folder in finding.trials}
+    left = [record for record in results.valid if record.trial.folder not in used]
+    strangers = {name: others for name in _by_job(left) if (others := _may_be(name, results.valid))}
+    if strangers:
+        named = "; ".join(f"{name} may be {' or '.join(o)}" for name, o in strangers.items())
+        yield Doubt(
+            "alone",
+            f"{_runs(left, results)}: a workload is only named by its job ({named})",
+            f"Import again, with what each run was: {_label(results, strangers)}",
+        )
+    elif used and left:
+        yield Doubt(
+            "alone",
+            f"{_runs(left, results)}: no other run is alike but for one factor",
+            "Say what the runs are: --label, or --map.",
+        )
+
+
+def _runs(left: Sequence[TrialRecord], results: Results) -> str:
+    names = [r.source.partition("/")[2] or r.trial.folder for r in left]
+    more = ", …" if len(names) > _SHOWN else ""
+    listed = ", ".join(names[:_SHOWN])
+    return f"{len(left)} of {len(results.valid)} runs are compared with nothing ({listed}{more})"
+
+
+def _by_job(records: Sequence[TrialRecord]) -> list[str]:
+    """The workloads of which nothing is known but the name of a job."""
+    names = dict.fromkeys(record.trial.workload for record in records)
+    told = {record.trial.workload for record in records if not _is_by_job(record)}
+    return [name for name in names if name not in told]
+
+
+def _is_by_job(record: TrialRecord) -> bool:
+    return any(doubt.check == _BY_JOB for doubt in record.doubts)
+
+
+def _may_be(name: str, records: Sequence[TrialRecord]) -> list[str]:
+    """The workloads, known by more than a job's name, that do the same operations."""
+    mine = next(_operations(record) for record in records if record.trial.workload == name)
+    return list(
+        dict.fromkeys(
+            record.trial.workload
+            for record in records
+            if not _is_by_job(record) and _operations(record) == mine
+        )
+    )
+
+
+def _operations(record: TrialRecord) -> set[str]:
+    return {
+        operation
+        for each in record.measurements
+        for operation, quantity in [split(each.metric)]
+        if each.job == "all" and quantity in ("iops", "bw")
+    }
+
+
+def _label(results: Results, strangers: dict[str, list[str]]) -> str:
+    """The option, with a workload for each run where there are few."""
+    copied = any(doubt.check == "copies" for doubt in results.doubts)
+    if copied or len(results.records) > _LISTED:
+        first = next(iter(strangers.values()))[0]
+        return f"--label workload={shlex.quote(first)},… (one for each run, in order)"
+    ordered = sorted(results.records, key=lambda record: record.trial.number)
+    every = [
+        strangers[name][0] if (name := record.trial.workload) in strangers else name
+        for record in ordered
+    ]
+    return f"--label {shlex.quote('workload=' + ','.join(every))}"

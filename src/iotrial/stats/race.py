@@ -14,9 +14,23 @@ After every block each treatment is compared with the leader, and
 
 The race ends when nothing is open.  Treatments that are still in it are measured in every block
 (a randomised block design with blocks of changing size); the noise is one variance pooled over
-all of them; every look spends what :mod:`iotrial.stats.boundary` allows.  The interval shown with
+all of them; every look spends what :mod:`iotrial.stats.critical` allows.  The interval shown with
 a treatment is two-sided and simultaneous (Dunnett) at all looks together; where a treatment was
 dropped it ends at the kept one's level, as in Hsu's multiple comparisons with the best.
+
+*What an open race would still take*, if differences and noise stay as they were seen: a treatment
+is decided once it is told from the kept one (either is dropped), or once the interval of their
+difference lies inside the margin.  Both need a half width below a known one, and half widths fall
+with the blocks as the boundary and the noise say: the first number of blocks at which either holds
+is what is said.  It is an expectation and no promise, for the estimate moves too.
+
+*A study's records* are replayed block by block, one race for each workload, so that what to try
+next, what was found and what is drawn all come from one replay.  Workloads share the confidence by
+their number of comparisons.  A treatment whose whole interval of a guardrail (against the baseline,
+paired within blocks) or of a limit (the mean of the logs, with a noise pooled over the treatments)
+lies beyond what is allowed is out; one whose whole interval lies within keeps it; of the others
+nobody can tell yet.  These intervals are one treatment's own at the study's confidence, and hold at
+all looks together.
 
 References:
     O. Maron and A. W. Moore (1997), The racing algorithm, Artificial Intelligence Review 11,
@@ -28,21 +42,33 @@ References:
     E. Peritz and K. R. Gabriel (1976), On closed testing procedures, Biometrika 63, 655-660.
     J. A. John and E. R. Williams (1995), *Cyclic and Computer Generated Designs*, chapter 1
     (reduced normal equations of incomplete blocks).
+    C. Jennison and B. W. Turnbull (2000), *Group Sequential Methods with Applications to Clinical
+    Trials*, sections 2.6 (unknown variance) and 10.2 (what is expected, given the data so far).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from iotrial.stats.blocks import ARITHMETIC, Floats
-from iotrial.stats.boundary import FIRST, LAST, against_one, extremes, tails_at
-from iotrial.stats.looks import LEAST_DF
+from iotrial.model.study import Factor, Study
+from iotrial.model.trial import Treatment, TrialRecord, treatment_text
+from iotrial.stats.blocks import ARITHMETIC, Floats, Indices, ratio_of
+from iotrial.stats.critical import (
+    FIRST,
+    NEAR,
+    against_one,
+    extremes,
+    quantile_at,
+    tails_at,
+    workload_confidence,
+)
+from iotrial.stats.verdict import LAST, LEAST_DF, guardrail
 
 SAME_SHARE = 0.2
 """Of the error probability, what calling something *same* may take: it is asked at the end, where
@@ -315,3 +341,330 @@ class Race:
 
 def _unbounded(size: int) -> Floats:
     return np.full((size, size), -np.inf)
+
+
+# -- what an open race would still take -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A race's own: how many ``treatments`` it began with, ``margin`` on the log scale, and the
+    ``confidence`` of all its claims together."""
+
+    treatments: int
+    margin: float
+    confidence: float
+
+
+def blocks_to_decide(terms: Terms, difference: float, sd: float, *, left: int = 0) -> int:
+    """After how many blocks two treatments are decided whose logs differ by ``difference``.
+
+    ``sd`` is the noise of one trial on the log scale; ``left`` how many treatments are still in
+    the race (0: all).  At most :data:`~iotrial.stats.verdict.LAST`.
+    """
+    racing = max(left or terms.treatments, 2)
+    error, away = 1 - terms.confidence, abs(difference)
+    drop = extremes(racing, error)
+    settle = against_one(terms.treatments - 1, error * SAME_SHARE)
+    for last in (NEAR, LAST):
+        blocks = np.arange(FIRST, last + 1)
+        to_drop, to_settle = (_half(level, blocks, racing, sd) for level in (drop, settle))
+        enough = (to_drop < away) | (away + to_settle < terms.margin)
+        if enough.any():
+            return int(blocks[np.argmax(enough)])
+    return LAST
+
+
+def _half(level: float, blocks: Indices, racing: int, sd: float) -> Floats:
+    """Half widths after each of ``blocks`` for an error of ``level``, infinite before the first
+    look."""
+    df = (blocks - 1) * (racing - 1)
+    half = -stdtrit(np.maximum(df, 1), tails_at(level, blocks)) * sd * np.sqrt(2 / blocks)
+    return np.where(df >= LEAST_DF, half, math.inf)
+
+
+def ahead(race: Race, terms: Terms) -> dict[int, int]:
+    """Open treatment (but for the kept one) → blocks it still needs, 1 or more.
+
+    Empty where nothing is open, and before the first look.  One that was not yet measured beside
+    the kept one needs as many as the slowest of the others.
+    """
+    if not race.looks or race.decided:
+        return {}
+    standing = [race.standing(each) for each in range(race.size)]
+    left = sum(not each.dropped for each in standing)
+    still = [each for each in race.active if each != race.kept]
+    found: dict[int, int] = {}
+    for each in still:
+        both = min(standing[each].blocks, standing[race.kept].blocks)
+        if both:
+            whole = blocks_to_decide(terms, standing[each].estimate, race.sd, left=left)
+            found[each] = max(1, whole - both)
+    slowest = max(found.values(), default=1)
+    return {each: found.get(each, slowest) for each in still}
+
+
+# -- limits: is a latency below what the study allows? --------------------------------------------
+
+
+class Limits:
+    """What was seen of the limited metrics.  ``limits`` are (metric, limit in its base unit)."""
+
+    def __init__(
+        self, limits: Sequence[tuple[str, float]], confidence: float, treatments: int
+    ) -> None:
+        self._limits = tuple(limits)
+        self._error = 1 - confidence
+        self._seen: dict[str, list[list[float]]] = {
+            name: [[] for _ in range(treatments)] for name, _ in limits
+        }
+
+    def add(self, treatment: int, record: TrialRecord) -> None:
+        for name, seen in self._seen.items():
+            value = record.value(name)
+            if value is not None and math.isfinite(value) and value > 0:
+                seen[treatment].append(math.log(value))
+
+    def interval(self, treatment: int, name: str) -> tuple[float, float] | None:
+        """Ends of the metric's geometric mean; None while the noise is unknown."""
+        own = self._seen[name][treatment]
+        means = [math.fsum(each) / len(each) if each else 0.0 for each in self._seen[name]]
+        squares = math.fsum(
+            (value - mean) ** 2
+            for each, mean in zip(self._seen[name], means, strict=True)
+            for value in each
+        )
+        df = sum(len(each) - 1 for each in self._seen[name] if each)
+        if not own or df < LEAST_DF:
+            return None
+        tail = float(tails_at(self._error / 2, np.array([min(len(own), LAST)]))[0])
+        half = -float(stdtrit(df, tail)) * math.sqrt(squares / df / len(own))
+        mean = means[treatment]
+        return ratio_of(mean - half), ratio_of(mean + half)
+
+    def broken(self, treatment: int) -> tuple[str, ...]:
+        """The names of the limits that the treatment exceeds."""
+        return tuple(
+            name
+            for name, limit in self._limits
+            if (ends := self.interval(treatment, name)) is not None and ends[0] > limit
+        )
+
+    def waiting(self) -> set[int]:
+        """The treatments of which a limit is neither kept nor exceeded."""
+        size = max((len(each) for each in self._seen.values()), default=0)
+        return {each for each in range(size) if not self.kept(each) and not self.broken(each)}
+
+    def kept(self, treatment: int) -> bool:
+        """Whether every limit is kept."""
+        return all(
+            (ends := self.interval(treatment, name)) is not None and ends[1] <= limit
+            for name, limit in self._limits
+        )
+
+
+# -- a study's records as races -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Raced:
+    """The race of one workload.  ``cells`` are its treatments, in the race's numbering;
+    ``higher`` whether more of the metric is better (logs were turned round where it is not);
+    ``trials`` are the folders of each treatment's trials that counted; ``broken`` names the
+    guardrails and limits for which a treatment was dropped."""
+
+    workload: str
+    metric: str
+    higher: bool
+    cells: tuple[Treatment, ...]
+    race: Race
+    confidence: float
+    trials: tuple[tuple[str, ...], ...]
+    broken: tuple[tuple[str, ...], ...]
+
+    def label(self, treatment: int) -> str:
+        """``bfq``; where several factors are varied ``scheduler=bfq depth=8``."""
+        cell = self.cells[treatment]
+        return cell[0][1] if len(cell) == 1 else treatment_text(cell)
+
+    @property
+    def factor(self) -> str:
+        """The one factor's name; ``treatment`` where several are varied together."""
+        cell = self.cells[0]
+        return cell[0][0] if len(cell) == 1 else "treatment"
+
+    @property
+    def terms(self) -> Terms:
+        """What its race was begun with."""
+        return Terms(self.race.size, self.race.margin, self.confidence)
+
+
+def raced(
+    study: Study,
+    cells: Mapping[str, Sequence[Treatment]],
+    records: Iterable[TrialRecord],
+    baseline: Mapping[str, str] | None = None,
+) -> tuple[Raced, ...]:
+    """The races of a study, in its workloads' order, after all of ``records``.
+
+    ``cells`` are the treatments of each workload, ``baseline`` each factor's baseline level where
+    it is known.  A workload with one treatment has no race.
+    """
+    family = sum(len(each) - 1 for each in cells.values() if len(each) > 1)
+    by_workload: dict[str, list[TrialRecord]] = {}
+    for record in records:
+        by_workload.setdefault(record.trial.workload, []).append(record)
+    return tuple(
+        _race(
+            study,
+            workload.name,
+            tuple(cells[workload.name]),
+            by_workload.get(workload.name, ()),
+            _Terms(
+                workload_confidence(study.decide.confidence, len(cells[workload.name]) - 1, family),
+                {factor.name: _label(factor, baseline or {}) for factor in study.factors},
+            ),
+        )
+        for workload in study.workloads
+        if len(cells.get(workload.name, ())) > 1
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    confidence: float
+    baseline: Mapping[str, str]
+
+
+def _label(factor: Factor, known: Mapping[str, str]) -> str:
+    return known.get(factor.name, "") or factor.baseline
+
+
+def _race(
+    study: Study,
+    workload: str,
+    cells: tuple[Treatment, ...],
+    records: Sequence[TrialRecord],
+    terms: _Terms,
+) -> Raced:
+    metric = dict(study.decide.primary)[workload]
+    higher = study.metrics.higher(metric) is not False
+    standing = [
+        number
+        for number, cell in enumerate(cells)
+        if all(terms.baseline.get(factor) == label for factor, label in cell)
+    ]
+    favourite = standing[0] if standing else None
+    race = Race(len(cells), study.decide.margin, terms.confidence, favourite=favourite)
+    place = {cell: number for number, cell in enumerate(cells)}
+    folders: list[list[str]] = [[] for _ in cells]
+    guards = _Guards(study, favourite, len(cells))
+    limits = Limits(study.decide.limits, study.decide.confidence, len(cells))
+    broken: list[tuple[str, ...]] = [() for _ in cells]
+    for asked, block in _blocks(records):
+        found: dict[int, float] = {}
+        for record in block:
+            value, number = record.value(metric), place.get(record.trial.treatment)
+            if number is None:
+                continue
+            if value is not None and math.isfinite(value) and value > 0:
+                found[number] = math.log(value) if higher else -math.log(value)
+                folders[number].append(record.trial.folder)
+            guards.add(number, record)
+            limits.add(number, record)
+        race.waiting = guards.waiting() | limits.waiting()
+        race.add(found, [place[cell] for cell in asked if cell in place])
+        for number in range(len(cells)):
+            names = (*guards.broken(number), *limits.broken(number))
+            if names and not broken[number]:
+                broken[number] = names
+                race.drop(number)
+    return Raced(
+        workload,
+        metric,
+        higher,
+        cells,
+        race,
+        terms.confidence,
+        tuple(map(tuple, folders)),
+        tuple(broken),
+    )
+
+
+def _blocks(
+    records: Sequence[TrialRecord],
+) -> list[tuple[list[Treatment], list[TrialRecord]]]:
+    """By block: the treatments that were tried, and the last valid attempt at each."""
+    tried: dict[int, dict[Treatment, TrialRecord | None]] = {}
+    for record in sorted(records, key=lambda each: (each.trial.attempt, each.trial.number)):
+        block = tried.setdefault(record.trial.block, {})
+        if record.state == "valid":
+            block[record.trial.treatment] = record
+        else:
+            block.setdefault(record.trial.treatment, None)
+    return [
+        (list(tried[number]), [each for each in tried[number].values() if each])
+        for number in sorted(tried)
+    ]
+
+
+class _Guards:
+    """The guardrails of a race: each treatment's metric against the baseline's, block by block.
+
+    The interval is one comparison's own at the study's confidence, paired within blocks, and
+    holds at all looks together.  A treatment whose whole interval lies beyond what is tolerated
+    is out: it could not be kept.
+    """
+
+    def __init__(self, study: Study, favourite: int | None, size: int) -> None:
+        self._study, self._favourite = study, favourite
+        self._seen: list[dict[tuple[str, int], float]] = [{} for _ in range(size)]
+
+    def add(self, treatment: int, record: TrialRecord) -> None:
+        for name, _ in self._study.decide.guardrails:
+            value = record.value(name)
+            if value is not None and math.isfinite(value) and value > 0:
+                self._seen[treatment][name, record.trial.block] = math.log(value)
+
+    def broken(self, treatment: int) -> tuple[str, ...]:
+        """The names of the guardrails that the treatment breaks."""
+        if self._favourite is None or treatment == self._favourite:
+            return ()
+        return tuple(
+            name
+            for name, tolerance in self._study.decide.guardrails
+            if (ends := self.interval(treatment, name)) is not None
+            and self._verdict(name, tolerance, *ends) == "worse"
+        )
+
+    def waiting(self) -> set[int]:
+        """The treatments of which a guardrail is neither kept nor broken."""
+        if self._favourite is None:
+            return set()
+        return {
+            treatment
+            for treatment in range(len(self._seen))
+            if treatment != self._favourite
+            and any(
+                (ends := self.interval(treatment, name)) is None
+                or self._verdict(name, tolerance, *ends) != "same"
+                for name, tolerance in self._study.decide.guardrails
+            )
+        }
+
+    def interval(self, treatment: int, name: str) -> tuple[float, float] | None:
+        """Ends of the ratio to the baseline, or None with fewer than three common blocks."""
+        own, base = self._seen[treatment], self._seen[self._favourite or 0]
+        differences = [own[key] - base[key] for key in own if key in base and key[0] == name]
+        count = len(differences)
+        if count < 3:  # noqa: PLR2004
+            return None
+        mean = math.fsum(differences) / count
+        variance = math.fsum((each - mean) ** 2 for each in differences) / (count - 1)
+        tail = (1 - self._study.decide.confidence) / 2
+        half = quantile_at(tail, count, count - 1) * math.sqrt(variance / count)
+        return ratio_of(mean - half), ratio_of(mean + half)
+
+    def _verdict(self, name: str, tolerance: float, low: float, high: float) -> str:
+        higher = self._study.metrics.higher(name)
+        return guardrail(low, high, tolerance, higher_is_better=higher)

@@ -1,26 +1,185 @@
-"""From races to findings: who is kept, who was dropped, who is the same, and how that was seen.
+"""From races to findings: who is kept, dropped or the same, how that was seen, and how it went.
 
 Each treatment is compared with the one that is kept; where that is not the baseline, the first
 finding says how it compares with the baseline.  The verdict follows from the race alone: *worse*
 was proven not to be the best, *same* lies within the margin of the kept one, and the rest is
 *cannot-tell*.  Intervals are those of :mod:`iotrial.stats.race`; a dropped one's ends at 1.
+
+While a race runs, the reference may change from look to look.  All differences are kept
+(:class:`iotrial.stats.race.Look`), so that the whole story is told against one reference: what
+every look saw of the difference from the final kept one is exact, whoever led at that moment.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from iotrial.model.finding import Comparison, Finding, Verdict
+from iotrial.model.finding import (
+    Ahead,
+    Comparison,
+    Finding,
+    Needs,
+    Place,
+    Racer,
+    RaceStory,
+    Verdict,
+)
 from iotrial.model.results import Results
-from iotrial.stats.boundary import LAST
-from iotrial.stats.contrasts import baselines
-from iotrial.stats.knees import race_knees
-from iotrial.stats.left_out import left_out_of_race
-from iotrial.stats.method import noise_text, percent
-from iotrial.stats.race_story import Took, needs, price, story, took
-from iotrial.stats.raced import Raced, raced
-from iotrial.units import format_change, format_wait
+from iotrial.stats.blocks import change_of
+from iotrial.stats.effects import baselines
+from iotrial.stats.levels import race_knees
+from iotrial.stats.race import Raced, ahead, raced
+from iotrial.stats.recommend import left_out_of_race
+from iotrial.stats.verdict import LAST
+from iotrial.units import format_change, format_noise, format_wait, percent
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """What the trials of one workload took: ``seconds`` of wall time, ``each`` per trial; and
+    what the study has ``left`` of its budget (infinite: it has none)."""
+
+    seconds: float
+    each: float
+    left: float
+
+
+def took(results: Results, workload: str) -> Took:
+    """Of all its trials, those that do not count too."""
+    spent = [(r.trial.workload, r.seconds + r.prepared) for r in results.records]
+    own = [seconds for name, seconds in spent if name == workload]
+    budget = results.study.design.budget or math.inf
+    left = budget - math.fsum(seconds for _, seconds in spent)
+    return Took(math.fsum(own), math.fsum(own) / max(len(own), 1), left)
+
+
+def story(each: Raced, findings: Sequence[Finding], cost: Took, most_blocks: int) -> RaceStory:
+    """``findings`` are the race's, one for each treatment but the kept one, in their order;
+    ``most_blocks`` is the study's."""
+    race = each.race
+    told = iter(findings)
+    return RaceStory(
+        each.workload,
+        each.metric,
+        each.label(race.kept),
+        race.decided,
+        race.blocks,
+        race.trials,
+        cost.seconds,
+        tuple(
+            _racer(each, number, None if number == race.kept or not race.looks else next(told))
+            for number in range(len(each.cells))
+        ),
+        tuple(look.block for look in race.looks),
+        tuple(each.label(look.kept) for look in race.looks),
+        half(each),
+        _ahead(each, cost, most_blocks),
+    )
+
+
+def half(each: Raced) -> float | None:
+    """The widest half interval at the last look, as a relative difference."""
+    if not each.race.looks:
+        return None
+    last = each.race.looks[-1]
+    halves = [
+        value
+        for number, value in enumerate(last.half)
+        if number != last.kept and math.isfinite(value)
+    ]
+    return change_of(max(halves)) if halves else None
+
+
+def _racer(each: Raced, number: int, finding: Finding | None) -> Racer:
+    race, standing = each.race, each.race.standing(number)
+    place = _place(each, number)
+    count = len(each.trials[number])
+    after = standing.dropped or standing.settled
+    if place == "kept":
+        return Racer(each.label(number), place, 0, count, 1.0, 1.0, 1.0)
+    if finding is None or not standing.blocks:
+        return Racer(each.label(number), place, after, count, None, None, None)
+    sign = 1 if each.higher else -1
+    path = tuple(
+        (look.block, sign * float(look.estimates[number, race.kept]), float(width))
+        for look in race.looks
+        if math.isfinite(width := look.halves[number, race.kept])
+    )
+    return Racer(
+        finding.level, place, after, count, finding.ratio, finding.low, finding.high, path
+    )  # fmt: skip
+
+
+def _place(each: Raced, number: int) -> Place:
+    race, standing = each.race, each.race.standing(number)
+    if standing.lost:
+        return "lost"
+    if each.broken[number]:
+        return "guardrail"
+    if standing.dropped:
+        return "worse"
+    if race.looks and number == race.kept:
+        return "kept"
+    return "same" if standing.settled else "open"
+
+
+def _ahead(each: Raced, cost: Took, most_blocks: int) -> Ahead | None:
+    race = each.race
+    need = ahead(race, each.terms)
+    if not need:
+        return None
+    blocks = max(need.values())
+    trials = sum(need.values()) + blocks
+    allowed = most_blocks - race.blocks
+    if math.isfinite(cost.left):
+        a_block = max(cost.each * len(race.active), 1e-9)
+        allowed = min(allowed, int(cost.left / a_block))
+    return Ahead(blocks, trials, trials * cost.each, max(allowed, 0))
+
+
+def needs(each: Raced, cost: Took) -> dict[int, Needs]:
+    """Open treatment → what would tell it from the kept one: blocks until it is expected to be
+    dropped or called the same, if difference and noise stay as they were seen
+    (:mod:`iotrial.stats.race`); as long as the race would go on for it."""
+    race, found = each.race, {}
+    for number, more in ahead(race, each.terms).items():
+        away = race.standing(number).estimate * (1 if each.higher else -1)
+        within = abs(away) <= race.margin
+        seconds = more * len(race.active) * cost.each
+        difference = abs(change_of(race.margin if within else away))
+        far = race.blocks + more >= LAST
+        found[number] = (
+            Needs(difference, None, None, None, within)
+            if far
+            else Needs(difference, race.blocks + more, more, seconds, within)
+        )
+    return found
+
+
+def price(told: RaceStory) -> str:
+    """What could be seen in the end, and what going on would cost."""
+    words = ""
+    if told.half is not None:
+        words = f"The widest interval at the end is ±{format_change(1 + told.half)[1:]}."
+    if told.ahead is None:
+        return words
+    more = told.ahead
+    words += (
+        f" To decide what is open takes about {more.blocks} more blocks at the noise seen so far: "
+        f"{more.trials} trials, {format_wait(more.seconds)}."
+    )
+    if more.allowed < more.blocks:
+        left = f"only {more.allowed} more" if more.allowed else "no more"
+        words += (
+            f" The study allows {left}: extend it, or a new one needs more [design] blocks or "
+            "budget."
+        )
+    return words.strip()
+
+
+# -- findings -------------------------------------------------------------------------------------
 
 MOST = 4
 """Treatments spelt out in a sentence."""
@@ -28,11 +187,15 @@ MOST = 4
 
 def judge_race(results: Results) -> Comparison:
     """The findings of a study that is a race, in its workloads' order."""
+    return told(results, races_of(results))
+
+
+def races_of(results: Results) -> tuple[Raced, ...]:
+    """The races of a study over all its treatments."""
     study = results.study
-    base = baselines(results)
     # Also what was not planned yet: of a large grid, most of it, and none of it may go unsaid.
     cells = {workload.name: study.treatments(workload.name) for workload in study.workloads}
-    return told(results, raced(study, cells, results.records, base))
+    return raced(study, cells, results.records, baselines(results))
 
 
 def told(results: Results, races: tuple[Raced, ...]) -> Comparison:
@@ -233,7 +396,7 @@ def _method(results: Results, races: tuple[Raced, ...]) -> str:
     parts += [
         f"{each.workload}: {each.race.blocks} blocks, {each.race.trials} trials of "
         f"{each.race.blocks * len(each.cells)} that a fixed design takes, "
-        f"noise of one trial {noise_text(each.race.sd)}."
+        f"noise of one trial {format_noise(each.race.sd)}."
         for each in races
         if each.race.looks
     ]

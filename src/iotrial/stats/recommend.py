@@ -1,21 +1,192 @@
-"""The recommendation: an answer to the study's question in words, no firmer than the verdicts.
+"""The answer to the study's question in words, how it was come to, and what was left out.
 
-A level is recommended only where it is better for some workload, worse for none, and breaks no
-guardrail.  Levels are compared with the baseline, never with each other, and the sentence says
-so.  "Cannot tell" is always said, with what the data could have told and what would tell it.
+The recommendation is no firmer than the verdicts.  A level is recommended only where it is better
+for some workload, worse for none, and breaks no guardrail.  Levels are compared with the baseline,
+never with each other, and the sentence says so.  "Cannot tell" is always said, with what the data
+could have told and what would tell it.
+
+No number stands without its terms, so the method says how the intervals were made.  Nor is anything
+left out silently: a reader of a report without interactions must not take it that there are none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iotrial.model.finding import Finding, Verdict
+from iotrial.model.results import Results
 from iotrial.model.study import Factor, Study
-from iotrial.stats.boundary import LAST
-from iotrial.stats.method import percent
-from iotrial.units import ABSURD, format_change, format_wait
+from iotrial.model.trial import Treatment
+from iotrial.stats import effects
+from iotrial.stats.blocks import Fit, Layout
+from iotrial.stats.critical import Critical
+from iotrial.stats.designs import estimable, parameters
+from iotrial.stats.effects import coordinates, varied
+from iotrial.stats.levels import crowded
+from iotrial.stats.responses import primary_responses
+from iotrial.stats.verdict import LAST
+from iotrial.units import ABSURD, format_change, format_noise, format_wait, percent
+
+
+def left_out(results: Results) -> Iterator[str]:
+    """A sentence for each workload and each of: interactions, shares of the variation; and for
+    each factor whose knee is not looked for."""
+    yield from crowded(results)
+    for workload, data in primary_responses(results):
+        own = varied(data.cells, results.study.factors)
+        if (many := effects.possible(own)) > effects.MOST:
+            yield (
+                f"{workload}: {many:,} interactions of two factors are possible, more than"
+                f" {effects.MOST:,}: none is estimated."
+            )
+        if why := _too_much(data.cells, own):
+            yield f"{workload}: what explains the variation is not told (ANOVA): {why}."
+
+
+def left_out_of_race(results: Results) -> Iterator[str]:
+    """A sentence, where several factors race together: what one might look for, and why not."""
+    if sum(len(factor.levels) > 1 for factor in results.study.factors) > 1:
+        yield (
+            "A race compares whole treatments: main effects, interactions, shares of the variation"
+            " (ANOVA) and knees are not estimated, for what was dropped early was measured too"
+            " seldom; a full design tells them."
+        )
+
+
+def _too_much(cells: Sequence[Treatment], own: effects.Varied) -> str:
+    """Why there is no table of shares; '' if that is not for its size."""
+    if len(own) < 2:  # noqa: PLR2004 (one factor explains all)
+        return ""
+    if len(cells) > effects.MOST_CELLS:
+        return f"{len(cells):,} treatments are more than {effects.MOST_CELLS:,}"
+    counts = [len(labels) for _, labels in own]
+    if parameters(counts, 2) <= effects.MOST_PARAMETERS:
+        return ""
+    wide = estimable(coordinates(cells, own), counts).matrix.shape[1]
+    if wide <= effects.MOST_PARAMETERS:
+        return ""
+    return f"its model has {wide:,} parameters, more than {effects.MOST_PARAMETERS:,}"
+
+
+# -- how the intervals were made ------------------------------------------------------------------
+
+HOW = {
+    "t": "Student's t",
+    "Dunnett": "Dunnett, exact",
+    "Šidák": "Šidák's bound, slightly too wide",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What the intervals of one workload's primary metric rest on; ``of`` is what varies by the
+    fit's sd."""
+
+    workload: str
+    layout: Layout
+    fit: Fit
+    critical: Critical | None
+    unusable: int
+    of: str = "one trial"
+
+
+def method(results: Results, terms: Sequence[Basis], family: int) -> str:
+    """Design, n, degrees of freedom, confidence, family, critical values and margin."""
+    study = results.study
+    parts = [_design(results), *map(_workload, terms)]
+    if family:
+        parts.append(
+            f"Two-sided simultaneous {percent(study.decide.confidence)} intervals for the family "
+            f"of all {family} primary {_plural(family, 'comparison')}; workloads share the "
+            "confidence by their number of comparisons. Verdicts are read from the interval "
+            f"alone, with a margin of ±{percent(study.decide.margin)}."
+        )
+    if study.decide.guardrails:
+        parts.append(
+            f"Guardrails: {percent(study.decide.confidence)} intervals, each by itself (t)."
+        )
+    parts += left_out(results)
+    return " ".join(parts)
+
+
+_TRIED = {
+    "full": "Randomised complete blocks",
+    "fraction": "Randomised blocks of a fraction of the combinations",
+    "one-at-a-time": "Randomised blocks of the baseline and each other level alone",
+    "recorded": "Recorded runs",
+}
+_AVERAGED = {
+    "full": " Each factor's effect is averaged over the levels of the others.",
+    "fraction": " Each factor's effect is averaged over the levels of the others, and rests on the"
+    " interactions that the fraction gives up being small.",
+    "one-at-a-time": " Each factor's effect is seen with the others at their baseline only.",
+}
+
+
+def _design(results: Results) -> str:
+    blocks = results.study.design.blocks
+    text = (
+        f"{_TRIED[results.study.design.kind]}: n = {blocks} {_plural(blocks, 'block')} planned, "
+        f"{len(results.valid)} valid of {len(results.records)} trials done. "
+        "Effects are ratios of geometric means to the baseline level, from the linear model "
+        "log response = block + treatment of each workload."
+    )
+    if len(results.study.factors) > 1:
+        text += _AVERAGED.get(results.study.design.kind, "")
+    if results.study.design.stop == "decided":
+        text += " Looked at after every block: the intervals hold at all looks together."
+    text += _extended(results)
+    hard = [factor.name for factor in results.study.factors if factor.hard]
+    if hard:
+        text += (
+            f" {', '.join(hard)} changes least often: whole plots, judged against the spread "
+            "between whole plots of a block."
+        )
+    return text
+
+
+def _extended(results: Results) -> str:
+    """What it means for the intervals that the study was extended."""
+    if not (before := results.study.design.extended):
+        return ""
+    said = f" Extended after {_and(before)} blocks, when the results had been seen"
+    if results.study.design.stop == "decided":
+        return f"{said}: that changes nothing, for all looks were reckoned with from the beginning."
+    return (
+        f"{said}. One look had been planned, and going on after it is a second: from then on the "
+        "intervals hold at all looks together (error spending, Lan and DeMets), are wider than "
+        f"those of one look, and take the place of what was said after {before[0]} blocks. Taken "
+        "together with that first report the error may be somewhat more than "
+        f"{percent(1 - results.study.decide.confidence)} (docs/deciding.md has numbers)."
+    )
+
+
+def _and(numbers: Sequence[int]) -> str:
+    *others, last = map(str, numbers)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _workload(terms: Basis) -> str:
+    n, trials = len(terms.layout.incidence), len(terms.layout.cell)
+    text = f"{terms.workload}: n = {n} {_plural(n, 'block')}, {trials} trials"
+    if terms.unusable:
+        text += f", {terms.unusable} set aside (no positive value)"
+    if not terms.critical:
+        return f"{text}, 0 residual df, so no interval."
+    noise = format_noise(float(terms.fit.sd))
+    return (
+        f"{text}, {terms.fit.df} residual df, noise of {terms.of} {noise}, "
+        f"critical value {terms.critical.value:.3f} ({HOW[terms.critical.method]})."
+    )
+
+
+def _plural(count: int, noun: str) -> str:
+    return noun if count == 1 else f"{noun}s"
+
+
+# -- the recommendation ---------------------------------------------------------------------------
 
 MOST = 4
 """Claims spelt out for a factor; the rest is in the table of findings."""

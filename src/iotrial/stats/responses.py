@@ -1,23 +1,43 @@
-"""Which numbers count: one response per workload, metric, block and treatment.
+"""Which numbers count, what they look like, and whether they wandered while they were taken.
 
-A trial counts when it is valid; of several valid attempts at one cell of a block the last does.
-Its response must be a positive, finite number, because effects are ratios: a trial without one,
-or with a bound only (censored), is set aside and shows as a smaller n.  Everything is put in the
-study's order, so that nothing computed from it can depend on the order of the records.
+There is one response per workload, metric, block and treatment.  A trial counts when it is valid;
+of several valid attempts at one cell of a block the last does.  Its response must be a positive,
+finite number, because effects are ratios: a trial without one, or with a bound only (censored), is
+set aside and shows as a smaller n.  Everything is put in the study's order, so that nothing
+computed from it can depend on the order of the records.
+
+*Drift.*  For each workload it is tested whether log responses, less the mean of their treatment,
+follow the order of execution: Spearman's rank correlation for a monotone drift, the lag-1
+autocorrelation for slow wandering or jumps.  Blocks are *not* removed first: a drift that blocks
+cancel is still worth knowing.  Both tests are two-sided and share the level 0.01 of the whole
+study equally (Bonferroni), so that a study without drift is doubted in about 1 % of cases.
+
+References:
+    C. Spearman (1904), The proof and measurement of association …, Am. J. Psychology 15, 72-101;
+    M. G. Kendall and J. D. Gibbons (1990), *Rank Correlation Methods*, 5th ed., 4.18 (its t
+    approximation).
+    M. S. Bartlett (1946), On the theoretical specification … of autocorrelated time-series, JRSS
+    Suppl. 8, 27-41 (variance of the lag-1 autocorrelation of white noise).
+    R. J. Hyndman and Y. Fan (1996), Sample quantiles in statistical packages, Am. Statistician
+    50, 361-365 (definition 7 here).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr, stdtr
 
+from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Treatment, Trial, TrialRecord
-from iotrial.stats.blocks import Floats, Indices, Layout
+from iotrial.stats.blocks import ARITHMETIC, Floats, Indices, Layout, fit
+from iotrial.units import format_change, format_noise, format_value
 
 Counted = dict[str, tuple[TrialRecord, ...]]
 Rank = tuple[tuple[int, int, str], ...]
@@ -86,6 +106,31 @@ def responses(records: Sequence[TrialRecord], metric: str, study: Study) -> Resp
     return Responses(metric, trials, cells, layout, np.log(values), tuple(unusable))
 
 
+def primary_of(results: Results, workload: str) -> Responses:
+    """Of one workload, read for its primary metric."""
+    metric = dict(results.study.decide.primary)[workload]
+    return responses(counted(results).get(workload, ()), metric, results.study)
+
+
+def primary_responses(results: Results) -> Iterator[tuple[str, Responses]]:
+    """Each workload that has a primary metric and data for it, in the study's order."""
+    by_workload, metrics = counted(results), dict(results.study.decide.primary)
+    for workload in (w.name for w in results.study.workloads if w.name in metrics):
+        data = responses(by_workload[workload], metrics[workload], results.study)
+        if data.trials:
+            yield workload, data
+
+
+def planned_cells(results: Results) -> dict[str, tuple[Treatment, ...]]:
+    """The treatments of the study's plan, by workload with a primary metric."""
+    trials = results.planned or tuple(record.trial for record in results.records)
+    cells: dict[str, set[Treatment]] = defaultdict(set)
+    for trial in trials:
+        cells[trial.workload].add(trial.treatment)
+    study = results.study
+    return {workload: in_order(study, cells[workload]) for workload, _ in study.decide.primary}
+
+
 def look_of(study: Study, data: Responses) -> int:
     """The block after which the study is looked at; 0 where its blocks are fixed beforehand, and
     it was not extended since."""
@@ -119,3 +164,160 @@ def _indices(keys: Sequence[Round]) -> Indices:
 def _indices_in(keys: Sequence[object], places: Sequence[object]) -> Indices:
     place = {key: number for number, key in enumerate(places)}
     return np.array([place[key] for key in keys], dtype=np.intp)
+
+
+# -- what they look like, and drift ---------------------------------------------------------------
+
+LEVEL = 0.01
+"""The share of studies without drift that are doubted all the same."""
+FEWEST = 10
+"""Trials of a workload below which neither test could ever speak at this level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One treatment of one workload: ``n`` trials, their geometric ``mean`` in the metric's unit,
+    ``sd`` of the logarithms (nan for n = 1; differences between blocks included), and the
+    minimum, quartiles and maximum."""
+
+    workload: str
+    metric: str
+    treatment: Treatment
+    n: int
+    mean: float
+    sd: float
+    quartiles: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """``trial``: standard deviation of one trial on the log scale, blocks and treatments taken
+    out; ``paired``: that of the log ratio of two trials of one block (√2 times as large)."""
+
+    workload: str
+    trial: float
+    paired: float
+    df: int
+
+
+def quantiles(values: Sequence[float] | Floats, shares: Sequence[float]) -> tuple[float, ...]:
+    """Sample quantiles by linear interpolation (Hyndman and Fan's definition 7)."""
+    return tuple(float(value) for value in np.quantile(np.asarray(values), shares))
+
+
+def summaries(results: Results) -> tuple[Summary, ...]:
+    """The primary metric of every workload and treatment that has data, in the study's order."""
+    return tuple(
+        _summary(workload, data, cell)
+        for workload, data in primary_responses(results)
+        for cell in range(len(data.cells))
+    )
+
+
+def noise(results: Results) -> tuple[Noise, ...]:
+    """The noise of each workload's primary metric, where more than one block shows it."""
+    found: list[Noise] = []
+    for workload, data in primary_responses(results):
+        fitted = fit(data.layout, data.logs, np.zeros((0, len(data.cells))))
+        if fitted.df:
+            sd = float(fitted.sd)
+            found.append(Noise(workload, sd, sd * math.sqrt(2), fitted.df))
+    return tuple(found)
+
+
+def nothing_varied(results: Results) -> str:
+    """The recommendation of a study without factors: there is none, only what was measured."""
+    sentences = ["Nothing was varied, so there is nothing to recommend."]
+    for part in summaries(results):
+        spread = f", sd {format_noise(part.sd)}" if part.n > 1 else ""
+        value = format_value(part.mean, results.study.metrics.unit(part.metric))
+        sentences.append(f"{part.workload}: {part.metric} {value} (n = {part.n}{spread}).")
+    return " ".join(sentences)
+
+
+def drift_doubts(results: Results) -> tuple[Doubt, ...]:
+    """Doubts about the whole study (none invalid) where a workload's responses drifted steadily
+    or hung together in the order of execution."""
+    series = [(workload, _in_time(data)) for workload, data in primary_responses(results)]
+    tested = [(workload, steps) for workload, steps in series if len(steps) >= FEWEST]
+    level = LEVEL / (2 * len(tested)) if tested else 0.0
+    return tuple(doubt for workload, steps in tested for doubt in _doubts(workload, steps, level))
+
+
+def spearman(values: Floats) -> tuple[float, float]:
+    """Rank correlation of ``values`` (>= 3) with their order, and its two-sided p-value by the t
+    approximation.  Ties get their mean rank."""
+    n = len(values)
+    ranks, order = mean_ranks(values), np.arange(n, dtype=np.float64)
+    if ranks.std() == 0:
+        return 0.0, 1.0
+    rho = float(np.corrcoef(ranks, order)[0, 1])
+    t = abs(rho) * math.sqrt((n - 2) / max(1 - rho**2, ARITHMETIC))
+    return rho, float(2 * stdtr(n - 2, -t))
+
+
+def mean_ranks(values: Floats) -> Floats:
+    """1 for the smallest; ties share their mean."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[place], dtype=np.float64)
+
+
+def autocorrelation(values: Floats) -> tuple[float, float]:
+    """Lag-1 autocorrelation of ``values`` (>= 3), and its two-sided p-value: for white noise it
+    is about normal with mean -1/n and variance 1/n."""
+    n, centred = len(values), values - values.mean()
+    total = float(centred @ centred)
+    if total == 0:
+        return 0.0, 1.0
+    lag = float(centred[1:] @ centred[:-1]) / total
+    return lag, float(2 * ndtr(-abs(lag + 1 / n) * math.sqrt(n)))
+
+
+def _summary(workload: str, data: Responses, cell: int) -> Summary:
+    logs = data.logs[data.layout.cell == cell]
+    sd = float(logs.std(ddof=1)) if len(logs) > 1 else math.nan
+    quartiles = quantiles(np.exp(logs), (0, 0.25, 0.5, 0.75, 1))
+    mean = math.exp(float(logs.mean()))
+    return Summary(workload, data.metric, data.cells[cell], len(logs), mean, sd, quartiles)
+
+
+def _in_time(data: Responses) -> Floats:
+    """Log responses less their treatment's mean, and that of their host where blocks are spread
+    over hosts, in the order of execution.  Treatments measured once say nothing and are left
+    out."""
+    counts = np.bincount(data.layout.cell)
+    means = np.bincount(data.layout.cell, data.logs) / counts
+    rest = data.logs - means[data.layout.cell]
+    if any(trial.host for trial in data.trials):
+        _, host = np.unique([trial.host for trial in data.trials], return_inverse=True)
+        rest -= (np.bincount(host, rest) / np.bincount(host))[host]
+    numbers = np.array([trial.number for trial in data.trials])
+    order = np.argsort(numbers)
+    steps = rest[order][counts[data.layout.cell[order]] > 1]
+    return steps if np.abs(steps).max(initial=0.0) > ARITHMETIC else steps[:0]
+
+
+def _doubts(workload: str, steps: Floats, level: float) -> Iterator[Doubt]:
+    rho, p = spearman(steps)
+    if p < level:
+        slope = float(np.polyfit(np.arange(len(steps)), steps, 1)[0])
+        change = format_change(math.exp(slope * (len(steps) - 1)))
+        yield Doubt(
+            "trend",
+            f"{workload}: results drifted by about {change} from the first trial to the last "
+            f"(Spearman's rho {rho:.2f}, p = {p:.1g}, n = {len(steps)})",
+            "blocks cancel a slow drift between treatments, so the ratios hold; find what changes "
+            "(cache, temperature, a device not preconditioned) before believing absolute values",
+        )
+        return
+    lag, p = autocorrelation(steps)
+    if p < level:
+        how = "are alike" if lag > 0 else "alternate"
+        yield Doubt(
+            "autocorrelation",
+            f"{workload}: neighbouring trials {how} beyond chance (lag-1 autocorrelation "
+            f"{lag:.2f}, p = {p:.1g}, n = {len(steps)})",
+            "something outside the study comes and goes; run more blocks, settle longer, or look "
+            "for other load on the device",
+        )

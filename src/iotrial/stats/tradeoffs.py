@@ -22,8 +22,8 @@ import numpy as np
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord
 from iotrial.stats.blocks import fit
+from iotrial.stats.critical import single
 from iotrial.stats.responses import counted, responses
-from iotrial.stats.simultaneous import single
 
 MOST = 200
 """Treatments beyond which the points cover one another."""

@@ -1,9 +1,11 @@
-"""Verdicts: read from the interval and the margin alone.
+"""Verdicts: read from the interval and the margin alone; and when a study can be looked at.
 
 ``same`` comes first: an interval inside the margin says that whatever difference there is does
 not matter, even where it excludes 1.  A margin m is symmetric on the ratio: [1 / (1 + m), 1 + m].
 Because the verdicts only read a simultaneous interval, they are all right together with the
 interval's confidence, and no p-value is needed.
+
+Light: a plan asks for the first and the last look without NumPy.
 
 References:
     D. J. Schuirmann (1987), A comparison of the two one-sided tests procedure …, Journal of
@@ -13,6 +15,8 @@ References:
 """
 
 from __future__ import annotations
+
+import math
 
 from iotrial.model.finding import Verdict
 
@@ -45,3 +49,21 @@ def guardrail(
     if tolerance < 0 or (tolerance == 0 and higher_is_better):
         return "same" if low >= limit else "worse" if high < limit else "cannot-tell"
     return "same" if high <= limit else "worse" if low > limit else "cannot-tell"
+
+
+# -- looks ----------------------------------------------------------------------------------------
+
+LAST = 2048
+"""The last look.  Intervals that hold at all looks hold up to this one."""
+LEAST_DF = 3
+"""With fewer degrees of freedom a difference would have to be dozens of standard errors."""
+
+
+def first_look(treatments: int) -> int:
+    """The first block after which ``treatments`` treatments can be told apart: with
+    (blocks - 1)(treatments - 1) >= 3 degrees of freedom, after two blocks at least.
+
+    >>> [first_look(k) for k in (2, 3, 4, 16)]
+    [4, 3, 2, 2]
+    """
+    return max(2, math.ceil(LEAST_DF / max(treatments - 1, 1)) + 1)

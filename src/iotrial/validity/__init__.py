@@ -1,9 +1,10 @@
-"""Validity checks.  PLUGINS: one check, one file.
+"""Validity checks.  PLUGINS: one check, one function.
 
-A module of this package with a ``CHECK`` (:class:`~iotrial.model.validity.Check`) is a plugin;
-what is read around a load, what is decided of it and the page ``docs/validity.md`` follow from
-here.  Nothing here calls a host: :mod:`iotrial.execute.load.validity` reads all that all checks
-want in one round trip before the load and one after it.
+A function with ``@check`` or ``@study_check`` in a module of this package is a plugin
+(:class:`~iotrial.model.validity.Check`); what is read around a load, what is decided of it and the
+page ``docs/validity.md`` follow from here.  Nothing here calls a host:
+:mod:`iotrial.execute.load.validity` reads all that all checks want in one round trip before the
+load and one after it.
 """
 
 from __future__ import annotations

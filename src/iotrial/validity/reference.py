@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import getdoc
-from sys import modules
-
 from iotrial.model.validity import Check
 from iotrial.validity import checks
 
@@ -40,26 +37,13 @@ def reference() -> str:
 
 
 def _row(check: Check) -> str:
-    of = "the study" if _of_study(check) else "a trial"
+    of = "the study" if check.of_study else "a trial"
     invalid = "yes" if check.invalid else "no"
     return f"| [`{check.name}`](#{check.name}) | {of} | {check.title} | {invalid} |\n"
 
 
-def _of_study(check: Check) -> bool:
-    """Whether it looks at a study as a whole: its module has a ``study``."""
-    return hasattr(modules[_module(check)], "study")
-
-
-def _module(check: Check) -> str:
-    return next(
-        name
-        for name, module in modules.items()
-        if name.startswith("iotrial.validity.") and getattr(module, "CHECK", None) is check
-    )
-
-
 def _section(check: Check) -> str:
-    _, _, about = (getdoc(modules[_module(check)]) or "").partition("\n")
+    _, _, about = check.about.partition("\n")
     prose = about.partition("\nSource")[0].partition("\nReference")[0]
     lines = (
         ("looks at", check.looks_at),
@@ -77,13 +61,6 @@ def _plain(title: str) -> str:
 
 
 def _linked(prose: str) -> str:
-    """A module's prose for Markdown: one line a paragraph, names as code."""
+    """A check's prose for Markdown: one line a paragraph, names as code."""
     paragraphs = (" ".join(part.split()) for part in prose.strip().split("\n\n"))
-    return _names("\n\n".join(paragraphs)).replace("``", "`")
-
-
-def _names(text: str) -> str:
-    """``:mod:`iotrial.validity.moved``` becomes `moved`, ``:data:`X``` becomes `X`."""
-    for role in (":mod:", ":data:", ":class:", ":func:"):
-        text = text.replace(f"{role}`iotrial.validity.", "`").replace(f"{role}`", "`")
-    return text
+    return "\n\n".join(paragraphs).replace(":data:`", "`").replace("``", "`")

@@ -7,16 +7,18 @@ can be made again from disk, also with other limits.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from iotrial.errors import FormatError
 from iotrial.model.measurement import Measurement
 from iotrial.model.validity import Case, Moved, Pause, Sample, Scene, Snapshot
-from iotrial.validity.moved import SECTOR
+from iotrial.validity.disk import SECTOR
 
+Row = TypeVar("Row")
 FILE = "validity.json"
 FORMAT = 1
 TELEMETRY = "telemetry.jsonl"
@@ -72,30 +74,31 @@ def _snapshot(row: Mapping[str, Any]) -> Snapshot:
 
 
 def samples(path: Path) -> tuple[Sample, ...]:
-    """The device's bytes over time; () where there is no telemetry of a device.  A line that is
-    torn is left out."""
-    found = []
-    for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
-        try:
-            row = json.loads(line)
-            disk = row["disk"]
-            sectors = Moved(disk["sectors_read"] * SECTOR, disk["sectors_written"] * SECTOR)
-            finished = int(disk.get("reads", 0)) + int(disk.get("writes", 0))
-            found.append(Sample(float(row["t"]), sectors, finished))
-        except (ValueError, KeyError, TypeError):
-            continue
-    return tuple(found)
+    """The device's bytes over time; () where there is no telemetry of a device."""
+
+    def read(row: Mapping[str, Any]) -> Sample:
+        disk = row["disk"]
+        sectors = Moved(disk["sectors_read"] * SECTOR, disk["sectors_written"] * SECTOR)
+        finished = int(disk.get("reads", 0)) + int(disk.get("writes", 0))
+        return Sample(float(row["t"]), sectors, finished)
+
+    return _lines(path, read)
 
 
 def pauses(path: Path) -> tuple[Pause, ...]:
-    """Where the machine may have stood still; () where it did not.  A line that is torn is left
-    out."""
+    """Where the machine may have stood still; () where it did not."""
+
+    def read(row: Mapping[str, Any]) -> Pause:
+        grown = None if row["bytes"] is None else float(row["bytes"])
+        return Pause(float(row["t"]), float(row["seconds"]), grown)
+
+    return _lines(path, read)
+
+
+def _lines(path: Path, read: Callable[[Mapping[str, Any]], Row]) -> tuple[Row, ...]:
+    """What each line says; one that is torn is left out."""
     found = []
     for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
-        try:
-            row = json.loads(line)
-            grown = None if row["bytes"] is None else float(row["bytes"])
-            found.append(Pause(float(row["t"]), float(row["seconds"]), grown))
-        except (ValueError, KeyError, TypeError):
-            continue
+        with suppress(ValueError, KeyError, TypeError):
+            found.append(read(json.loads(line)))
     return tuple(found)

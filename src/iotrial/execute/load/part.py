@@ -43,7 +43,7 @@ from iotrial.model.validity import Case, Scene, Snapshot
 from iotrial.model.workload import Workload
 from iotrial.plan.design import workload_of
 from iotrial.tools import tool
-from iotrial.validity.moved import measured
+from iotrial.validity.disk import measured
 
 
 @dataclass

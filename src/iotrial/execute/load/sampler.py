@@ -16,7 +16,7 @@ A thread wakes twenty times a second and looks at the device's counters.  Where 
 have woken, in seconds since the load began; ``seconds``, by how much it was late; and ``bytes``
 that the device moved since it last looked (null: nobody counts them).  A pause before the device's
 first I/O or after its last one is left out: the load began, or ended, and measured nothing.  A
-trial without pauses has no such file.  :mod:`iotrial.validity.standstill` decides.
+trial without pauses has no such file.  :mod:`iotrial.validity.course` decides.
 
 Only the machine that iotrial itself runs on is watched: the answers of a host far away are late by
 the network as well, and the clock of a made-up one is not ours.  Twenty looks a second of some tens
@@ -39,7 +39,8 @@ from typing import IO, Any, Self
 from iotrial.hosts.local import LocalHost
 from iotrial.model.host import Host
 from iotrial.model.step import Look, Probe
-from iotrial.validity import moved, written
+from iotrial.validity import written
+from iotrial.validity.disk import counters
 
 DISK_FIELDS = (
     "reads", "reads_merged", "sectors_read", "read_ms",
@@ -338,7 +339,7 @@ def _counted(descriptor: int | None) -> float | None:
     if descriptor is None:
         return None
     try:
-        count = moved.counters(os.pread(descriptor, 512, 0).decode("ascii", "replace"))
+        count = counters(os.pread(descriptor, 512, 0).decode("ascii", "replace"))
     except OSError:
         return None
     return count.total if count else None

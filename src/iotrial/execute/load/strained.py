@@ -1,6 +1,6 @@
 """What each host, link, adapter, device and path bore under the loads of a trial: from what was
 sampled meanwhile, kept as ``strain.json`` in the trial's folder.  What it means is decided when it
-is read (:mod:`iotrial.stats.causes`).
+is read (:mod:`iotrial.stats.scaling`).
 """
 
 from __future__ import annotations

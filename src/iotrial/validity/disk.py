@@ -1,0 +1,456 @@
+"""Of the device under test: what answered for it, who else used it, what it did beside the load.
+
+Several checks compare the bytes that the device moved with those that the load says it moved.  The
+load's own account leaves out what it did before it measured (fio's ``ramp_time``, laying out of
+files), the device's counters do not.  Two ways around it: the load's rate over the whole time that
+its process lived, which is too much by the time it took to start; and the telemetry of only those
+seconds at the end that the load measured.
+
+Source: the kernel's Documentation/block/stat.rst (sectors are of 512 bytes whatever the device).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from math import sqrt
+
+from iotrial.model.doubt import Doubt
+from iotrial.model.step import Probe
+from iotrial.model.validity import Case, Moved, Reading, Sample, Scene, check
+from iotrial.stats.scaling import UNEVEN, apart
+from iotrial.units import format_bytes
+
+SECTOR = 512
+_READ, _WRITTEN = 2, 6
+OPERATIONS = ("read", "write")
+_FEWEST = 4
+"""Samples in what was measured below which its ends weigh too much."""
+
+
+def stat(scene: Scene) -> tuple[Reading, ...]:
+    """The counters of the device under test."""
+    return (Reading(Probe(_place(scene.device))),) if scene.device else ()
+
+
+def _place(device: str) -> str:
+    return f"/sys/block/{device}/stat"
+
+
+def counters(text: str) -> Moved | None:
+    """``/sys/block/X/stat`` in bytes; None where it says nothing."""
+    fields = text.split()
+    if len(fields) <= _WRITTEN:
+        return None
+    return Moved(int(fields[_READ]) * SECTOR, int(fields[_WRITTEN]) * SECTOR)
+
+
+def by_device(case: Case) -> Moved | None:
+    """What the device moved between the snapshots; None where nobody can tell (no device, or one
+    that does not count: ``queue.iostats`` 0)."""
+    where = _place(case.scene.device)
+    first, last = (counters(each.text(where)) for each in (case.before, case.after))
+    if not case.scene.device or first is None or last is None:
+        return None
+    moved = last - first
+    return moved if moved.read + moved.write > 0 else None
+
+
+def by_load(case: Case) -> Moved | None:
+    """What the load says that it moved while it measured; None where it does not say."""
+    told = [case.own(f"{operation}.bytes") for operation in OPERATIONS]
+    if not any(told) or case.own("mixed.bytes") is not None:
+        return None
+    return Moved(*(value or 0.0 for value in told))
+
+
+def measured(case: Case) -> float:
+    """Seconds that the load measured, as its own bytes and rate say; 0 unknown."""
+    spans = [0.0]
+    for operation in OPERATIONS:
+        size, rate = (case.own(f"{operation}.{what}") for what in ("bytes", "bw"))
+        if size and rate:
+            spans.append(size / rate)
+    return min(max(spans), case.seconds) if case.seconds else max(spans)
+
+
+def at_the_end(case: Case) -> tuple[Sample, ...]:
+    """The telemetry of those seconds at the end that the load measured; () where these are too
+    few.  The last sample may be of a moment after the load's last I/O: it is left out."""
+    span = measured(case)
+    inside = [each for each in case.samples[:-1] if each.t >= case.seconds - span]
+    return tuple(inside) if span and len(inside) >= _FEWEST else ()
+
+
+CACHED = 0.10
+"""Of what was read: below it, the cache makes less difference than most margins."""
+_TIMES_MEMORY = 2
+
+
+def _reads(scene: Scene) -> Iterator[Reading]:
+    yield from stat(scene)
+    if scene.device:
+        yield Reading(Probe(_iostats(scene.device)), str.strip)
+
+
+@check(
+    "cached",
+    "memory answered, not the device",
+    looks_at=(
+        "/sys/block/DEVICE/stat and queue/iostats; the bytes that the load says it read;"
+        " without a device that counts: whether reads are buffered, their size, and MemTotal"
+    ),
+    limit=(
+        "more than 10 % of what was read did not come from the device; or, where nobody counts,"
+        " buffered reads of less than twice the memory"
+    ),
+    remedy=(
+        'Use direct I/O; or more than twice the memory; or cache = "drop" and read once;'
+        " write every block before you read it."
+    ),
+    source="Documentation/block/stat.rst of the kernel",
+    reads=_reads,
+)
+def cached(case: Case) -> Iterator[Doubt]:
+    """The load was answered by memory and not by the device.
+
+    Where the device counts, its bytes are held against the load's: a load that read more than the
+    device did got the rest from the page cache (buffered), or from blocks that were never written
+    (direct I/O on a sparse file reads nothing at all).  Where nothing counts (a network mount),
+    the size of what is read against the size of the memory has to do.
+
+    Sources: Documentation/block/stat.rst; Documentation/admin-guide/mm/concepts.rst (page cache);
+    Phoronix Test Suite issue 417 (11.7 GB/s from four disks).
+    """
+    scene, device, own = case.scene, by_device(case), by_load(case)
+    if not scene.reads:
+        return
+    if scene.device and own is not None and own.read and _counts(case, device):
+        yield from _counted(case, device.read if device else 0.0, own.read)
+    elif scene.buffered and not _first_time(case):
+        yield from _presumed(case)
+
+
+def _counts(case: Case, device: Moved | None) -> bool:
+    """Whether the device keeps count: one that moved nothing may not (iostats 0), unless the
+    settings say that it does."""
+    if device is not None:
+        return True
+    return case.after.text(_iostats(case.scene.device)) == "1"
+
+
+def _counted(case: Case, delivered: float, read: float) -> Iterator[Doubt]:
+    share = 1 - delivered / read
+    if share < CACHED:
+        return
+    how = (
+        f"the page cache answered ({case.scene.buffered})"
+        if case.scene.buffered
+        else "blocks that were never written, or a cache above the device, answered"
+    )
+    yield cached.doubt(
+        f"the load read {format_bytes(int(read))}, and {case.scene.device} only"
+        f" {format_bytes(int(delivered))}: of {share:.0%} {how}"
+    )
+
+
+def _first_time(case: Case) -> bool:
+    """Whether all is read for the first time after the caches were dropped."""
+    read = case.own("read.bytes") or (case.own("read.bw") or 0.0) * case.seconds
+    return case.scene.cache in ("drop", "remount") and read <= case.scene.size
+
+
+def _presumed(case: Case) -> Iterator[Doubt]:
+    scene = case.scene
+    if not scene.size or scene.size >= _TIMES_MEMORY * scene.memory:
+        return
+    yield cached.doubt(
+        f"reads go through the page cache ({scene.buffered}), and {format_bytes(scene.size)} are"
+        f" read where memory has {format_bytes(int(scene.memory))}: they may be answered from there"
+    )
+
+
+def _iostats(device: str) -> str:
+    return f"/sys/block/{device}/queue/iostats"
+
+
+DOUBTFUL = 0.05
+INVALID = 0.15
+"""Shares of what the load moved.  By the second account, undisturbed loads of ten seconds on loop
+devices (ext4, xfs) showed -0.03 to 0.013 on a busy machine of two CPUs; by the first, of one
+second, always less than 0."""
+HASTE = 2.0
+"""How much faster a short load may have been before it measured."""
+LEAST = 8 * 2**20
+"""Bytes below which nothing is said: a superblock, a partition table read by udev."""
+
+
+@check(
+    "foreign-io",
+    "somebody else uses the device",
+    looks_at=(
+        "/sys/block/DEVICE/stat before and after the load, and once a second in between;"
+        " the bytes that the load says it moved"
+    ),
+    limit=(
+        "more than 5 % (doubt) or 15 % (INVALID) beyond the load's own bytes, and at least 8 MiB;"
+        " reads and writes apart. Of loads of a second or two, only what twice their rate before"
+        " they measured does not explain. Loads that may be buffered are judged only in the"
+        " direction that they do not use;"
+        " on file systems writes are a doubt at most, and none under a load that writes"
+    ),
+    remedy=(
+        "Find who it is (iotop, fatrace, lsof on the device, other partitions of it, a backup)"
+        " and stop them; for writes right after a chore, let `settle` be longer."
+    ),
+    source="Documentation/block/stat.rst of the kernel; limits measured on loop devices",
+    invalid=True,
+    reads=stat,
+)
+def foreign_io(case: Case) -> Iterator[Doubt]:
+    """The device moved more than the load did.
+
+    The load's own bytes are held against the sectors that the device counted.  Only loads that are
+    known to go past the page cache are judged in the direction that they use: read-ahead and
+    writeback move more, and at other times, than was asked for.  In a direction that the load does
+    not use at all (writes under a load that only reads) everything is foreign, whatever the cache.
+
+    What the load did before it measured cannot be told from foreign I/O by totals alone, so the
+    smaller of two accounts counts: the load's rate over the whole time that it lived, and the
+    telemetry of those seconds only that it measured.  A load of a second or two has no such
+    telemetry: there the load may have been faster before it measured than while it did (a 1 s load
+    whose first 0.6 s were 1.9 times as fast was seen to be taken for foreign I/O), and its rate
+    counts twice for that time.  Such a load hides foreign I/O up to the share of its start-up; one
+    of ten seconds nearly none.
+
+    On a file system the load lays files out, and its writes bring a journal and metadata with them
+    (measured on ext4 and xfs: 0.4 to 3.5 times the data where each write is followed by fsync).
+    There only the second account counts, writes of a load that writes are not judged, and others
+    are a doubt at most: they may be the writeback of what was laid out.
+    """
+    device, own = by_device(case), by_load(case)
+    span = measured(case)
+    if device is None or own is None or not span or not case.seconds:
+        return  # of 0 s: it was over before the moment that it was to begin at
+    for operation in OPERATIONS:
+        excess = _excess(case, operation, device.of(operation), own.of(operation))
+        share = excess / (own.total * case.seconds / span)
+        if excess < LEAST or share < DOUBTFUL:
+            continue
+        verb = {"read": "read", "write": "wrote"}[operation]
+        what = (
+            f"{case.scene.device} {verb} about {format_bytes(int(excess))} that the load did not"
+            f" ask for, {share:.0%} of what the load moved"
+        )
+        perhaps_own = operation == "write" and case.scene.kind != "device"
+        yield foreign_io.doubt(what, invalid=share >= INVALID and not perhaps_own)
+
+
+def _excess(case: Case, operation: str, counted: float, asked: float) -> float:
+    """Bytes of one direction that are not the load's; 0 where nobody can tell."""
+    scene = case.scene
+    used = bool({"read": scene.reads, "write": scene.writes}[operation] or asked)
+    on_files = scene.kind != "device"
+    if used and (not scene.direct or not asked or (operation == "write" and on_files)):
+        return 0.0
+    span = measured(case)
+    rate = asked / span
+    window = at_the_end(case)
+    accounts = []
+    if not on_files:
+        before = (case.seconds - span) * (1.0 if window else HASTE)
+        accounts.append(counted - rate * (span + before))
+    if window:
+        grown = window[-1].moved.of(operation) - window[0].moved.of(operation)
+        accounts.append((grown / (window[-1].t - window[0].t) - rate) * case.seconds)
+    return max(0.0, min(accounts, default=0.0))
+
+
+_LAYER = re.compile(r"(dm-|md)\d")
+
+
+@check(
+    "other-disk",
+    "the load used another disk",
+    looks_at="the disks that fio's report names (`disk_util`); the target and what it is built on",
+    limit="any other disk beside the target (doubt) or in its place (INVALID)",
+    remedy="Look at the names of files in the job file, and at what the target's path leads to.",
+    source="fio(1), JSON output; diskutil.c of fio 3.33",
+    invalid=True,
+)
+def other_disk(case: Case) -> Iterator[Doubt]:
+    """The load itself says that its files lie on another disk than the target.
+
+    What a load will open is computed before it, and what it holds open for writing is looked at
+    while it goes on; this is its own word, afterwards, and holds for what it only read too.  fio
+    names the disk of every file that it opened, with the disks that one is built on
+    (init_disk_util in diskutil.c, 3.33).  A layer in between (dm, md) that the topology does not
+    tell of is no other disk.
+    """
+    known = {case.scene.device, *case.scene.disks, *case.scene.below}
+    others = [name for name in case.named if name not in known and not _LAYER.match(name)]
+    if not case.scene.device or not others:
+        return
+    alone = not known.intersection(case.named)
+    yield other_disk.doubt(
+        f"the load says that it used {', '.join(others)}, where the target is {case.scene.device}",
+        invalid=alone,
+    )
+
+
+PLACE = "/proc/mdstat"
+_ARRAY = re.compile(r"^(md\S*) : (.*)$")
+_WORK = re.compile(r"\b(resync|recovery|reshape|check|repair)\s*=\s*([0-9.]+%)")
+_MEMBER = re.compile(r"\b([\w/!-]+)\[\d+\]")
+_PARTITION = re.compile(r"((?:s|h|v|xv)d[a-z]+)\d+|((?:nvme\d+n|mmcblk|md|loop)\d+)p\d+")
+
+
+@check(
+    "resync",
+    "an array was at work on itself",
+    looks_at="/proc/mdstat before and after the load",
+    limit=(
+        "any resync, recovery, reshape, check or repair that has begun: INVALID where the target"
+        " lies on the array or shares a disk with it, else a doubt"
+    ),
+    remedy="Wait until it has ended, or: echo idle > /sys/block/mdN/md/sync_action",
+    source="Documentation/admin-guide/md.rst of the kernel",
+    invalid=True,
+    reads=lambda _scene: (Reading(Probe(PLACE), str.strip),),
+)
+def resync(case: Case) -> Iterator[Doubt]:
+    """An md array rebuilt, reshaped or checked itself while the load ran.
+
+    Of an array that the target is, or whose members lie on the target's disks, it makes the trial
+    INVALID; elsewhere on the machine it is a doubt (shared adapters, shared CPU).  A scrub of
+    btrfs, ZFS or LVM's raid is not in /proc: the device's own counters show it (``foreign-io``).
+
+    Source: Documentation/admin-guide/md.rst (sync_action); drivers/md/md.c, status_resync().
+    """
+    at_work = {**_at_work(case.before.text(PLACE)), **_at_work(case.after.text(PLACE))}
+    for array, (what, members) in at_work.items():
+        ours = array == case.scene.device or bool({array, *members} & _disks(case.scene))
+        where = "which the target lies on" if ours else "which the target does not lie on"
+        yield resync.doubt(f"{array}, {where}, is at work on itself: {what}", invalid=ours)
+
+
+def _disks(scene: Scene) -> set[str]:
+    return {_whole(name) for name in (*scene.disks, scene.device) if name}
+
+
+def _whole(name: str) -> str:
+    """The disk of a partition.
+
+    >>> [_whole(name) for name in ("nvme0n1p2", "sda3", "md0", "nvme0n1", "loop5")]
+    ['nvme0n1', 'sda', 'md0', 'nvme0n1', 'loop5']
+    """
+    found = _PARTITION.fullmatch(name)
+    return next(filter(None, found.groups())) if found else name
+
+
+def _at_work(text: str) -> dict[str, tuple[str, frozenset[str]]]:
+    """Array → what it does, and the disks that its members lie on."""
+    found: dict[str, tuple[str, frozenset[str]]] = {}
+    array, members = "", frozenset[str]()
+    for line in text.splitlines():
+        if head := _ARRAY.match(line):
+            array, members = head[1], frozenset(map(_whole, _MEMBER.findall(head[2])))
+        elif array and (work := _WORK.search(line)):
+            found[array] = (f"{work[1]} at {work[2]}", members)
+    return found
+
+
+ENOUGH = 100
+"""I/Os of each path on average, below which shares are chance."""
+IDLE = 0.01
+"""Of an even share: a path with less stands by."""
+SIGMAS = 4.0
+_FINISHED = (0, 4)
+_PAIR = 2
+
+
+@check(
+    "uneven-paths",
+    "the load was not spread evenly over paths, adapters or NUMA nodes",
+    looks_at=(
+        "`/sys/block/PATH/stat` of each path of a multipath map or NVMe namespace, and of each"
+        " member of an array that stripes; where the topology says that they hang"
+    ),
+    limit=(
+        f"{UNEVEN:.0%} above or below an even share, more than chance would do; or all of it"
+        " through one of several. Paths that carry nothing count as standing by"
+    ),
+    remedy=(
+        "Of paths: look at the path selector and at priorities (`multipath -ll`,"
+        " `nvme list-subsys`), and spread ports over adapters. Of members: at the chunk size"
+        " against blocks, alignment and the range that is loaded."
+    ),
+    source="Documentation/block/stat.rst; multipath.conf(5)",
+    reads=lambda scene: [Reading(Probe(_place(disk))) for disk, _, _ in scene.ways],
+)
+def uneven_paths(case: Case) -> Iterator[Doubt]:
+    """One path of several carried more than its share, or one adapter, or one NUMA node.
+
+    Paths of a multipath map or an NVMe namespace, and members of an array that stripes, are meant
+    to carry alike.  The kernel's counters of each are read before and after the load.  Paths that
+    carry nothing are not counted among the others: with asymmetric access (ALUA, ANA) some only
+    stand by; but where all goes through one, or through one adapter of two, it is said.
+
+    Sources: Documentation/block/stat.rst; multipath.conf(5) (path_selector, path_grouping_policy,
+    prio); counts of independent I/Os vary by their square root.
+    """
+    done = dict(_done(case))
+    if len(done) < _PAIR or sum(done.values()) < ENOUGH * len(done):
+        return
+    of = f"the {len(done)} paths and members of {case.scene.device}"
+    used = _used(done)
+    if len(used) == 1:
+        yield uneven_paths.doubt(f"all I/O of {of} went through {next(iter(used))}")
+        return
+    if said := _beyond_chance(used, f"of the I/O of {of}"):
+        yield uneven_paths.doubt(said)
+    for what, column in (("adapter", 1), ("NUMA node", 2)):
+        sums: dict[str, int] = {}
+        for way in case.scene.ways:
+            if way[column] and way[0] in done:
+                name = f"node {way[column]}" if column > 1 else way[column]
+                sums[name] = sums.get(name, 0) + done[way[0]]
+        carrying = _used(sums)
+        if len(sums) > 1 and len(carrying) == 1:
+            idle = ", ".join(name for name in sums if name not in carrying)
+            went = f"went through {what} {next(iter(carrying))}, and nothing through {idle}"
+            yield uneven_paths.doubt(f"all I/O of {of} {went}")
+        elif said := _beyond_chance(carrying, f"of the I/O of {of}, by {what}"):
+            yield uneven_paths.doubt(said)
+
+
+def _done(case: Case) -> Iterator[tuple[str, int]]:
+    """Each path and how many I/Os it finished between the snapshots."""
+    for disk, _, _ in case.scene.ways:
+        first, last = (_finished(s.text(_place(disk))) for s in (case.before, case.after))
+        if first is not None and last is not None and last >= first:
+            yield disk, last - first
+
+
+def _finished(text: str) -> int | None:
+    fields = text.split()
+    if len(fields) <= _FINISHED[1]:
+        return None
+    return sum(int(fields[place]) for place in _FINISHED)
+
+
+def _used(done: Mapping[str, int]) -> dict[str, int]:
+    mean = sum(done.values()) / len(done) if done else 0.0
+    return {name: count for name, count in done.items() if count > IDLE * mean}
+
+
+def _beyond_chance(done: Mapping[str, int], words: str) -> str:
+    """Who carried how much, where that is far from even; else ''."""
+    found = apart(done)
+    mean = sum(done.values()) / len(done) if done else 0.0
+    if not found or abs(found[1] - 1) * mean < SIGMAS * sqrt(mean):
+        return ""
+    most = max(done, key=lambda name: done[name])
+    return (
+        f"{most} carried {done[most] / sum(done.values()):.0%} {words} (even: {1 / len(done):.0%})"
+    )

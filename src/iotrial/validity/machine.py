@@ -1,0 +1,148 @@
+"""Of the machine around the load: tasks that waited, memory that lacked, a clock that jumped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iotrial.model.doubt import Doubt
+from iotrial.model.step import Probe
+from iotrial.model.validity import Case, Reading, Snapshot, check
+from iotrial.validity import processor
+
+MEMORY = 0.01
+CPU = 0.25
+_FOREIGN = 0.05
+"""Share of all CPU time that others used, without which waiting for a CPU is the load's own."""
+
+
+@check(
+    "pressure",
+    "tasks waited for memory or CPU",
+    looks_at="/proc/pressure/memory and /proc/pressure/cpu, `some`",
+    limit="1 % of the time for memory; 25 % for CPU, where others used 5 % of the CPU time",
+    remedy="See `top` and `systemd-cgtop`: give the machine memory and CPUs to spare.",
+    source="Documentation/accounting/psi.rst of the kernel",
+    reads=(
+        lambda _scene: (
+            *(Reading(Probe(_place(what)), str.strip) for what in ("memory", "cpu")),
+            processor.PROCESSES,
+            processor.LOOKER,
+        )
+    ),
+)
+def pressure(case: Case) -> Iterator[Doubt]:
+    """Tasks waited for memory or for a CPU while the load ran.
+
+    The kernel's stall accounting does not say who made others wait.  A storage load seldom wants
+    memory; that tasks waited for a CPU is said only where others than the load used some of it.
+    Pressure on I/O is not judged: a load that measures storage waits for storage, that is its work
+    (``foreign-io`` looks for others on the device).
+
+    Source: Documentation/accounting/psi.rst: ``some``, total stall time in microseconds.
+    """
+    share = _stalled(case, "memory")
+    if share >= MEMORY:
+        yield pressure.doubt(f"tasks waited for memory during {share:.0%} of the load")
+    share = _stalled(case, "cpu")
+    if share >= CPU and processor.share_of_others(case) >= _FOREIGN:
+        yield pressure.doubt(f"tasks waited for a CPU during {share:.0%} of the load")
+
+
+def _stalled(case: Case, what: str) -> float:
+    first, last = (_total(each, what) for each in (case.before, case.after))
+    if first is None or last is None or case.elapsed <= 0:
+        return 0.0
+    return (last - first) / 1e6 / case.elapsed
+
+
+def _total(snapshot: Snapshot, what: str) -> int | None:
+    for line in snapshot.text(_place(what)).splitlines():
+        if line.startswith("some "):
+            return int(line.rpartition("total=")[2])
+    return None
+
+
+def _place(what: str) -> str:
+    return f"/proc/pressure/{what}"
+
+
+PLACE = "/proc/vmstat"
+PAGES = 256
+"""Pages either way below which nothing is said: 1 MiB where a page has 4 KiB."""
+
+
+def _kept(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if line.startswith("pswp"))
+
+
+def _pages(snapshot: Snapshot) -> dict[str, int]:
+    rows = (line.split() for line in snapshot.text(PLACE).splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) > 1}
+
+
+@check(
+    "swap",
+    "the machine swapped",
+    looks_at="/proc/vmstat, `pswpin` and `pswpout`",
+    limit="256 pages in and out together",
+    remedy="Free memory, take a smaller load (threads, cache, file map), or swapoff -a.",
+    source="Documentation/filesystems/proc.rst of the kernel; proc_vmstat(5)",
+    reads=lambda _scene: (Reading(Probe(PLACE), _kept),),
+)
+def swap(case: Case) -> Iterator[Doubt]:
+    """The machine paged while the load ran: I/O that nobody asked for, and memory that lacks.
+
+    Source: /proc/vmstat ``pswpin`` and ``pswpout``, pages swapped (mm/page_io.c).
+    """
+    before, after = _pages(case.before), _pages(case.after)
+    moved = {name: after.get(name, 0) - before.get(name, 0) for name in ("pswpin", "pswpout")}
+    if sum(moved.values()) >= PAGES:
+        yield swap.doubt(
+            f"the machine swapped: {moved['pswpin']} pages in, {moved['pswpout']} pages out"
+        )
+
+
+SECONDS = 1
+SLEPT = 2.0
+"""Seconds: the link, and a machine that is busy, come between the two clocks."""
+_UPTIME = "/proc/uptime"
+
+
+@check(
+    "clock",
+    "the clock jumped, or the machine slept",
+    looks_at="/proc/stat, `btime`; /proc/uptime against the monotonic clock",
+    limit="1 s (doubt); 2 s asleep (INVALID)",
+    remedy="Let the clock be slewed and not set (chrony, ntpd -x); forbid suspend while measuring.",
+    source="proc_stat(5), proc_uptime(5), clock_gettime(2)",
+    invalid=True,
+    reads=lambda _scene: (processor.STAT, Reading(Probe(_UPTIME), str.strip)),
+)
+def clock(case: Case) -> Iterator[Doubt]:
+    """Somebody set the clock under the load, or the machine slept.
+
+    ``btime`` of /proc/stat is the wall clock less the time since boot, in whole seconds: slewing
+    (NTP) does not move it, setting the clock does.  ``/proc/uptime`` goes on while the machine is
+    suspended, the monotonic clock does not.
+
+    Sources: proc_stat(5), proc_uptime(5), clock_gettime(2) (CLOCK_MONOTONIC, CLOCK_BOOTTIME).
+    """
+    first, last = _boot(case.before), _boot(case.after)
+    if first is not None and last is not None and abs(last - first) >= SECONDS:
+        yield clock.doubt(f"the clock was set by {last - first:+d} s while the load ran")
+    began, ended = _uptime(case.before), _uptime(case.after)
+    if began is not None and ended is not None and ended - began - case.elapsed > SLEPT:
+        lost = ended - began - case.elapsed
+        yield clock.doubt(f"the machine was asleep for {lost:.0f} s under the load", invalid=True)
+
+
+def _boot(snapshot: Snapshot) -> int | None:
+    for line in snapshot.text(processor.PLACE).splitlines():
+        if line.startswith("btime "):
+            return int(line.split()[1])
+    return None
+
+
+def _uptime(snapshot: Snapshot) -> float | None:
+    words = snapshot.text(_UPTIME).split()
+    return float(words[0]) if words else None

@@ -1,0 +1,387 @@
+"""Of a study as a whole: what its valid trials show only together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import exp, log, sqrt
+from statistics import fmean
+
+from iotrial.model.doubt import Doubt
+from iotrial.model.measurement import split
+from iotrial.model.results import Results
+from iotrial.model.study import Factor
+from iotrial.model.trial import Treatment, TrialRecord, treatment_text
+from iotrial.model.validity import study_check
+from iotrial.model.workload import Workload
+from iotrial.stats.scaling import UNEVEN, apart
+from iotrial.units import format_bytes, format_change, format_value, parse_bytes
+
+RATES = ("read.bw", "write.bw", "mixed.bw", "read.iops", "write.iops")
+
+
+def primary(results: Results, workload: str) -> str:
+    """The metric that the study decides a workload by; '' where it says none."""
+    return dict(results.study.decide.primary).get(workload, "")
+
+
+def grouped(results: Results, workload: str) -> dict[Treatment, list[TrialRecord]]:
+    """Treatment → its valid trials in the order of execution."""
+    found: dict[Treatment, list[TrialRecord]] = defaultdict(list)
+    for record in results.valid:
+        if record.trial.workload == workload:
+            found[record.trial.treatment].append(record)
+    return found
+
+
+def mean(records: list[TrialRecord], metric: str) -> float:
+    """Geometric mean of a metric over trials; 0 where one of them has none."""
+    values = [record.value(metric) for record in records]
+    if not values or not all(value and value > 0 for value in values):
+        return 0.0
+    return exp(sum(log(value) for value in values if value) / len(values))
+
+
+ERRORS = 4.0
+"""Standard errors: with 6 degrees of freedom and more, by chance in less than 0.8 % of studies."""
+LEAST_DF = 6
+_FEWEST = 3
+"""Trials of a treatment: one first, and two that scatter."""
+
+
+@study_check(
+    "first-run",
+    "the first trial of each treatment is unlike the others",
+    looks_at="the valid trials of the study, in their order",
+    limit=(
+        "more than the margin, and four standard errors, over treatments with three trials and"
+        " more, 6 degrees of freedom together"
+    ),
+    remedy=(
+        "Warm up first (`prepare` for each study: precondition, lay out), and do not quote"
+        " absolute numbers of the first block."
+    ),
+    source="Student's t on logarithms, as the module says",
+)
+def first_run(results: Results) -> Iterator[Doubt]:
+    """The first trial of each treatment differs from its later ones.
+
+    What the first block pays alone: blocks written for the first time, cold caches of array and
+    drive, a clock that rises, an allocator that is empty.  For each treatment the logarithm of its
+    first trial is held against the mean of its later ones; the mean of these differences over
+    treatments is held against what the later trials scatter by.  Blocks keep it out of comparisons
+    between treatments; it is in the absolute numbers, and it says that later trials were not yet
+    alike either, perhaps.
+
+    Reference: Student (1908), The probable error of a mean, Biometrika 6, 1-25.
+    """
+    for workload in results.study.workloads:
+        metric = primary(results, workload.name)
+        rows = [
+            [log(value) for record in records if (value := record.value(metric)) and value > 0]
+            for records in grouped(results, workload.name).values()
+        ]
+        effect, errors = first_against_later([row for row in rows if len(row) >= _FEWEST])
+        if errors >= ERRORS and abs(effect) > results.study.decide.margin:
+            what = (
+                f"{workload.name}: the first trial of each treatment differs from its later ones"
+                f" by {format_change(exp(effect))} in {metric}"
+            )
+            yield first_run.doubt(what)
+
+
+def first_against_later(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """The mean difference of each row's first value to the mean of its others, and how many
+    standard errors that is; (0, 0) where there are too few."""
+    freedom = sum(len(row) - 2 for row in rows)
+    if freedom < LEAST_DF:
+        return 0.0, 0.0
+    effect = fmean(row[0] - fmean(row[1:]) for row in rows)
+    squares = sum((value - fmean(row[1:])) ** 2 for row in rows for value in row[1:])
+    weight = sum(1 + 1 / (len(row) - 1) for row in rows) / len(rows) ** 2
+    error = sqrt(squares / freedom * weight)
+    if not error:
+        return effect, ERRORS if effect else 0.0
+    return effect, abs(effect) / error
+
+
+ALIKE = 0.8
+"""Random reads at this share of the sequential rate are no disk's."""
+FASTER = 1.25
+"""A smaller working set that is so much faster than the largest."""
+_SIZES = ("size", "filesize")
+_BETWEEN = {"read": "randread", "write": "randwrite"}
+
+
+@study_check(
+    "working-set",
+    "the working set lies in a cache",
+    looks_at=(
+        "the study's results: fio's random and sequential loads of one block size on disks"
+        " that turn; treatments, and workloads, that differ in nothing but `size` (or `filesize`);"
+        " the memory of the host"
+    ),
+    limit=(
+        "random at 80 % of sequential or more on rotating disks; a smaller working set 25 %"
+        " faster than the largest"
+    ),
+    remedy=(
+        "Take a working set several times larger than every cache on the way, or decide on"
+        " purpose that the cache is what you measure."
+    ),
+    source="data sheets of disks: seek 8 to 12 ms",
+)
+def working_set(results: Results) -> Iterator[Doubt]:
+    """It lies in a cache, on the host, in the array or in the drive.
+
+    Signs that only a study as a whole shows.  On a rotating disk random reads are a hundred times
+    slower than sequential ones; where both are as fast, a cache answered.  And a second size
+    tells: where a study reads two working sets with the same load, as levels of its size or as two
+    workloads that differ in nothing else, and the small one is much faster, a cache answered for
+    it.
+
+    Source: the seek of a drive of 7,200/min costs 8 to 12 ms, 4 KiB at 150 MB/s cost 0.03 ms
+    (vendors' data sheets); :data:`ALIKE` is far from any such ratio.
+    """
+    if _rotating(results):
+        yield from _random_as_sequential(results)
+    for factor in results.study.factors:
+        if factor.kind == "option" and factor.subject in _SIZES:
+            yield from _small_and_fast(results, factor)
+    yield from _second_sizes(results)
+
+
+def _rotating(results: Results) -> bool:
+    """Whether every device of the study is a disk that turns.  A loop device says what the disk
+    below its file says, but is answered by a file system."""
+    devices = [
+        (str(name), about)
+        for facts in results.facts.values()
+        for name, about in facts.get("devices", {}).items()
+    ]
+    return bool(devices) and all(
+        about.get("queue", {}).get("rotational") == "1" and not name.startswith("loop")
+        for name, about in devices
+    )
+
+
+def _random_as_sequential(results: Results) -> Iterator[Doubt]:
+    workloads = results.study.workloads
+    for one, other in product(workloads, workloads):
+        operation, pattern = str(one.option("rw")), str(other.option("rw"))
+        if _BETWEEN.get(operation) != pattern or not _as_large(one, other):
+            continue
+        metric = f"{operation}.bw"
+        in_order = grouped(results, one.name)
+        for treatment, records in grouped(results, other.name).items():
+            ordered = mean(in_order.get(treatment, []), metric)
+            random = mean(records, metric)
+            if ordered and random >= ALIKE * ordered:
+                yield working_set.doubt(
+                    f"{other.name} is as fast as {one.name} ({random / ordered:.0%}) on a disk"
+                    " that turns: a cache answered"
+                )
+                break
+
+
+def _as_large(one: Workload, other: Workload) -> bool:
+    return all(one.option(name) == other.option(name) for name in ("bs", "size"))
+
+
+def _small_and_fast(results: Results, factor: Factor) -> Iterator[Doubt]:
+    sizes = {level.label: _bytes(level.option) for level in factor.levels}
+    known = [label for label in sizes if sizes[label]]
+    largest = max(known, key=lambda label: sizes[label], default="")
+    for workload in results.study.workloads:
+        metric = _rate(results, workload.name)
+        groups = grouped(results, workload.name)
+        fast: dict[str, float] = {}
+        for treatment, records in groups.items():
+            label = dict(treatment).get(factor.name, "")
+            other = groups.get(_with(treatment, factor.name, largest), [])
+            base, value = mean(other, metric), mean(records, metric)
+            if label in known and label != largest and base and value >= FASTER * base:
+                fast[label] = max(fast.get(label, 0.0), value / base)
+        if fast:
+            told = ", ".join(f"{label} by {format_change(ratio)}" for label, ratio in fast.items())
+            smallest = min(fast, key=lambda label: sizes[label])
+            yield working_set.doubt(
+                f"{workload.name}: smaller working sets are faster than {largest}: {told}."
+                f" {_where(results, (sizes[smallest], sizes[largest]))}"
+            )
+
+
+def _second_sizes(results: Results) -> Iterator[Doubt]:
+    """Of workloads that differ in their size alone, each against the largest of them."""
+    families: dict[tuple[object, ...], list[tuple[int, Workload]]] = {}
+    for workload in results.study.workloads:
+        said = [str(value) for name, value in workload.options if name in _SIZES]
+        if len(said) == 1 and (size := _bytes(said[0])):
+            rest = tuple(sorted((n, str(v)) for n, v in workload.options if n not in _SIZES))
+            key = (workload.tool, workload.cache, rest)
+            families.setdefault(key, []).append((size, workload))
+    for own in families.values():
+        (most, large), *smaller = sorted(own, key=lambda pair: -pair[0])
+        metric = _rate(results, large.name)
+        for size, small in smaller:
+            ratio = _faster(results, (small.name, large.name), metric)
+            if size < most and ratio >= FASTER:
+                yield working_set.doubt(
+                    f"{small.name} moves {ratio:.1f} times as much over {format_bytes(size)} as"
+                    f" {large.name}, the same load, over {format_bytes(most)}."
+                    f" {_where(results, (size, most))}"
+                )
+
+
+def _faster(results: Results, names: tuple[str, str], metric: str) -> float:
+    """How many times one workload moves what another does, at the treatment where it is most."""
+    small, large = (grouped(results, name) for name in names)
+    ratios = [
+        mean(records, metric) / base
+        for treatment, records in small.items()
+        if (base := mean(large.get(treatment, []), metric))
+    ]
+    return max(ratios, default=0.0)
+
+
+def _rate(results: Results, workload: str) -> str:
+    """What a workload is compared by: its primary metric where that is a rate, else what it read
+    or wrote."""
+    metric = primary(results, workload)
+    if metric.endswith((".iops", ".bw", ".rate")):
+        return metric
+    records = [r for r in results.valid if r.trial.workload == workload]
+    return next((name for name in RATES if mean(records, name)), metric)
+
+
+def _where(results: Results, sizes: tuple[int, int]) -> str:
+    """Which cache it may be."""
+    told = [facts.get("memory") for facts in results.facts.values()]
+    memory = max((int(value) for value in told if value), default=0)
+    if memory and sizes[0] < memory <= sizes[1]:
+        return (
+            f"The small one fits into the memory ({format_bytes(memory)}), the large one does not"
+        )
+    return "A cache on the way answers for the small one: the host's, the array's or the drive's"
+
+
+def _with(treatment: Treatment, factor: str, label: str) -> Treatment:
+    return tuple((name, label if name == factor else own) for name, own in treatment)
+
+
+def _bytes(option: object) -> int:
+    try:
+        return parse_bytes(str(option))
+    except ValueError:
+        return 0
+
+
+NEAR = 0.99
+_TOOL = "iperf3"
+_RECEIVED = {"read": ("read.bw",), "write": ("write.bw.received", "write.bw")}
+
+
+@study_check(
+    "link",
+    "the link is full, whatever the treatment",
+    looks_at="the study's results: iperf3 workloads against the bandwidth of all others",
+    limit="all treatments within 1 % of what iperf3 reaches",
+    remedy=(
+        "Use smaller blocks or fewer jobs, look at latency and CPU per I/O instead, or take a"
+        " faster link."
+    ),
+    source="iperf3(1): payload, as received",
+)
+def link(results: Results) -> Iterator[Doubt]:
+    """All treatments are as fast as the link, and so cannot differ.
+
+    A study over a network that has an iperf3 workload knows the ceiling.  Where every treatment of
+    another workload comes within 1 % of it, the link was measured and not the setting: ``same`` is
+    then no answer about the setting.  iperf3 counts payload, as a load does; a load that needs a
+    few percent of the link for its protocol does not come that near, and is not doubted.
+    """
+    for operation in ("read", "write"):
+        ceiling = _ceiling(results, operation)
+        metric = f"{operation}.bw"
+        for workload in results.study.workloads if ceiling else ():
+            if workload.tool == _TOOL:
+                continue
+            groups = grouped(results, workload.name).values()
+            rates = [mean(records, metric) for records in groups]
+            if rates and min(rates) >= NEAR * ceiling:
+                most = format_value(ceiling, "bytes/s")
+                yield link.doubt(
+                    f"{workload.name} fills the link at every treatment: {metric} is"
+                    f" {min(rates) / ceiling:.1%} and more of the {most} that"
+                    " iperf3 reaches. It cannot show a difference"
+                )
+
+
+def _ceiling(results: Results, operation: str) -> float:
+    """What iperf3 reaches in this direction at its best treatment; 0 not known."""
+    found = [0.0]
+    for workload in results.study.workloads:
+        if workload.tool == _TOOL:
+            for records in grouped(results, workload.name).values():
+                means = (mean(records, metric) for metric in _RECEIVED[operation])
+                found.append(next(filter(None, means), 0.0))
+    return max(found)
+
+
+_ADD_UP = ("iops", "bw", "rate")
+
+
+@study_check(
+    "uneven-hosts",
+    "one of several hosts did much more or less than the others",
+    looks_at=(
+        "the study's results: the primary metric of each host of a treatment, over all its"
+        " trials, where it adds up (IOPS, bandwidth)"
+    ),
+    limit=f"{UNEVEN:.0%} above or below the mean of the hosts that load targets of the same names",
+    remedy=(
+        "Look at `Where the load went` in the report for that host: its CPU, adapter, paths."
+        " Where it is another kind of machine, measure it by itself."
+    ),
+    source="what the study measured",
+)
+def uneven_hosts(results: Results) -> Iterator[Doubt]:
+    """Of several hosts that were loaded alike, one did much more or less than the others.
+
+    Their sum is then no measure of n hosts, and how it scales is a question about the one.  Only
+    hosts that load targets of the same names are held against each other.
+    """
+    for workload in results.study.workloads:
+        name = primary(results, workload.name)
+        if "." not in name or split(name)[1] not in _ADD_UP:
+            continue
+        found = []
+        for treatment, records in grouped(results, workload.name).items():
+            found += [
+                (abs(most[1] - 1), treatment, most, len(did))
+                for did in _alike(records, name)
+                if (most := apart(did))
+            ]
+        if not found:
+            continue
+        _, treatment, (host, ratio), hosts = max(found, key=lambda each: each[0])
+        more = f"; {len(found) - 1} more like it" if len(found) > 1 else ""
+        yield uneven_hosts.doubt(
+            f"{workload.name} at {treatment_text(treatment)}: {host} did {ratio:.0%} of what the"
+            f" {hosts} hosts did on average{more}"
+        )
+
+
+def _alike(records: Sequence[TrialRecord], name: str) -> Iterator[dict[str, float]]:
+    """What hosts with targets of the same names did, each over all trials."""
+    did: dict[str, float] = {}
+    names: dict[str, set[str]] = {}
+    for record in records:
+        values = record.by_job(name)
+        for part in record.parts:
+            host, _, target = part.partition("/")
+            did[host] = did.get(host, 0.0) + (values.get(part) or 0.0)
+            names.setdefault(host, set()).add(target)
+    for targets in {frozenset(each) for each in names.values()}:
+        yield {host: did[host] for host, each in names.items() if each == targets}
