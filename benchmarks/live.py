@@ -27,7 +27,7 @@ import factories
 from iotrial.live import address
 from iotrial.live.live import Live
 from iotrial.model.event import Began, Ended, Held, Known, Planned, Sampled
-from iotrial.model.sample import Sample
+from iotrial.model.results import Sample
 from iotrial.model.tunable import Setting
 
 LIMIT = 0.02

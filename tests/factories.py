@@ -7,13 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison, Finding, Needs, Verdict
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.study import Decide, Design, Factor, Level, Study
 from iotrial.model.target import Target
-from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.trial import Doubt, Trial, TrialRecord
 from iotrial.model.workload import OptionValue, Workload
 
 LEVELS = ("none", "mq-deadline", "kyber", "bfq")

@@ -16,11 +16,9 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationE
 from typing_extensions import TypedDict  # as pydantic wants it before Python 3.12
 
 from iotrial.errors import FormatError
-from iotrial.model.doubt import Doubt
-from iotrial.model.latency import Latency, Percentile
 from iotrial.model.measurement import Measurement, metric
-from iotrial.model.strain import Kind
-from iotrial.model.trial import Trial, TrialRecord, TrialState
+from iotrial.model.results import Latency, Percentile, StrainKind
+from iotrial.model.trial import Doubt, Trial, TrialRecord, TrialState
 
 Triples = tuple[tuple[str, str, str], ...]
 
@@ -173,7 +171,7 @@ class StrainRow(TypedDict):
     """One of strain.json."""
 
     host: str
-    kind: Kind
+    kind: StrainKind
     name: str
     of: NotRequired[str]
     busy: NotRequired[Number]

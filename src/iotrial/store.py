@@ -31,20 +31,17 @@ from urllib.parse import quote
 
 from iotrial import files, rows
 from iotrial.errors import FormatError, UsageError
-from iotrial.model.doubt import Doubt
-from iotrial.model.latency import Latency
-from iotrial.model.results import Results
+from iotrial.model.results import Latency, Results
 from iotrial.model.study import Study
-from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.trial import Doubt, Trial, TrialRecord
 from iotrial.plan import prior, recorded
 from iotrial.plan.aa import noted, restored
 from iotrial.plan.available import Offer
-from iotrial.plan.design import with_baselines
+from iotrial.plan.design import waiting, with_baselines
 from iotrial.plan.extend import Extension, extended, extension_in
 from iotrial.plan.inventory import check_ways
 from iotrial.plan.inventory import recorded as recorded_hosts
 from iotrial.plan.load import load_study, parse_study
-from iotrial.plan.spread import waiting
 from iotrial.plan.stages import next_trials
 from iotrial.rows import Triples, line_out, record_in, record_out, trial_in_row, trial_out
 from iotrial.trial_files import FORMAT, FolderTraces, belong, derived, known, placed, read_trial

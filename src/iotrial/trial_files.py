@@ -14,7 +14,7 @@ from typing import Any
 from iotrial import files, rows
 from iotrial.errors import FormatError
 from iotrial.formats import telemetry
-from iotrial.model.strain import Strain, strain_of
+from iotrial.model.results import Strain, strain_of
 from iotrial.model.study import Study
 from iotrial.model.tool import Course, Parsed, Tool, Tracing
 from iotrial.model.trial import Trial, TrialRecord

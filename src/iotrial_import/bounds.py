@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from iotrial.formats.fio.report import LAST_BIN
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
+from iotrial.model.trial import Doubt
 from iotrial_import.run import Run
 
 _CHECK = "censored"

@@ -17,10 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from iotrial.errors import UsageError
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, split
 from iotrial.model.recording import FEW, Recording
-from iotrial.model.trial import UNKNOWN, Treatment
+from iotrial.model.trial import UNKNOWN, Doubt, Treatment
 from iotrial.plan.problem import choices
 from iotrial.units import parse_bytes
 from iotrial_import.file_words import date_of, factors

@@ -10,7 +10,7 @@ import click
 
 from iotrial.cli.output import Output, common, writing
 from iotrial.errors import FormatError, UsageError
-from iotrial.model.doubt import Doubt
+from iotrial.model.trial import Doubt
 from iotrial.units import format_bytes
 from iotrial_import.files import Given
 from iotrial_import.legend import Legend

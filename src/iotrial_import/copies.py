@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from iotrial.formats.fio.log_name import log_name
-from iotrial.model.doubt import Doubt
 from iotrial.model.recording import FEW
+from iotrial.model.trial import Doubt
 from iotrial_import.file_words import date_of, words_of
 from iotrial_import.run import Original, some
 

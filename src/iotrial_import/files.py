@@ -23,8 +23,8 @@ from iotrial.formats import formats
 from iotrial.formats.fio import jobfile as fio_jobfile
 from iotrial.formats.fio.log_name import log_name
 from iotrial.formats.lines import plain
-from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Buffer, Format
+from iotrial.model.trial import Doubt
 from iotrial_import.copies import Print
 from iotrial_import.foreign import refusal
 from iotrial_import.formats.table.columns import Tabular

@@ -24,9 +24,9 @@ from dataclasses import replace
 
 from iotrial.formats.fio.log_name import HIST, LogName, log_name
 from iotrial.formats.fio.log_unit import MICRO, NANO, UNIT, judged_doubt
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, split
 from iotrial.model.recording import Recording
+from iotrial.model.trial import Doubt
 from iotrial_import.merged import Part, doubts_of, joined, merged, workload_of
 from iotrial_import.run import Original
 

@@ -21,11 +21,9 @@ from pathlib import Path
 
 from iotrial import files
 from iotrial.errors import UsageError
-from iotrial.model.doubt import Doubt
-from iotrial.model.latency import Latency
-from iotrial.model.results import ORIGINALS
+from iotrial.model.results import ORIGINALS, Latency
 from iotrial.model.study import Decide
-from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.trial import Doubt, Trial, TrialRecord
 from iotrial.plan import recorded
 from iotrial.store import Store
 from iotrial_import import plausible

@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from iotrial.formats.fio.report import LAST_BIN
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
+from iotrial.model.trial import Doubt
 from iotrial.units import format_value
 from iotrial_import.run import Run
 

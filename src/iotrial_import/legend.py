@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from iotrial.errors import UsageError
-from iotrial.model.doubt import Doubt
+from iotrial.model.trial import Doubt
 from iotrial.plan.problem import choices
 from iotrial.units import parse_bytes, parse_fraction
 from iotrial_import.formats.table.columns import Columns, columns_from

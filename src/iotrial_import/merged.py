@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from iotrial.formats import histogram
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, split
 from iotrial.model.recording import Bins, Recording
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 
 _SUMS = frozenset(("iops", "bw", "rate", "bytes", "ios", "retransmits", "bw.sent", "bw.received"))
 _LARGEST = frozenset(("seconds", "bw.max", "lat.max", "clat.max", "slat.max"))

@@ -21,8 +21,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import split
+from iotrial.model.trial import Doubt
 from iotrial.units import format_value, parse_bytes
 from iotrial_import.legend import Legend
 from iotrial_import.run import Run

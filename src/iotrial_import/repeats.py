@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from iotrial.formats import histogram
-from iotrial.model.latency import Latency, Percentile
+from iotrial.model.results import Latency, Percentile
 from iotrial.model.trial import Treatment
 from iotrial_import.run import Run
 

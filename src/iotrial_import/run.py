@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Recording
-from iotrial.model.trial import UNKNOWN, Treatment
+from iotrial.model.trial import UNKNOWN, Doubt, Treatment
 from iotrial_import.formats.table.columns import Columns
 from iotrial_import.legend import SESSION
 

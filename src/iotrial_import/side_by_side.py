@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from iotrial.errors import UsageError
-from iotrial.model.doubt import Doubt
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 from iotrial_import.file_words import by_file
 from iotrial_import.merged import Part, joined, merged
 from iotrial_import.run import FILE, Run, some, varied

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from iotrial.model.doubt import Doubt
-from iotrial.model.trial import TrialRecord
+from iotrial.model.trial import Doubt, TrialRecord
 from iotrial_import.cells import Cells
 from iotrial_import.formats.table.columns import key as quoted
 from iotrial_import.run import Original

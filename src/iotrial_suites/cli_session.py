@@ -22,9 +22,9 @@ from iotrial.hosts.login import login
 from iotrial.hosts.places import journal_folder
 from iotrial.model.event import Said
 from iotrial.model.host import Host
+from iotrial.model.hostlist import expanded
 from iotrial.model.study import Place
 from iotrial.model.target import Aim, Target
-from iotrial.plan.hostlist import expanded
 from iotrial.plan.inventory import check_ways
 from iotrial_suites.case import Case, Suite
 from iotrial_suites.report import words

@@ -26,7 +26,7 @@ from iotrial.look.refusals import refusals
 from iotrial.model.host import Host
 from iotrial.model.step import Look
 from iotrial.model.study import Study
-from iotrial.model.topology import Topology
+from iotrial.model.target import Topology
 from iotrial.model.tunable import Setting
 from iotrial.plan.available import with_available
 from iotrial.plan.knobs import reference

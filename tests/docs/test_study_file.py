@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.plan.load import parse_study
-from iotrial.plan.reference import reference
-from iotrial.plan.validate import TABLES
+from iotrial.plan.validate import TABLES, reference
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "study-file.md"
 TEXT = reference()

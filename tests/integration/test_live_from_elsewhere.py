@@ -27,7 +27,7 @@ import factories
 from iotrial.live import address
 from iotrial.live.live import Live
 from iotrial.model.event import Planned, Began, Sampled
-from iotrial.model.sample import Sample
+from iotrial.model.results import Sample
 results = factories.results()
 with Live(results.study, address.parse(address.FREE)) as live:
     live(Planned(1, 1, Path(sys.argv[2])))

@@ -25,7 +25,7 @@ from iotrial.live import address, picture
 from iotrial.live.live import Live
 from iotrial.live.picture import SHORTEST
 from iotrial.model.event import Asked, Began, Ended, Held, Known, Planned, Said, Sampled
-from iotrial.model.sample import Sample
+from iotrial.model.results import Sample
 from iotrial.model.tunable import Setting
 from iotrial.stats.judge import judge
 

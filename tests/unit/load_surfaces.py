@@ -11,8 +11,8 @@ import math
 import random
 from dataclasses import dataclass
 
-from iotrial.plan.ceiling_study import Asked, study_text
 from iotrial.plan.load import parse_study
+from iotrial.plan.saturate import Asked, study_text
 
 ENGINES = ("libaio", "io_uring", "io_uring-fixed", "io_uring-sqpoll")
 

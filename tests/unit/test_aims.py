@@ -6,10 +6,9 @@ import pytest
 
 from iotrial.look.engines import ENGINES
 from iotrial.model.study import Study
-from iotrial.plan.aims import ALONE, HERE, Where, places
-from iotrial.plan.ceiling_study import Asked, study_text
 from iotrial.plan.load import parse_study
 from iotrial.plan.parts import parts_of
+from iotrial.plan.saturate import ALONE, HERE, Asked, Where, study_text, targets_named
 from iotrial.plan.stages import next_trials
 
 
@@ -37,11 +36,11 @@ def of(hosts: dict[str, str], targets: dict[str, dict[str, object]]) -> Study:
     ],
 )  # fmt: skip
 def test_a_word_is_a_target_here_or_on_a_host(word: str, meant: Where) -> None:
-    assert places([word]) == (meant,)
+    assert targets_named([word]) == (meant,)
 
 
 def test_brackets_name_several_hosts_and_every_target_has_a_name_of_its_own() -> None:
-    found = places(["root@box[1-2]:/dev/sdb", "/dev/sdb", "/dev/sdc", "me@box1:/data/x y"])
+    found = targets_named(["root@box[1-2]:/dev/sdb", "/dev/sdb", "/dev/sdc", "me@box1:/data/x y"])
     assert [(each.host, each.name) for each in found] == [
         ("box1", "sdb"),
         ("box2", "sdb-2"),
@@ -64,7 +63,7 @@ def test_brackets_name_several_hosts_and_every_target_has_a_name_of_its_own() ->
 )
 def test_what_cannot_be_meant_is_refused(words: list[str], told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        places(words)
+        targets_named(words)
 
 
 def test_one_target_has_no_parts_and_several_are_loaded_together() -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from iotrial.formats.strain import Hung, Told, between, limits, strains
-from iotrial.model.strain import Strain, strain_of
+from iotrial.model.results import Strain, strain_of
 from iotrial.stats.scaling import typical, uneven, why
 
 DISK = {"reads": 0, "writes": 0, "sectors_read": 0, "sectors_written": 0, "read_ms": 0,

@@ -20,16 +20,14 @@ from iotrial.execute.session import HostSession
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mounts import Upkeep
 from iotrial.hosts.local import LocalHost
-from iotrial.model.chore import Chore
-from iotrial.model.doubt import Doubt
 from iotrial.model.study import Study
 from iotrial.model.target import Aim, Target
 from iotrial.model.tool import Aimed
-from iotrial.model.trial import Trial, TrialRecord
-from iotrial.model.workload import OptionValue, Workload
+from iotrial.model.trial import Doubt, Trial, TrialRecord
+from iotrial.model.workload import Chore, OptionValue, Workload
 from iotrial.plan.estimate import estimate
 from iotrial.plan.load import parse_study
-from iotrial.plan.values import chore
+from iotrial.plan.schema import chore
 from iotrial.rows import record_in, record_out
 from iotrial.store import open_results
 from iotrial.tools import tool

@@ -13,9 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from iotrial.cli.main import status
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
+from iotrial.model.trial import Doubt
 from iotrial_import.cells import Cells, cells
 from iotrial_import.copies import Print, sole
 from iotrial_import.file_words import words_of

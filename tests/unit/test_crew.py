@@ -15,11 +15,11 @@ from iotrial.execute.runner import Outcome, execute_on
 from iotrial.judgement import completed
 from iotrial.judgement.utilisation import rows
 from iotrial.keep.winner import profile
-from iotrial.model.doubt import Doubt
 from iotrial.model.event import Ended, Event, Said, Tell, Ticked, ignore
 from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
 from iotrial.model.study import Place, Study
+from iotrial.model.trial import Doubt
 from iotrial.plan.load import parse_study
 from iotrial.store import open_results
 from iotrial.trial_files import read_trial

@@ -10,9 +10,8 @@ import pytest
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.hosts.fake import FakeHost
-from iotrial.model.chore import Chore
 from iotrial.model.tool import Aimed, LaysOut, Reach
-from iotrial.model.workload import OptionValue, Workload
+from iotrial.model.workload import Chore, OptionValue, Workload
 from iotrial.tools import tool
 
 DD = tool("dd")

@@ -31,12 +31,11 @@ import factories
 from iotrial.cli.main import status
 from iotrial.hosts.fake import fio
 from iotrial.judgement import completed
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.study import Factor, Level
-from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.trial import Doubt, Trial, TrialRecord
 from iotrial.report.csv import csv, inert
 from iotrial.report.grids import sheets
 from iotrial.report.junit import REGRESSION, junit

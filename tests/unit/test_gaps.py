@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.cli.main import status
-from iotrial.model.doubt import Doubt
+from iotrial.model.trial import Doubt
 from iotrial_import.formats.table import pasted, xlsx
 
 NOTHING = ("NaN", "nan", "inf", "-inf", "Infinity", "", "n/a", "N/A", "-", "null", "#DIV/0!")

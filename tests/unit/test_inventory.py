@@ -20,8 +20,8 @@ from iotrial.plan.ansible import MOST_HOSTS, spread
 from iotrial.plan.available import Offer
 from iotrial.plan.host_entry import MOST_BYTES, Entry
 from iotrial.plan.inventory import from_ansible, from_ssh_config, recorded
-from iotrial.plan.inventory_table import InventoryTable
 from iotrial.plan.load import load_study, parse_study
+from iotrial.plan.schema import InventoryTable
 from iotrial.store import create, open_results
 
 INI = """\

@@ -14,8 +14,8 @@ from stats_studies import noisy, results
 from iotrial.judgement import judge
 from iotrial.judgement.diagnostics import DIAGNOSTICS, diagnosed
 from iotrial.live.live import findings
-from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
+from iotrial.model.trial import Doubt
 from iotrial.report.document import document
 from iotrial.report.view import view
 

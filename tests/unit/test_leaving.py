@@ -18,10 +18,9 @@ from iotrial.execute.settings.journal import MadeDebt, read_session
 from iotrial.execute.targets.trees import MARK
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mounts import EXT4
-from iotrial.model.chore import Chore
 from iotrial.model.target import Aim, Target
 from iotrial.model.tool import Aimed, Leaves, Left, inside
-from iotrial.model.workload import OptionValue, Workload
+from iotrial.model.workload import Chore, OptionValue, Workload
 from iotrial.plan.load import parse_study
 from iotrial.tools import tool
 

@@ -19,7 +19,7 @@ from iotrial.live.file import LiveFile, read
 from iotrial.live.live import findings
 from iotrial.live.picture import Picture, SoFar
 from iotrial.model.event import Began, Ended, Held, Planned, Sampled
-from iotrial.model.sample import Sample
+from iotrial.model.results import Sample
 from iotrial.model.tunable import Setting
 
 pytestmark = pytest.mark.usefixtures("state")

@@ -20,7 +20,7 @@ from iotrial.live.live import findings
 from iotrial.live.metrics import CONTENT_TYPE, PLAIN, content_type, openmetrics
 from iotrial.live.picture import Picture, SoFar
 from iotrial.model.event import Began, Planned, Sampled
-from iotrial.model.sample import Sample
+from iotrial.model.results import Sample
 
 RESULTS = factories.results()
 Families = dict[str, dict[str, Any]]

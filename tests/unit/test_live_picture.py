@@ -13,7 +13,7 @@ from iotrial.judgement import judge
 from iotrial.live.live import findings
 from iotrial.live.picture import Over, Picture, SoFar
 from iotrial.model.event import Began, Ended, Held, Planned, Said, Sampled
-from iotrial.model.sample import Sample
+from iotrial.model.results import Sample
 from iotrial.model.trial import TrialRecord
 from iotrial.model.tunable import Setting
 

@@ -17,7 +17,7 @@ from iotrial.judgement import judge
 from iotrial.live.live import findings
 from iotrial.live.picture import Picture, SoFar
 from iotrial.model.event import Began, Ended, Held, Planned, Sampled
-from iotrial.model.sample import Sample
+from iotrial.model.results import Sample
 from iotrial.model.tunable import Setting
 
 RESULTS = factories.results()

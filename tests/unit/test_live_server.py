@@ -20,7 +20,7 @@ from iotrial.live import address, file, server
 from iotrial.live.live import Live
 from iotrial.live.server import MOST_READERS, Server, page
 from iotrial.model.event import Began, Ended, Planned, Said, Sampled
-from iotrial.model.sample import Sample
+from iotrial.model.results import Sample
 
 RESULTS = factories.results()
 RECORDS = RESULTS.records

@@ -18,9 +18,9 @@ from iotrial.formats.fio import json_output, log
 from iotrial.formats.fio.json_output import parse
 from iotrial.formats.fio.log_layout import job_of, kind_of
 from iotrial.formats.fio.log_name import log_name
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Bins, Recording
+from iotrial.model.trial import Doubt
 from iotrial_import import fio_logs, plausible
 from iotrial_import.cells import cells
 from iotrial_import.files import read

@@ -12,7 +12,7 @@ from iotrial.hosts.fake import FakeHost
 from iotrial.look.offer import offer, settled, wants
 from iotrial.look.refusals import refusals
 from iotrial.model.study import Study
-from iotrial.model.topology import Node, Topology
+from iotrial.model.target import Node, Topology
 from iotrial.model.tunable import Domain
 from iotrial.plan.available import with_available
 from iotrial.plan.load import parse_study

@@ -7,12 +7,12 @@ from itertools import product
 import pytest
 
 from iotrial.look.reach import reach_of
+from iotrial.model.hostlist import expanded
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial
+from iotrial.plan.ahead import each_study, loads_on
 from iotrial.plan.design import target_of
 from iotrial.plan.estimate import estimate
-from iotrial.plan.foreseen import each_study, loads_on
-from iotrial.plan.hostlist import expanded
 from iotrial.plan.load import parse_study
 from iotrial.plan.parts import parts, parts_of, several, share
 from iotrial.plan.stages import next_trials

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from iotrial.errors import SettingRefused
 from iotrial.model.study import Decide, Design, Factor, Level, Study
-from iotrial.model.target import Target
-from iotrial.model.topology import Topology
+from iotrial.model.target import Target, Topology
 from iotrial.model.trial import Trial, TrialRecord, TrialState
 from iotrial.model.tunable import Setting
 from iotrial.model.workload import Workload

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import StudyError, UsageError
-from iotrial.model.study import Level, Study
-from iotrial.plan.load import digest, load_study, parse_study
-from iotrial.plan.locate import inline
+from iotrial.model.study import Level, Study, digest
+from iotrial.plan.load import load_study, parse_study
+from iotrial.plan.problem import inline
 from iotrial.plan.template import template, templates
 
 ROOT = Path(__file__).parents[2]

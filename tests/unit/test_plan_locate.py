@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotrial.plan.locate import KeyPath, inline, line_of, locate
+from iotrial.plan.problem import KeyPath, inline, line_of, locate
 
 DATA = Path(__file__).parents[1] / "data" / "studies"
 

@@ -10,9 +10,8 @@ import pytest
 from iotrial.cli.main import status
 from iotrial.errors import StudyError
 from iotrial.model.study import Study
-from iotrial.plan.design import cells
+from iotrial.plan.design import cells, given_up
 from iotrial.plan.estimate import comparisons
-from iotrial.plan.given_up import given_up
 from iotrial.plan.load import parse_study
 from iotrial.plan.stages import next_trials
 

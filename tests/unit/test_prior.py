@@ -18,16 +18,15 @@ from iotrial.errors import UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_study
 from iotrial.hosts.fake import FakeHost
-from iotrial.model.prior import Prior
 from iotrial.model.results import Results
-from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.study import Decide, Design, Factor, Level, Prior, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan import prior as priors
 from iotrial.plan.load import parse_study
-from iotrial.plan.neighbours import MOST
 from iotrial.plan.prior import target_doubts, with_prior
+from iotrial.plan.race import MOST_IN_BLOCK
 from iotrial.plan.stages import next_trials
 from iotrial.stats.judge import judge
 from iotrial.store import open_results
@@ -81,10 +80,10 @@ def backwards(of: Study) -> Study:
 def test_what_did_best_before_is_measured_first(earlier: Results) -> None:
     of = with_prior(study(), earlier)
     first = {trial.treatment[0][1] for trial in next_trials(of, (), ()) if trial.block == 1}
-    assert len(first) == MOST
+    assert len(first) == MOST_IN_BLOCK
     assert {"s0", f"s{TOP}", f"s{TOP - 1}", f"s{TOP + 1}"} <= first
     plain = {trial.treatment[0][1] for trial in next_trials(study(), (), ()) if trial.block == 1}
-    assert len(first & plain) >= MOST // 4, "half of it is still spread over all"
+    assert len(first & plain) >= MOST_IN_BLOCK // 4, "half of it is still spread over all"
 
 
 def test_drift_and_blocks_that_held_only_good_ones_do_not_put_the_order_out(

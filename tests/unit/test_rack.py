@@ -19,8 +19,8 @@ from iotrial.model.event import Began, Ended, Event, Said, Tell, Ticked, ignore
 from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
 from iotrial.model.study import Place, Study
+from iotrial.plan.design import waiting
 from iotrial.plan.load import parse_study
-from iotrial.plan.spread import waiting
 from iotrial.store import is_finished, open_results
 from losable import Losable
 

@@ -12,8 +12,8 @@ import pytest
 
 from iotrial.cli.main import status
 from iotrial.formats.fio import log
-from iotrial.model.latency import Latency
 from iotrial.model.recording import Bins, Recording
+from iotrial.model.results import Latency
 from iotrial.rows import latency_in, latency_out
 from iotrial.store import open_results
 from iotrial_import.repeats import latencies

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotrial.model.doubt import Doubt
+from iotrial.model.trial import Doubt
 from iotrial.report.alike import said_once
 from iotrial.report.evidence import grouped
 

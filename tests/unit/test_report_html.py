@@ -18,9 +18,9 @@ import pytest
 
 import factories
 from iotrial.judgement import completed
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
+from iotrial.model.trial import Doubt
 from iotrial.report.study import html as page
 from iotrial.report.view import view
 from iotrial.report.words import headline

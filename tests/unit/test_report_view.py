@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import factories
 from iotrial.judgement import completed
 from iotrial.judgement.parts import of_counterparts
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison, Finding
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
+from iotrial.model.trial import Doubt
 from iotrial.report import evidence, words
 from iotrial.report.series import DRAWN, Point, thinned
 from iotrial.report.view import View, view

@@ -19,10 +19,9 @@ from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Treatment, Trial, TrialRecord
 from iotrial.plan.ahead import all_blocks, most_left, standing
-from iotrial.plan.ceiling_study import FINAL, SEARCH, jobs
 from iotrial.plan.design import workload_of
 from iotrial.plan.load import parse_study
-from iotrial.plan.saturate import MOST_SEARCHED, grid
+from iotrial.plan.saturate import FINAL, MOST_SEARCHED, SEARCH, grid, job_counts
 from iotrial.plan.stages import next_trials
 from iotrial.report.ceiling_chart import KINDS, curve_figure, curve_spec
 from iotrial.stats import ceiling
@@ -290,8 +289,8 @@ def test_levels_that_are_groups_of_options_reach_the_load() -> None:
 
 
 def test_more_cpus_are_offered_more_jobs() -> None:
-    assert jobs(2) == (1, 2, 4, 8, 16, 32)
-    assert max(jobs(64)) == 256
+    assert job_counts(2) == (1, 2, 4, 8, 16, 32)
+    assert max(job_counts(64)) == 256
 
 
 @pytest.mark.parametrize(

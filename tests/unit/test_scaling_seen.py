@@ -14,7 +14,7 @@ from stats_studies import noisy, results
 from iotrial.execute.load.strained import keep
 from iotrial.judgement import Judged, completed
 from iotrial.judgement.utilisation import Step
-from iotrial.model.strain import Strain
+from iotrial.model.results import Strain
 from iotrial.report.document import document
 from iotrial.report.strains import MOST, rows
 from iotrial.report.study import html, markdown

@@ -16,8 +16,8 @@ from iotrial.model.target import Target
 from iotrial.model.trial import Trial
 from iotrial.model.workload import Workload
 from iotrial.plan.design import cells
-from iotrial.plan.screen import kept, narrowed, screening
 from iotrial.plan.stages import next_trials
+from iotrial.plan.subset import may_matter, narrowed, screening
 from iotrial.stats.judge import judge
 
 NAMES = "abcdefg"
@@ -54,7 +54,7 @@ def test_seven_factors_of_three_levels_are_screened_by_eight_treatments() -> Non
 def test_only_what_may_matter_goes_on() -> None:
     first = screening(study())
     found = judge(executed(first, {("b", "2"): 1.3, ("f", "2"): 0.8}, 0.01)).findings
-    assert kept(study(), found) == ("b", "f")
+    assert may_matter(study(), found) == ("b", "f")
     rest = narrowed(study(), ("b", "f"))
     assert len(cells(rest, "reads")) == 9
     assert {dict(cell)["a"] for cell in cells(rest, "reads")} == {"0"}
@@ -62,15 +62,15 @@ def test_only_what_may_matter_goes_on() -> None:
 
 def test_what_nobody_can_tell_goes_on() -> None:
     found = judge(executed(screening(study(blocks=2)), {}, 0.3)).findings
-    assert kept(study(), found) == tuple(NAMES)
-    assert kept(study(), ()) == tuple(NAMES)
+    assert may_matter(study(), found) == tuple(NAMES)
+    assert may_matter(study(), ()) == tuple(NAMES)
 
 
 def test_what_is_same_in_one_workload_only_goes_on() -> None:
     found = judge(executed(screening(study()), {}, 0.001)).findings
-    assert kept(study(), found) == ()
+    assert may_matter(study(), found) == ()
     other = replace(found[0], workload="writes", verdict="cannot-tell")
-    assert kept(study(), (*found, other)) == ("a",)
+    assert may_matter(study(), (*found, other)) == ("a",)
 
 
 def test_a_factor_that_matters_is_rarely_laid_aside() -> None:
@@ -79,7 +79,7 @@ def test_a_factor_that_matters_is_rarely_laid_aside() -> None:
     lost = 0
     for seed in range(200):
         found = judge(executed(screening(study(3)), {("c", "2"): 1.1}, 0.03, seed)).findings
-        lost += "c" not in kept(study(), found)
+        lost += "c" not in may_matter(study(), found)
     assert lost <= 22
 
 

@@ -7,18 +7,15 @@ from collections import Counter
 import pytest
 
 from iotrial.errors import StudyError
-from iotrial.model.doubt import Doubt
-from iotrial.model.folding import folded
+from iotrial.model.hostlist import expanded, folded
 from iotrial.model.study import Study
-from iotrial.model.trial import HOST_LOST, Trial, TrialRecord
+from iotrial.model.trial import HOST_LOST, Doubt, Trial, TrialRecord
 from iotrial.plan.ahead import most_left
+from iotrial.plan.design import taken_over, waiting
 from iotrial.plan.estimate import estimate
-from iotrial.plan.hostlist import expanded
 from iotrial.plan.load import parse_study
 from iotrial.plan.parts import alone_on, parts_of
-from iotrial.plan.spread import waiting
 from iotrial.plan.stages import next_trials
-from iotrial.plan.takeover import taken_over
 
 HOSTS = "".join(f'[hosts.h{n}]\nssh = "root@h{n}"\n' for n in range(1, 4))
 REST = """

@@ -12,7 +12,7 @@ from iotrial.cli.main import status
 from iotrial.errors import HostUnreachable, StudyError, UsageError
 from iotrial.hosts.connection import Connection
 from iotrial.hosts.login import destination
-from iotrial.plan.ssh_vetted import vetted
+from iotrial.plan.inventory import vetted
 
 pytestmark = pytest.mark.usefixtures("state")
 

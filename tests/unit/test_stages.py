@@ -13,9 +13,9 @@ from stats_studies import record
 
 from iotrial.errors import StudyError
 from iotrial.model.trial import Trial, TrialRecord
+from iotrial.plan.ahead import loads_on, stages_at_most, trials_at_most
 from iotrial.plan.design import workload_of
 from iotrial.plan.estimate import estimate
-from iotrial.plan.foreseen import at_most, loads_on, trials_at_most
 from iotrial.plan.load import parse_study
 from iotrial.plan.stages import courses, next_trials
 from iotrial.rows import trial_in_row, trial_out
@@ -229,7 +229,7 @@ def test_before_it_begins_the_most_that_it_can_take_is_known() -> None:
     cost = estimate(study)
     assert cost.trials == len(trials_at_most(study))
     assert "most" in cost.notes[0]
-    assert [course.stage.number for course in at_most(study)] == [1, 2, 3, 4]
+    assert [course.stage.number for course in stages_at_most(study)] == [1, 2, 3, 4]
 
 
 def test_what_only_reads_on_a_target_arms_nothing_there() -> None:
@@ -305,7 +305,7 @@ def test_the_plan_of_the_published_study_is_one_file() -> None:
     path = Path(__file__).parents[1] / "data" / "studies" / "good" / "panasas-in-stages.toml"
     study = parse_study(path.read_text(), path.name, lambda _: "")
     swept = []
-    for course in at_most(study)[:8]:
+    for course in stages_at_most(study)[:8]:
         name = course.stage.vary[0]
         labels = [x.label for x in course.study.factor(name).levels if x.label != "unset"]
         sizes = {str(load.option("size")) for load in course.study.workloads}
@@ -320,4 +320,7 @@ def test_the_plan_of_the_published_study_is_one_file() -> None:
         ("pages", 0, 32, 1, "10GiB"),
         ("ahead", 0, 4, 1, ""),
     ]
-    assert [course.study.targets[0].name for course in at_most(study)[8:]] == ["test", "production"]
+    assert [course.study.targets[0].name for course in stages_at_most(study)[8:]] == [
+        "test",
+        "production",
+    ]

@@ -15,9 +15,8 @@ from scipy import stats as oracle
 from stats_studies import SCHEDULER, results
 
 from iotrial.judgement import judge as judge_all
-from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
-from iotrial.model.trial import Trial
+from iotrial.model.trial import Doubt, Trial
 from iotrial.stats.assumptions import (
     hodges_lehmann,
     noise_doubts,

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.study import Study
-from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.trial import Doubt, Trial, TrialRecord
 from iotrial.plan.available import Offer
 from iotrial.plan.load import load_study
 from iotrial.plan.stages import next_trials

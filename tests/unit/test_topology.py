@@ -16,8 +16,7 @@ from iotrial.look.topology import topology as sight
 from iotrial.look.topology.tree import actions, function_of, ranges
 from iotrial.model.host import Completed, Host
 from iotrial.model.step import Answer, Probe, Step
-from iotrial.model.target import Aim
-from iotrial.model.topology import Node, Topology
+from iotrial.model.target import Aim, Node, Topology
 from topologies import (
     HBA,
     VIRTUAL,

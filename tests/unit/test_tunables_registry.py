@@ -6,7 +6,7 @@ import fnmatch
 import pytest
 
 from iotrial.errors import UsageError
-from iotrial.plan.executed import commands
+from iotrial.plan.estimate import own_commands
 from iotrial.plan.load import parse_study
 from iotrial.tunables import (
     Catalogue,
@@ -179,6 +179,6 @@ def test_two_studies_with_other_knobs_of_one_name_are_alive_at_once() -> None:
         assert known.group(["file.rsize"])[0].path == f"/etc/{name}.conf"
         assert known.tunable("file.rsize").read[-2:] == (name, "show")
         assert known.said_by_command("file.rsize")
-        assert [each.argv[0] for each in commands(study)] == [name]
+        assert [each.argv[0] for each in own_commands(study)] == [name]
     with pytest.raises(UsageError, match=r"file\.rsize"):
         tunable("file.rsize")

@@ -10,9 +10,9 @@ from stats_studies import results
 
 from iotrial.formats.fio import json_output as fio_json
 from iotrial.hosts.fake.fio import Work, parse, result
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
+from iotrial.model.trial import Doubt
 from iotrial.model.validity import Case, Scene, Snapshot
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.fio import TOOL

@@ -17,11 +17,10 @@ import pytest
 from stats_studies import SCHEDULER, change, noisy, results
 
 from iotrial.errors import FormatError
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.study import Decide, Factor, Level
-from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.trial import Doubt, Trial, TrialRecord
 from iotrial.model.validity import Case, Moved, Pause, Reading, Sample, Scene, Snapshot
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.validity import checks, judged, of_study, readings, written

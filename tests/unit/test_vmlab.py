@@ -19,7 +19,7 @@ import pytest
 from iotrial.errors import HostError, RefusedError, UsageError
 from iotrial.hosts.local import LocalHost
 from iotrial.plan.inventory import from_ssh_config
-from iotrial.plan.inventory_table import InventoryTable
+from iotrial.plan.schema import InventoryTable
 from iotrial_vmlab import qemu
 from iotrial_vmlab.image import Entry, Image, archive, dependencies, in_order, need, opened
 from iotrial_vmlab.lab import (

@@ -23,12 +23,11 @@ from iotrial.cli.extending import SHARE
 from iotrial.cli.output import Output, common, write
 from iotrial.cli.verdicts import say_noise
 from iotrial.errors import UsageError
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.recording import FEW
 from iotrial.model.results import Results
 from iotrial.model.study import Study
-from iotrial.model.trial import TrialRecord
+from iotrial.model.trial import Doubt, TrialRecord
 from iotrial.plan.inventory import check_ways
 from iotrial.store import check, is_finished, open_results, written_study
 

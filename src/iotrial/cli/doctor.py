@@ -13,7 +13,7 @@ from iotrial.execute.settings.journal import sessions
 from iotrial.hosts.places import holder, journal_folder
 from iotrial.look.doctor import Check, examine, overall
 from iotrial.look.topology import devices_here, warnings, words
-from iotrial.model.topology import Topology
+from iotrial.model.target import Topology
 from iotrial.report.layout import Sheet
 
 STYLE = {"ok": "green", "warn": "yellow", "bad": "red"}

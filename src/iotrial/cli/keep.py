@@ -23,7 +23,7 @@ from iotrial.cli.machine import HERE, machines, place_of
 from iotrial.cli.output import Output, common, pretend, writing
 from iotrial.errors import HostUnreachable, UsageError
 from iotrial.execute.interruption import Interruption
-from iotrial.plan.hostlist import expanded
+from iotrial.model.hostlist import expanded
 from iotrial.store import open_results
 from iotrial.units import format_wait, parse_seconds
 

@@ -26,19 +26,15 @@ from iotrial.errors import FormatError, IotrialError, StudyError, printable
 from iotrial.files import read_bytes
 from iotrial.look.outline import Outline, outline, outline_of_many
 from iotrial.look.topology import warnings, words
-from iotrial.model.folding import folded
+from iotrial.model.finding import Course
+from iotrial.model.hostlist import folded
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import treatment_text
 from iotrial.model.tunable import Setting
-from iotrial.plan.ahead import open_ended
-from iotrial.plan.chores import Doing
-from iotrial.plan.course import Course
-from iotrial.plan.design import levels_of
-from iotrial.plan.estimate import Estimate, Expected, estimate
-from iotrial.plan.executed import commands
-from iotrial.plan.foreseen import at_most, each_study
-from iotrial.plan.given_up import GivenUp, given_up
+from iotrial.plan.ahead import each_study, open_ended, stages_at_most
+from iotrial.plan.design import GivenUp, given_up, levels_of
+from iotrial.plan.estimate import Doing, Estimate, Expected, estimate, own_commands
 from iotrial.plan.parts import several
 from iotrial.plan.stages import varies
 from iotrial.report.layout import Sheet
@@ -217,7 +213,7 @@ def rounds(study: Study) -> str:
 
 def lines(study: Study) -> Iterator[str]:
     """``stage 2: rsize, narrow; read on client: at most 60 trials in 3 blocks, 2 min``."""
-    for course in at_most(study):
+    for course in stages_at_most(study):
         costs, part = _costs(course), course.study
         loads = ", ".join(each.name for each in part.workloads)
         on = f"{loads} on {', '.join(each.name for each in part.whole)}"
@@ -231,7 +227,7 @@ def lines(study: Study) -> Iterator[str]:
 
 def document(study: Study) -> dict[str, Any]:
     """The same as data; empty for a study without stages."""
-    return {"stages": [_data(each) for each in at_most(study)]} if study.stages else {}
+    return {"stages": [_data(each) for each in stages_at_most(study)]} if study.stages else {}
 
 
 def all_given_up(study: Study) -> list[GivenUp]:
@@ -363,7 +359,7 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> N
             },
             "executes": [
                 {"where": each.where, "when": each.when, "argv": list(each.argv)}
-                for each in commands(seen.study)
+                for each in own_commands(seen.study)
             ],
             "notes": [*seen.notes, *costs.notes],
             "refused": list(seen.refused),
@@ -402,7 +398,7 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
 
 def _commands(output: Output, study: Study) -> None:
     """The commands that the study itself brings along: word by word, before any is executed."""
-    found = commands(study)
+    found = own_commands(study)
     if found:
         output.answer("commands of the study, which a run executes as its user (usually root):")
     for each in found:

@@ -22,7 +22,7 @@ from iotrial.model.event import Ask, Began, Ended, Event, Planned, Said, Ticked
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord, treatment_text
 from iotrial.plan.ahead import open_ended
-from iotrial.plan.spread import abreast
+from iotrial.plan.design import abreast
 from iotrial.report.layout import cut, folded
 from iotrial.units import format_value, format_wait
 

@@ -186,11 +186,13 @@ def _ordered(output: Output, study: Study, prior: Path, folder: Path) -> Study:
     if (folder / "plan.jsonl").exists():
         output.note(f"{folder} has begun, and goes on in its own order: --prior is left aside")
         return study
-    from iotrial.plan.neighbours import MOST
+    from iotrial.plan.race import MOST_IN_BLOCK
 
     ordered = with_prior(study, open_results(prior))
-    if all(len(study.treatments(each.name)) <= MOST for each in study.workloads):
-        output.note(f"--prior changes nothing: a block holds all of up to {MOST} treatments")
+    if all(len(study.treatments(each.name)) <= MOST_IN_BLOCK for each in study.workloads):
+        output.note(
+            f"--prior changes nothing: a block holds all of up to {MOST_IN_BLOCK} treatments"
+        )
     return ordered
 
 

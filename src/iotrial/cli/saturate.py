@@ -29,10 +29,9 @@ from iotrial.model.measurement import metric
 from iotrial.model.results import Results
 from iotrial.model.study import Place
 from iotrial.model.trial import TrialRecord, treatment_text
-from iotrial.plan.aims import Where, places
-from iotrial.plan.ceiling_study import BLOCKS, Asked, study_text
 from iotrial.plan.load import parse_study
 from iotrial.plan.parts import parts_of
+from iotrial.plan.saturate import BLOCK_SIZES, Asked, Where, study_text, targets_named
 from iotrial.report.words import PRETENDED
 from iotrial.store import check, is_finished, open_results
 from iotrial.tools.fio_job import job_of
@@ -226,7 +225,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         goal,
         pattern,
         {name: ENGINES[name] for name in usable},
-        blocks or BLOCKS[goal],
+        blocks or BLOCK_SIZES[goal],
         max(about.cpus for _, about in found),
         runtime or (SEVERAL if len(found) > 1 else ALONE),
         p99 or 0.0,
@@ -257,7 +256,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
 
 def _aims(targets: Sequence[str]) -> tuple[Where, ...]:
     try:
-        return places(targets)
+        return targets_named(targets)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="TARGET") from None
 

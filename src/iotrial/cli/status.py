@@ -29,12 +29,12 @@ from iotrial.execute.settings.journal import Session, sessions
 from iotrial.execute.settings.restore import read_reports
 from iotrial.hosts.places import holder, journal_folder, unseen
 from iotrial.live.file import NAME, read
-from iotrial.model.folding import folded
+from iotrial.model.hostlist import folded
 from iotrial.model.results import Results
 from iotrial.model.trial import treatment_text
 from iotrial.plan.ahead import most_left, standing
+from iotrial.plan.design import holders, waiting
 from iotrial.plan.race import Stand
-from iotrial.plan.spread import holders, waiting
 from iotrial.plan.stages import next_trials
 from iotrial.report.words import PRETENDED
 from iotrial.store import is_finished, open_results

@@ -25,11 +25,10 @@ from iotrial.execute.settings.restore import Payment, read_reports, restore
 from iotrial.hosts.at_once import at_once
 from iotrial.hosts.places import journal_folder
 from iotrial.look.kernels import Kernel, Key, kernel_of, refuse_twins, shared
-from iotrial.model.doubt import Doubt
 from iotrial.model.host import Connect
-from iotrial.model.part import Part
 from iotrial.model.study import Place, Study
-from iotrial.model.trial import Trial
+from iotrial.model.target import Part
+from iotrial.model.trial import Doubt, Trial
 from iotrial.model.tunable import Setting
 from iotrial.plan.design import settings as settings_of
 from iotrial.plan.parts import needed_by, parts_of, several, share, together

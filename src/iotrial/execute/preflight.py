@@ -28,8 +28,8 @@ from iotrial.model.tool import Tool
 from iotrial.model.trial import Trial
 from iotrial.model.tunable import Setting
 from iotrial.plan.aa import detour
+from iotrial.plan.ahead import each_study
 from iotrial.plan.design import settings as settings_of
-from iotrial.plan.foreseen import each_study
 from iotrial.tools import executed, tool
 
 

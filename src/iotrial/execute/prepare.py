@@ -28,14 +28,13 @@ from iotrial.look.kernels import likeness
 from iotrial.look.machine import same_kernel
 from iotrial.look.offer import offer, wants
 from iotrial.look.topology import warnings
-from iotrial.model.doubt import Doubt
 from iotrial.model.study import Factor, Study
-from iotrial.model.trial import Trial, treatment_text
+from iotrial.model.trial import Doubt, Trial, treatment_text
 from iotrial.plan.aa import at_baseline, detour, with_levels
+from iotrial.plan.ahead import trials_at_most
 from iotrial.plan.available import Offer, combined, with_available
 from iotrial.plan.design import baselines
-from iotrial.plan.executed import added
-from iotrial.plan.foreseen import trials_at_most
+from iotrial.plan.estimate import used_plugins
 from iotrial.plan.placement import ways
 from iotrial.plan.prior import target_doubts
 from iotrial.tools import executed
@@ -150,7 +149,7 @@ def _facts(session: HostSession, folder: Path) -> dict[str, Any]:
         session.doubts.append(Doubt("same-kernel", what, _HERE))
     programs = sorted({executed(w).program for w in session.study.workloads})
     facts = gather(session.host, tuple(session.aims.values()), programs)
-    if used := added(session.study):
+    if used := used_plugins(session.study):
         facts["plugins"] = used
     session.numbers = numbers(facts)
     check_options(session.study, session.numbers)

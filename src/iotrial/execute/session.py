@@ -44,11 +44,10 @@ from iotrial.look.kernels import Kernel
 from iotrial.look.reach import reach_of, within
 from iotrial.look.targets import doubts, ready
 from iotrial.look.topology import topology
-from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
 from iotrial.model.study import Place, Study
-from iotrial.model.target import Aim, Identity, Target
-from iotrial.model.topology import Topology
+from iotrial.model.target import Aim, Identity, Target, Topology
+from iotrial.model.trial import Doubt
 from iotrial.model.tunable import Setting
 from iotrial.tunables import catalogue_of
 

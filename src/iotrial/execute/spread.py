@@ -3,7 +3,7 @@
 Each host has a crew of its own and a thread that does its trials in their order; what the plan
 says of one host is what a study on that host alone would be.  A host that is lost is asked for
 again and again while others are at work; when they have nothing left to do, they take its blocks
-over (:mod:`iotrial.plan.takeover`).  What a thread learns that ends the study (a setting that
+over (:mod:`iotrial.plan.design`).  What a thread learns that ends the study (a setting that
 cannot be held, a signal) ends it for all, after the trials that are under way.
 """
 
@@ -24,10 +24,9 @@ from iotrial.model.event import Began, Ended, Known, Planned, Said
 from iotrial.model.study import Place
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.ahead import most_left
+from iotrial.plan.design import taken_over, waiting
 from iotrial.plan.parts import alone_on
-from iotrial.plan.spread import waiting
 from iotrial.plan.stages import next_trials
-from iotrial.plan.takeover import taken_over
 from iotrial.store import Store
 
 ASK = 10.0

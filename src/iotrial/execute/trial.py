@@ -20,11 +20,10 @@ from iotrial.execute.settings.tuning import changes
 from iotrial.look import machine
 from iotrial.look.machine import rules
 from iotrial.look.targets import same
-from iotrial.model.doubt import Doubt
 from iotrial.model.event import Held
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Parsed
-from iotrial.model.trial import HOST_LOST, Trial, TrialRecord, TrialState
+from iotrial.model.trial import HOST_LOST, Doubt, Trial, TrialRecord, TrialState
 from iotrial.model.tunable import Setting
 from iotrial.store import Store
 from iotrial.tools import tool

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from iotrial.model.strain import Kind, Strain
+from iotrial.model.results import Strain, StrainKind
 
 _T = re.compile(rb'^\{"t":([0-9.]+)')
 _FEW = 2
@@ -152,7 +152,7 @@ def _links(host: str, told: Sequence[Told]) -> Iterator[Strain]:
             yield Strain(host, "nic", name, busy=busy, came=came, went=went)
 
 
-def _device(host: str, told: Told, name: str, kind: Kind) -> Strain | None:
+def _device(host: str, told: Told, name: str, kind: StrainKind) -> Strain | None:
     old, new = (_counters(row, name, kind) for row in (told.first, told.last))
     span = told.last["t"] - told.first["t"]
     if not old or not new:
@@ -175,7 +175,7 @@ def _device(host: str, told: Told, name: str, kind: Kind) -> Strain | None:
     )
 
 
-def _counters(row: Row, name: str, kind: Kind) -> Mapping[str, int]:
+def _counters(row: Row, name: str, kind: StrainKind) -> Mapping[str, int]:
     found = row.get("disk", {}) if kind == "device" else row.get("paths", {}).get(name, {})
     return found if isinstance(found, Mapping) else {}
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from iotrial import validity
 from iotrial.judgement.noise import warmup_doubts
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
+from iotrial.model.trial import Doubt
 from iotrial.stats.assumptions import noise_doubts, outlier_doubts, rank_doubts
 from iotrial.stats.effects import interaction_doubts
 from iotrial.stats.host_effects import host_doubts

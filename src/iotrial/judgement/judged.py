@@ -11,10 +11,10 @@ from iotrial.judgement.parts import Part, parts, responses
 from iotrial.judgement.stages import judge_stages
 from iotrial.judgement.utilisation import Borne, HostRow, where
 from iotrial.judgement.utilisation import rows as host_rows
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
-from iotrial.plan.spread import waiting
+from iotrial.model.trial import Doubt
+from iotrial.plan.design import waiting
 from iotrial.stats.host_effects import HostEffect, host_effects
 from iotrial.stats.judge import judge as judge_design
 from iotrial.stats.paired import judge_recorded, opposites

@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results, Traces
 from iotrial.model.tool import Course
-from iotrial.model.trial import TrialRecord
+from iotrial.model.trial import Doubt, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan.design import cells
 from iotrial.plan.estimate import comparisons

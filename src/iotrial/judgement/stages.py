@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from iotrial.model.doubt import Doubt
-from iotrial.model.finding import Choice, Comparison, StageFound
+from iotrial.model.finding import Choice, Comparison, Course, StageFound, slim
 from iotrial.model.results import Results
-from iotrial.model.stage import Kept
-from iotrial.model.study import Study
-from iotrial.plan.course import Course, slim
+from iotrial.model.study import Kept, Study
+from iotrial.model.trial import Doubt
 from iotrial.plan.stages import NEW, begin, courses, varies
 from iotrial.units import format_change
 

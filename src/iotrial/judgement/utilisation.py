@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from iotrial.errors import FormatError
 from iotrial.model.finding import Finding
 from iotrial.model.measurement import Metrics, split
-from iotrial.model.results import Results
-from iotrial.model.strain import Strain
+from iotrial.model.results import Results, Strain
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
 from iotrial.stats.scaling import Observation, Scaling, counting, scaling, typical, why
 

@@ -43,9 +43,9 @@ from typing import Any
 
 from iotrial.errors import StudyError
 from iotrial.keep.entry import Entry, problem
+from iotrial.model.hostlist import expanded
 from iotrial.model.study import Place
-from iotrial.plan.hostlist import expanded
-from iotrial.plan.locate import inline, locate
+from iotrial.plan.problem import inline, locate
 
 FORMAT = 1
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,47}")

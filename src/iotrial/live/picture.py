@@ -24,7 +24,7 @@ from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.tunable import Setting
 from iotrial.plan.ahead import open_ended
-from iotrial.plan.spread import abreast
+from iotrial.plan.design import abreast
 
 SECTOR = 512
 SHORTEST = 0.2

@@ -23,9 +23,9 @@ from typing import Any
 from iotrial.errors import RefusedError
 from iotrial.look import reading
 from iotrial.look.machine import BOOT_ID
-from iotrial.model.doubt import Doubt
-from iotrial.model.folding import folded
 from iotrial.model.host import Reader
+from iotrial.model.hostlist import folded
+from iotrial.model.trial import Doubt
 from iotrial.model.tunable import Tunable
 
 _OWN_SCOPES = ("mount", "nic", "rx", "tx")

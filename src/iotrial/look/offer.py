@@ -15,7 +15,7 @@ from iotrial.hosts.steps import reads
 from iotrial.model.host import Reader
 from iotrial.model.step import Answer, Look
 from iotrial.model.study import Factor, Level, Study
-from iotrial.model.topology import Topology
+from iotrial.model.target import Topology
 from iotrial.model.tunable import Domain
 from iotrial.plan.available import Offer
 from iotrial.plan.design import nodes, open_factors

@@ -19,18 +19,17 @@ from iotrial.look.reach import reach_of, within
 from iotrial.look.refusals import refusals
 from iotrial.look.targets import ready
 from iotrial.look.topology import topology
-from iotrial.model.folding import folded
 from iotrial.model.host import Connect, Reader
+from iotrial.model.hostlist import folded
 from iotrial.model.study import Study
-from iotrial.model.target import MOUNT_POINT, Aim, Target
+from iotrial.model.target import MOUNT_POINT, Aim, Node, Target, Topology
 from iotrial.model.tool import Aimed, Reach, aimed_at
-from iotrial.model.topology import Node, Topology
 from iotrial.model.trial import Treatment, Trial
 from iotrial.model.tunable import Scope, Setting
+from iotrial.plan.ahead import trials_at_most
 from iotrial.plan.available import Offer, combined, with_available
 from iotrial.plan.design import cells, workload_of
 from iotrial.plan.design import settings as settings_of
-from iotrial.plan.foreseen import trials_at_most
 from iotrial.plan.parts import parts, parts_of, share, together
 from iotrial.tools import executed, tool
 

@@ -16,7 +16,7 @@ from iotrial.model.host import Reader
 from iotrial.model.study import Study
 from iotrial.model.target import Aim, Target
 from iotrial.model.tool import Reach
-from iotrial.plan.foreseen import loads_on
+from iotrial.plan.ahead import loads_on
 from iotrial.tools import tool
 from iotrial.units import format_bytes
 

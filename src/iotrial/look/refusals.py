@@ -28,11 +28,11 @@ from iotrial.look.offer import Domains, Wanted, wants
 from iotrial.model.host import Reader
 from iotrial.model.step import Look, Probe, spoken
 from iotrial.model.study import Study
-from iotrial.model.topology import Topology
+from iotrial.model.target import Topology
 from iotrial.model.trial import Treatment, treatment_text
 from iotrial.model.tunable import Tunable
+from iotrial.plan.ahead import each_study
 from iotrial.plan.design import cells, levels_of, nodes
-from iotrial.plan.foreseen import each_study
 from iotrial.tunables import catalogue_of, tunable
 
 _SCHEDULER, _REQUESTS = "queue.scheduler", "queue.nr_requests"

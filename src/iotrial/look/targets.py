@@ -36,10 +36,10 @@ from iotrial.look.places import (
 )
 from iotrial.look.reach import changes, why_changed, within
 from iotrial.look.usage import busy, file_busy, file_usages, usages
-from iotrial.model.doubt import Doubt
 from iotrial.model.host import Reader
 from iotrial.model.target import Aim, Identity, Target
 from iotrial.model.tool import Reach
+from iotrial.model.trial import Doubt
 from iotrial.units import format_bytes
 
 

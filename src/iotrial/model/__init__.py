@@ -1,1 +1,1 @@
-"""The nouns, frozen.  One file each; the glossary is the docstring of :mod:`iotrial`."""
+"""The nouns, frozen; the glossary is the docstring of :mod:`iotrial`."""

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iotrial.model.results import Results
-from iotrial.model.sample import Sample
+from iotrial.model.results import Results, Sample
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.tunable import Setting
 

@@ -1,16 +1,76 @@
-"""Finding: effect, interval, verdict, the trials behind it."""
+"""Finding: effect, interval, verdict, the trials behind it; and what else a study comes to: races,
+knees, ceilings, grids, and its stages as they go."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from iotrial.model.grid import Grid
 from iotrial.model.results import Results
-from iotrial.model.stage import Kept, Stage
-from iotrial.model.trial import Treatment
+from iotrial.model.study import Kept, Stage, Study
+from iotrial.model.trial import Treatment, Trial
 
+CellPlace = tuple[str, str]
+"""The labels of a cell: of the factor down, and of the one across."""
 Verdict = Literal["better", "worse", "same", "cannot-tell"]
+Likeness = Literal["same", "differs", "cannot-tell"]
+Place = Literal["kept", "same", "open", "worse", "guardrail", "lost"]
+"""How a treatment ended in a race: kept; the same as the kept one; undecided; proven not to be
+the best; out for a broken guardrail; without any number."""
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """``value`` is the geometric mean of ``n`` runs in the metric's base unit, ``low`` and
+    ``high`` the smallest and the largest of them.  ``bound`` says on which side of the value the
+    truth lies, where a run's was censored."""
+
+    value: float
+    n: int
+    low: float
+    high: float
+    bound: Literal["", "high", "low"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Additivity:
+    """Whether the two factors act independently: whether the logarithms of the cells are a sum of
+    one effect of each.
+
+    ``test`` is Tukey's, where no cell has repeats, else that of the two-way interaction (empty:
+    too few cells for either); ``p`` its p-value.  ``off`` is how far the cell that fits worst lies
+    from such a sum, as a ratio of at least 1.  ``depends``: they do not act independently, beyond
+    chance and by more than the margin.
+    """
+
+    test: Literal["", "Tukey", "interaction"]
+    p: float | None
+    off: float
+    depends: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One workload and metric at the levels ``fixed`` of the other factors: ``rows`` are the
+    labels of the factor ``down``, ``columns`` those of ``across``, both ascending; a place without
+    a cell was not run.
+
+    ``best`` is the best cell that is no bound (None: nobody knows which way is better), ``near``
+    the one of those about as good that asks for least: whose amounts have the smallest product.
+    """
+
+    workload: str
+    metric: str
+    fixed: Treatment
+    down: str
+    across: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: Mapping[CellPlace, GridCell]
+    best: CellPlace | None
+    near: CellPlace | None
+    additivity: Additivity
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +120,6 @@ class Finding:
     bound: Literal["", "high", "low"] = ""
     stage: int = 0
     needs: Needs | None = None
-
-
-Likeness = Literal["same", "differs", "cannot-tell"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +184,6 @@ class Share:
     def effect(self) -> bool:
         """Whether it is one of factors, and not of blocks or chance."""
         return self.low is not None
-
-
-Place = Literal["kept", "same", "open", "worse", "guardrail", "lost"]
-"""How a treatment ended in a race: kept; the same as the kept one; undecided; proven not to be
-the best; out for a broken guardrail; without any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,3 +378,57 @@ class Choice:
     new: str
     stage: int
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What stages hand on: the labels ``left`` of each factor, and where it ``stands`` while it
+    is not varied."""
+
+    left: Mapping[str, tuple[str, ...]]
+    stands: Mapping[str, str]
+
+    def after(self, kept: Sequence[Kept]) -> Carried:
+        return Carried(
+            {**self.left, **{each.factor: each.kept for each in kept}},
+            {**self.stands, **{each.factor: each.stands for each in kept}},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A stage as it goes.  ``study`` is the stage as a study, ``results`` its trials as that study
+    sees them; ``before`` the blocks of earlier stages; ``so_far`` what it began with,
+    ``baselines`` those of the whole study, ``kept`` what it came to (empty until it is
+    ``decided``, and for a stage that confirms)."""
+
+    stage: Stage
+    study: Study
+    results: Results
+    before: int
+    so_far: Carried
+    baselines: Mapping[str, str]
+    decided: bool
+    kept: tuple[Kept, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """``readahead, narrow``."""
+        return ", ".join([*self.stage.vary, self.stage.then])
+
+
+def slim(results: Results) -> Results:
+    """The same without the factors that stand still, for what compares and names treatments."""
+    study = results.study
+    kept = tuple(factor for factor in study.factors if len(factor.levels) > 1)
+    names = {factor.name for factor in kept}
+
+    def less(trial: Trial) -> Trial:
+        return replace(trial, treatment=tuple(p for p in trial.treatment if p[0] in names))
+
+    return replace(
+        results,
+        study=replace(study, factors=kept),
+        planned=tuple(map(less, results.planned)),
+        records=tuple(replace(each, trial=less(each.trial)) for each in results.records),
+    )

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from mmap import mmap
 from typing import Protocol, runtime_checkable
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 
 Buffer = bytes | mmap
 """A file's bytes: whole, or mapped where the file is large."""

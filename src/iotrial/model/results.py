@@ -1,20 +1,82 @@
-"""Results: what one execution of a study left on disk, as values."""
+"""Results: what one execution of a study left on disk, as values; and what a host counted and
+bore meanwhile."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from iotrial.model.doubt import Doubt
-from iotrial.model.latency import Latency
-from iotrial.model.strain import Strain
 from iotrial.model.study import Study
 from iotrial.model.tool import Course
-from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.trial import Doubt, Treatment, Trial, TrialRecord
 
+StrainKind = Literal["cpu", "core", "nic", "adapter", "device", "path"]
 ORIGINALS = "originals"
 """The folder of the files that imported runs came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    """``value`` in seconds that the share ``p`` (in percent) of the I/Os did not exceed;
+    ``beyond``: it lies in the last bin, and is a lower bound."""
+
+    p: float
+    value: float
+    beyond: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """``name`` is the latency's (``read.clat``); ``runs`` is how many were added up, bin by bin,
+    and ``ios`` how many I/Os they had."""
+
+    workload: str
+    treatment: Treatment
+    name: str
+    runs: int
+    ios: int
+    percentiles: tuple[Percentile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Strain:
+    """One thing of one ``host``.  ``of`` is the part that it serves (``box1/disk``; '': several).
+
+    ``busy`` is a share of the time: a CPU's that was not idle, a device's with I/O in flight; of a
+    link, what it carried of its speed in the direction with more (None: not known).
+    ``interrupts`` and ``stolen`` are shares of a CPU's time.  ``ios`` are done a second, both ways
+    together, ``came`` and ``went`` are bytes a second read or received, written or sent;
+    ``latency`` is the mean of the I/Os in seconds, ``depth`` how many
+    were in flight on average and ``limit`` how many could be (0: not known).
+    """
+
+    host: str
+    kind: StrainKind
+    name: str
+    of: str = ""
+    busy: float | None = None
+    interrupts: float = 0.0
+    stolen: float = 0.0
+    ios: float = 0.0
+    came: float = 0.0
+    went: float = 0.0
+    latency: float = 0.0
+    depth: float = 0.0
+    limit: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, without what says nothing."""
+        return {name: value for name, value in asdict(self).items() if value not in ("", 0, None)}
+
+
+def strain_of(row: Mapping[str, Any]) -> Strain:
+    """The opposite of :meth:`Strain.as_dict`.  Raises KeyError, TypeError for anything else."""
+    known = {each.name for each in fields(Strain)}
+    if not {"host", "kind", "name"} <= row.keys():
+        raise KeyError("host, kind, name")
+    return Strain(**{name: value for name, value in row.items() if name in known})
 
 
 class Traces(Protocol):
@@ -77,3 +139,15 @@ class Results:
     @property
     def valid(self) -> tuple[TrialRecord, ...]:
         return tuple(record for record in self.records if record.state == "valid")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """``values`` is one line of telemetry.jsonl: ``t`` in seconds since the load began, then
+    counters as the kernel keeps them; only the difference of two says something.  ``device`` is
+    the kernel name of the block device under the target ('': none, the target is remote)."""
+
+    host: str
+    target: str
+    device: str
+    values: Mapping[str, Any] = field(repr=False)

@@ -1,20 +1,98 @@
-"""Study: question, hosts, targets, workloads, factors, design, decision rule."""
+"""Study: question, hosts, targets, workloads, factors, design, decision rule, stages; and the
+earlier results that say what it measures first."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from iotrial.model.listen import Listen
 from iotrial.model.measurement import Metrics
-from iotrial.model.prior import Prior
-from iotrial.model.stage import Stage
 from iotrial.model.target import Target
+from iotrial.model.trial import Treatment
 from iotrial.model.tunable import Tunable
 from iotrial.model.workload import OptionValue, Workload, metrics_of
+from iotrial.units import parse_bytes
 
+Then = Literal["narrow", "knee", "best", "screen", "confirm"]
+"""What is done with the levels once the stage is decided (:mod:`iotrial.plan.stages`)."""
+Options = tuple[tuple[str, OptionValue], ...]
 FactorKind = Literal["tunable", "group", "option", "target", "manual", "count", "recorded"]
+UNSET = "unset"
+"""The level of a tunable factor that leaves the tunable as it was at the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What was measured then, or is now: a target's ``kind``, ``path`` (of a file or directory),
+    and the ``ids`` that a disk keeps, on the machine with the id ``machine``."""
+
+    kind: str
+    path: str
+    machine: str
+    ids: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """``folder`` names the earlier results; ``order`` has, for each workload, treatments from the
+    one that did best there; ``targets`` are what they were measured on."""
+
+    folder: str
+    order: tuple[tuple[str, tuple[Treatment, ...]], ...]
+    targets: tuple[Sighting, ...] = ()
+
+    def ranks(self, workload: str) -> dict[Treatment, int]:
+        """Treatment → its place in the order, from 0; what the prior does not know is not in it."""
+        known = dict(self.order).get(workload, ())
+        return {treatment: place for place, treatment in enumerate(known)}
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Whole numbers in steps of ``step`` from ``origin``, no less than ``start`` and no more than
+    ``to``; None: as far as the levels reach that survived."""
+
+    origin: int
+    step: int
+    start: int | None = None
+    to: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage.  ``number`` counts from 1; ``vary`` names factors, ``fixed`` holds (factor, label)
+    pairs that are held still in it.  ``options`` are by workload, in place of the workload's own.
+    ``sweeps`` are finer levels for a factor.  Empty ``workloads``: all; empty ``target``: the
+    study's; 0 ``blocks`` and empty ``kind``: the design's.  ``here`` is for one machine's share of
+    a study on several: the names of what the stage loads there, perhaps none."""
+
+    number: int
+    vary: tuple[str, ...]
+    then: Then = "best"
+    fixed: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, Options], ...] = ()
+    sweeps: tuple[tuple[str, Sweep], ...] = ()
+    workloads: tuple[str, ...] = ()
+    target: str = ""
+    blocks: int = 0
+    kind: Literal["", "full", "fraction", "one-at-a-time", "race"] = ""
+    here: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a factor came to in a stage: ``levels`` tried, ``kept`` of them, the one at which it
+    ``stands`` from then on where it is not varied, and ``why`` in words."""
+
+    factor: str
+    levels: tuple[str, ...]
+    kept: tuple[str, ...]
+    stands: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +165,7 @@ class Design:
     with ``stop`` "decided".  ``prior``: earlier results say what it measures first.  ``saturate``
     searches with its first workload, and races the best of it with the second
     (:mod:`iotrial.plan.saturate`).  ``blocks_over`` "hosts": each block runs on one of the target's
-    hosts, several at the same time (:mod:`iotrial.plan.spread`).  ``extended`` are the numbers of
+    hosts, several at the same time (:mod:`iotrial.plan.design`).  ``extended`` are the numbers of
     blocks that the study had before each time it was extended, after its results had been seen
     (:mod:`iotrial.plan.extend`)."""
 
@@ -200,8 +278,7 @@ class Study:
         found = next(workload for workload in self.workloads if workload.name == name)
         if not stage:
             return found
-        own = dict(self.stages[stage - 1].options).get(name, ())
-        return replace(found, options=tuple({**dict(found.options), **dict(own)}.items()))
+        return found.with_options(dict(self.stages[stage - 1].options).get(name, ()))
 
     def treatments(self, workload: str) -> tuple[tuple[tuple[str, str], ...], ...]:
         """All combinations of the levels of the factors that apply to a workload, in the study's
@@ -219,3 +296,23 @@ class Study:
 
     def factor(self, name: str) -> Factor:
         return next(factor for factor in self.factors if factor.name == name)
+
+
+def ordered(labels: Sequence[str]) -> tuple[str, ...]:
+    """The labels that are numbers or sizes, ascending; none where any other but ``unset`` is
+    neither.
+
+    >>> ordered(["unset", "1MiB", "64k"])
+    ('64k', '1MiB')
+    """
+    try:
+        sizes = {label: parse_bytes(label) for label in labels if label != UNSET}
+    except ValueError:
+        return ()
+    return tuple(sorted(sizes, key=sizes.__getitem__)) if len(sizes) > 1 else ()
+
+
+def digest(*texts: str) -> str:
+    """The first 12 hex digits of the SHA-256 of a study file's text and of its job files'."""
+    joined = "\0".join(texts)
+    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:12]

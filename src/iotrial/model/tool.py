@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.listen import Listen
 from iotrial.model.measurement import Measurement
 from iotrial.model.target import Aim
+from iotrial.model.trial import Doubt
 from iotrial.model.workload import Workload
 
 

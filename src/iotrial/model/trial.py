@@ -1,24 +1,33 @@
-"""Treatment: one combination of factor levels.  Trial: a treatment x a workload x a block."""
+"""Treatment: one combination of factor levels.  Trial: a treatment x a workload x a block.  Doubt:
+what makes a trial less believable, and what to do about it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 
 Treatment = tuple[tuple[str, str], ...]
 """(factor, label) pairs in the study's order; only the factors that apply to the workload."""
-
 HOST_LOST = "host-lost"
 """The doubt of a trial that failed because a host went out of reach: it is queued again."""
-
 TrialState = Literal["valid", "invalid", "failed"]
-
-
 UNKNOWN = "unknown"
 """The label where an imported run does not say; it is compared with nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """``check`` is the short name of who doubts (``drift``, ``steady-state``); ``invalid`` means
+    that the trial does not count and is queued again.  ``trial`` is its folder, or empty when
+    the doubt is about the whole study."""
+
+    check: str
+    what: str
+    advice: str
+    invalid: bool = False
+    trial: str = ""
 
 
 def treatment_text(treatment: Treatment) -> str:

@@ -35,7 +35,7 @@ Scope = Literal[
     "cpu",  # each CPU (cpu0)
     "cgroup",  # major:minor of the device, in the control group of the load
 ]
-"""What a tunable belongs to.  :class:`~iotrial.model.topology.Topology` knows what a target has
+"""What a tunable belongs to.  :class:`~iotrial.model.target.Topology` knows what a target has
 of each; a study may name it itself (``on = "eth0"``)."""
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from inspect import getdoc
 from typing import Literal
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.step import Probe
+from iotrial.model.trial import Doubt
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,66 @@
-"""Workload: the load applied."""
+"""Workload: the load applied.  Chore: something done to a target before or after its trials, as the
+study declares it; and how the page cache is met.
+
+What a trial starts from is part of what is measured: a fresh SSD is faster than a full one, and a
+file that was just written is read from memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from iotrial.model.chore import Cache, Chore
 from iotrial.model.measurement import Metric, Metrics, metric
+from iotrial.model.target import Target
 from iotrial.units import parse_unit
 
+Cache = Literal["keep", "drop", "remount", "direct"]
+"""Before each load: nothing is done; caches are dropped, and that is verified; the file system is
+mounted anew; nothing, since the tool goes past the cache (which is checked)."""
+
+ChoreKind = Literal["trim", "fill", "precondition", "lay out", "command"]
+Each = Literal["study", "block", "trial"]
 OptionValue = str | int | float | bool
 Start = Literal["plain", "server"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    """One declared chore, done once for ``each`` study (in every session anew), block or trial.
+
+    ``trim``: tell the device that nothing on it is needed (of a file system: what is free).
+    ``fill``: write until ``share`` (a fraction) of the capacity is used.  ``precondition``: write
+    ``times`` the capacity, from the beginning to the end.  ``lay out``: write what a load will
+    read.  ``command``: execute ``argv``.
+    """
+
+    kind: ChoreKind
+    each: Each
+    share: float = 0.0
+    times: float = 0.0
+    argv: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """For people: ``fill 80 %``."""
+        match self.kind:
+            case "fill":
+                return f"fill to {self.share * 100:g} %"
+            case "precondition":
+                return f"precondition {self.times:g}x"
+            case "command":
+                return f"command `{' '.join(self.argv)}`"
+        return self.kind
+
+    def destroys(self, target: Target) -> bool:
+        """Whether it changes what the target holds: then it must be armed as for a load that
+        writes.  A file beside others, and trimming what is free, harm nothing."""
+        if self.kind == "command":
+            return False
+        if target.under_load == "device":
+            return True
+        return self.kind in ("precondition", "lay out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +117,10 @@ class Workload:
 
     def option(self, name: str, default: OptionValue = "") -> OptionValue:
         return dict(self.options).get(name, default)
+
+    def with_options(self, more: Iterable[tuple[str, OptionValue]]) -> Workload:
+        """With these options set, each in its old place if it was there."""
+        return replace(self, options=tuple({**dict(self.options), **dict(more)}.items()))
 
 
 def metrics_of(workloads: Iterable[Workload]) -> Metrics:

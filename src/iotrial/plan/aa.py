@@ -11,18 +11,17 @@ The baseline may be the level in force at the start, which only the host knows: 
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from iotrial.errors import UsageError
-from iotrial.model.study import AA, Factor, Level, Study
+from iotrial.model.study import AA, Factor, Level, Study, digest
 from iotrial.model.trial import Treatment, Trial
 from iotrial.plan.available import Offer, with_available
 from iotrial.plan.convert import BLOCKS
-from iotrial.plan.design import applies, cells
+from iotrial.plan.design import applied, cells
 
 ARM = "arm"
 MOST_ARMS = 20
@@ -46,13 +45,12 @@ def as_aa(study: Study, arms: int = _FEWEST, blocks: int = 0) -> Study:
             f"an A/A study of {rounds} block tells nothing of drift or of differences of blocks",
             advice="Ask for more: --blocks 10",
         )
-    words = "\0".join((study.text or study.digest, "a/a", str(arms), str(rounds)))
     return replace(
         study,
         name=f"{study.name}-aa",
         question=f"How large is the noise? The baseline against itself, for: {study.question}",
         design=replace(study.design, kind="full", blocks=rounds),
-        digest=hashlib.sha256(words.encode()).hexdigest()[:12],
+        digest=digest(study.text or study.digest, "a/a", str(arms), str(rounds)),
         aa=AA(arms),
         stages=(),
     )
@@ -77,7 +75,7 @@ def at_baseline(study: Study, baselines: Mapping[str, str]) -> Study:
         return study
     levels = study.aa.levels
     for workload in study.workloads:
-        wanted = _treatment(study, workload.name, levels)
+        wanted = applied(study, levels, workload.name)
         if wanted not in cells(study, workload.name):
             raise UsageError(
                 f"workload {workload.name}: the baseline treatment is excluded from the study",
@@ -118,16 +116,12 @@ def _arms(study: Study, count: int) -> Factor:
     return Factor(name, "group", tuple(map(Level, labels)), baseline=labels[0])
 
 
-def _treatment(study: Study, workload: str, levels: Treatment) -> Treatment:
-    return tuple(pair for pair in levels if applies(study.factor(pair[0]), workload))
-
-
 def detour(study: Study, trial: Trial) -> Treatment:
     """The treatment whose settings are held for a moment before a trial of an A/A study: one of
     the study it was made from, by chance; ``()`` where there is no other."""
     if study.aa is None or study.aa.of is None:
         return ()
-    baseline = _treatment(study.aa.of, trial.workload, study.aa.levels)
+    baseline = applied(study.aa.of, study.aa.levels, trial.workload)
     others = [cell for cell in cells(study.aa.of, trial.workload) if cell != baseline]
     # Seeded on purpose, as the order is.
     return random.Random(f"{study.digest}:{trial.id}").choice(others) if others else ()

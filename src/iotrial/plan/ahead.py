@@ -1,22 +1,38 @@
 """How much of a study may still come, where it ends as soon as it knows, and how its races stand.
 
 A race, and a design with ``stop = "decided"``, are planned block by block; they take all their
-blocks at most.  A search is planned trial by trial.  Stages lay levels aside, and take no more
-than if they laid none aside.
+blocks at most.  A search is planned trial by trial.  Of a study in stages, each stage counts with
+as many levels as can be left for it: so its trials, time and bytes are known at most, and every
+level is looked at and tried out before the first trial.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, combinations, product
 
-from iotrial.model.study import Study
+from iotrial.model.finding import Course
+from iotrial.model.study import Kept, Study
 from iotrial.model.trial import Trial, TrialRecord
+from iotrial.model.workload import Workload
 from iotrial.plan import race, saturate
-from iotrial.plan.design import cells
+from iotrial.plan.design import cells, waiting
 from iotrial.plan.race import Stand
-from iotrial.plan.spread import waiting
-from iotrial.plan.stages import next_trials
+from iotrial.plan.stages import (
+    begin,
+    course_of,
+    courses,
+    next_trials,
+    targets_of,
+    trials_of,
+    varies,
+)
+from iotrial.plan.subset import baseline_first
+
+_COMBINATIONS = 5000
+"""Up to so many are looked at one by one."""
 
 
 def open_ended(study: Study) -> bool:
@@ -44,8 +60,6 @@ def standing(
 ) -> tuple[Stand, ...]:
     """How each race of the study, or of the stage it is in, stands; none where it is no race."""
     if study.stages:
-        from iotrial.plan.stages import courses  # noqa: PLC0415  it asks for designs here
-
         now = courses(study, planned, done)[-1]
         return standing(now.study, now.results.planned, now.results.records)
     if study.design.kind == "saturate":
@@ -69,9 +83,6 @@ def most_left(
     if not open_ended(study) or not pending:
         return pending
     if study.stages:
-        from iotrial.plan.foreseen import each_study  # noqa: PLC0415  as above
-        from iotrial.plan.stages import varies  # noqa: PLC0415
-
         whole = sum(len(all_blocks(part)) for part in each_study(study) if varies(part))
         return max(pending, whole - len(planned) + pending)
     if study.design.kind == "saturate":
@@ -83,3 +94,81 @@ def most_left(
         reached = max((trial.block for trial in planned if trial.workload == name), default=0)
         pending += count * max(study.design.blocks - reached, 0)
     return pending
+
+
+def stages_at_most(study: Study) -> tuple[Course, ...]:
+    """Every stage with as many levels as can be left for it; of a study without stages none."""
+    found: list[Course] = []
+    so_far, before = begin(study), 0
+    for stage in study.stages:
+        if stage.then == "confirm":
+            so_far = replace(so_far, stands=_others(study))
+        course = course_of(study, stage, so_far, ((), (), before))
+        found.append(course)
+        before += course.study.design.blocks if varies(course.study) else 0
+        so_far = so_far.after(tuple(_most(course)))
+    return tuple(found)
+
+
+def _others(study: Study) -> dict[str, str]:
+    """For each factor a level that is not its baseline, as far as it has one."""
+    return {factor.name: baseline_first(factor)[-1] for factor in study.factors}
+
+
+def _most(course: Course) -> Iterator[Kept]:
+    """The most that a stage can leave."""
+    for factor in course.study.factors:
+        labels = course.so_far.left.get(factor.name, ())
+        if factor.name in course.stage.vary:
+            tried = tuple(level.label for level in factor.levels)
+            left = labels if course.stage.then == "screen" else tried
+            left = left if course.stage.then in ("narrow", "screen") else (factor.baseline,)
+            yield Kept(factor.name, tried, left, course.so_far.stands[factor.name], "")
+
+
+def trials_at_most(study: Study) -> tuple[Trial, ...]:
+    """All trials that the study may have, as far as is known before it begins."""
+    if not study.stages:
+        return next_trials(study, (), ())
+    found: list[Trial] = []
+    for course in stages_at_most(study):
+        if varies(course.study):
+            found += trials_of(study, course, len(found))
+    return tuple(found)
+
+
+def each_study(study: Study) -> tuple[Study, ...]:
+    """The study of each stage at most; of a study without stages itself."""
+    return tuple(course.study for course in stages_at_most(study)) if study.stages else (study,)
+
+
+def loads_on(study: Study, target: str) -> tuple[Workload, ...]:
+    """Every load that may be aimed at a target: its workloads as stages have them, at every
+    combination of the levels that set options.  Where those are very many: at every pair."""
+    found = (load for each in _written_on(study, target) for load in _varied(study, each))
+    return tuple(dict.fromkeys(found))
+
+
+def _written_on(study: Study, target: str) -> tuple[Workload, ...]:
+    if not study.stages:
+        return study.workloads
+    found = [
+        study.workload(name, stage.number)
+        for stage in study.stages
+        if target in [each.name for each in targets_of(study, stage)]
+        for name in stage.workloads or [workload.name for workload in study.workloads]
+    ]
+    return tuple(dict.fromkeys(found)) or study.workloads  # a part: whatever may be aimed at it
+
+
+def _varied(study: Study, load: Workload) -> Iterator[Workload]:
+    """A level may make a load that reads one that writes (``rw``, ``size``, ``unlink``)."""
+    axes = [
+        tuple(dict.fromkeys(factor.options(level) for level in factor.levels))
+        for factor in study.factors
+        if factor.workload in ("", load.name) and any(map(factor.options, factor.levels))
+    ]
+    whole = math.prod(map(len, axes)) <= _COMBINATIONS
+    for some in [axes] if whole else combinations(axes, min(2, len(axes))):
+        for levels in product(*some):
+            yield load.with_options(chain.from_iterable(levels))

@@ -1,10 +1,13 @@
 """Hosts of an Ansible inventory: groups, what they pass on, and how ssh(1) reaches each host.
 
-What a file says is read by :mod:`iotrial.plan.ansible_ini` and :mod:`iotrial.plan.ansible_yaml`
-into the same groups.  No template is evaluated, and ``group_vars`` folders are not read.
+Both forms of file, INI and YAML, are read into the same groups.  No template is evaluated, and
+``group_vars`` folders are not read.  Of YAML nodes are read and not values: it would turn ``08``,
+``no`` and ``1:30`` into something else, and a tag into an object; and a node knows its line.
 
 Source: ansible-core 2.19, *How to build your inventory* (variables of hosts beat those of groups,
-of children those of parents, of groups as deep the later by name), *Connection variables of ssh*.
+of children those of parents, of groups as deep the later by name), *Connection variables of ssh*;
+the inventory plugins ``ini`` (sections, ``:children``, ``:vars``, words of a host's line as a
+shell's, comments) and ``yaml`` (groups of ``hosts``, ``vars``, ``children``).
 """
 
 from __future__ import annotations
@@ -16,6 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from iotrial.errors import StudyError
 from iotrial.plan.host_entry import (
     MOST_HOSTS,
     Entry,
@@ -23,8 +30,8 @@ from iotrial.plan.host_entry import (
     check_value,
     check_word,
     chosen,
-    join,
     refuse,
+    text_of,
 )
 from iotrial.plan.problem import nearest
 
@@ -36,6 +43,12 @@ _BY_SSH = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "o
 _NUMBERS = re.compile(r"([0-9]{0,9}):([0-9]{1,9})(?::([0-9]{1,6}))?")
 _LETTERS = re.compile(r"([A-Za-z]):([A-Za-z])(?::([0-9]{1,6}))?")
 _LOCAL = ("local", "ansible.builtin.local")
+_SECTION = re.compile(r"\[([^:\]\s]+)(?::(\w+))?\]\s*(?:#.*)?")
+_KINDS = ("", "children", "vars")
+UNGROUPED = "ungrouped"
+MOST_STEPS = 100_000
+"""Entries that are looked at: aliases can make a small file a very large tree."""
+_MERGE = "<<"
 
 
 @dataclass
@@ -164,7 +177,7 @@ def _entry(inventory: Inventory, name: str, said: Said) -> Entry:
     user, at = _first(said, "ansible_user", "ansible_ssh_user", ("", 0))
     if user:
         where = f"{check_word(user, 'ansible_user', file, at)}@{where}"
-    return Entry(name, join([*words, where]))
+    return Entry(name, shlex.join([*words, where]))
 
 
 def _split(text: str, key: str, file: str, line: int) -> list[str]:
@@ -224,3 +237,175 @@ def _range(inside: str, pattern: str, file: str, line: int) -> Sequence[str]:
         advice = "A range is [01:16], [1:9:2] or [a:f], from the lower to the higher."
         raise refuse(file, line, f"{pattern[:60]!r}: [{inside[:30]}] is no range", advice)
     return found
+
+
+def parse_ini(raw: bytes, file: str) -> Inventory:
+    """Raises StudyError, naming the line."""
+    found = Inventory(file)
+    group, kind = UNGROUPED, ""
+    for number, text in enumerate(text_of(raw, file).split("\n"), start=1):
+        line = text.strip()
+        if not line or line[0] in "#;":
+            continue
+        if line.startswith("[") and (match := _SECTION.fullmatch(line)):
+            group, kind = match[1], match[2] or ""
+            if kind not in _KINDS:
+                advice = "[group], [group:children] and [group:vars] are known."
+                raise refuse(file, number, f"a section of kind {kind!r}", advice)
+            found.group(group)
+        elif kind == "children":
+            found.group(group).children[_words(line, file, number)[0]] = number
+        elif kind == "vars":
+            name, equals, value = line.partition("=")
+            if not equals:
+                raise refuse(file, number, f"not NAME=VALUE: {line[:60]!r}")
+            found.group(group).said[name.strip()] = (_plain(value.strip()), number)
+        elif line.startswith("[") and line.endswith("]") and ":" not in line:
+            raise refuse(file, number, f"not a section: {line[:60]!r}")
+        else:
+            _host(found, group, line, number)
+    return found
+
+
+def _host(found: Inventory, group: str, line: str, number: int) -> None:
+    first, *rest = _words(line, found.file, number)
+    names, port = spread(first, found.file, number)
+    said = {"ansible_port": (port, number)} if port else {}
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if not equals:
+            advice = "After a host come variables, such as ansible_host=10.0.0.7"
+            raise refuse(found.file, number, f"not NAME=VALUE: {word[:60]!r}", advice)
+        said[name] = (value, number)
+    found.add(group if group != ALL else UNGROUPED, names, said, number)
+
+
+def _words(line: str, file: str, number: int) -> list[str]:
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError as error:
+        raise refuse(file, number, f"{error}: {line[:60]!r}", "Close the quotation.") from None
+    if not words or not words[0]:
+        raise refuse(file, number, f"no name: {line[:60]!r}")
+    return words
+
+
+def _plain(value: str) -> str:
+    """Without the quotes around it."""
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    return value[1:-1] if quoted else value
+
+
+def parse_yaml(raw: bytes, file: str) -> Inventory:
+    """Raises StudyError, naming the line."""
+    root = _composed(text_of(raw, file), file)
+    found = Inventory(file)
+    reading = _Reading(found)
+    for name, line, node in reading.pairs(root, "an inventory"):
+        reading.group(name, line, node, ())
+    return found
+
+
+def _composed(text: str, file: str) -> Node:
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise refuse(file, line, f"not YAML: {error.reason}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        what = error.problem or error.context or "cannot be read"
+        raise refuse(file, mark.line + 1 if mark else 0, f"not YAML: {what}") from None
+    except (RecursionError, ValueError, yaml.YAMLError) as error:
+        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise refuse(file, 0, f"not YAML: {what}") from None
+    if root is None:
+        raise refuse(file, 0, "is empty", "An inventory begins with a group, such as all:")
+    return root
+
+
+class _Reading:
+    """One walk over the nodes of an inventory."""
+
+    def __init__(self, found: Inventory) -> None:
+        self._found = found
+        self._steps = 0
+
+    def group(self, name: str, line: int, node: Node, above: tuple[str, ...]) -> None:
+        if name in above:
+            raise self._refuse(line, f"group {name!r} is below itself")
+        group = self._found.group(name)
+        if self._empty(node):
+            return
+        for key, at, value in self.pairs(node, f"group {name!r}"):
+            match key:
+                case "hosts":
+                    for host, where, said in self.pairs(value, "hosts", names_only=True):
+                        self._host(name, host, where, said)
+                case "vars":
+                    group.said.update(self._said(value))
+                case "children":
+                    for child, where, below in self.pairs(value, "children", names_only=True):
+                        group.children[child] = where
+                        self.group(child, where, below, (*above, name))
+                case _:
+                    advice = "A group has hosts, vars and children."
+                    raise self._refuse(at, f"group {name!r} has a key {key[:40]!r}", advice)
+
+    def pairs(
+        self, node: Node, what: str, *, names_only: bool = False
+    ) -> Iterator[tuple[str, int, Node]]:
+        """Key, line and value of a mapping; of a text or nothing, where names will do, that."""
+        line = node.start_mark.line + 1
+        if names_only and self._empty(node):
+            return
+        if names_only and isinstance(node, ScalarNode):
+            yield node.value, line, ScalarNode("tag:yaml.org,2002:null", "")
+            return
+        if not isinstance(node, MappingNode):
+            raise self._refuse(line, f"{what}: a mapping (NAME: …) is meant here")
+        for key, value in node.value:
+            self._steps += 1
+            at = key.start_mark.line + 1
+            if self._steps > MOST_STEPS:
+                raise self._refuse(at, f"more than {MOST_STEPS:,} entries")
+            if not isinstance(key, ScalarNode):
+                raise self._refuse(at, f"{what}: a name is meant here")
+            yield key.value, at, value
+
+    def _host(self, group: str, pattern: str, line: int, node: Node) -> None:
+        names, port = spread(pattern, self._found.file, line)
+        said = {"ansible_port": (port, line)} if port else {}
+        if not self._empty(node):
+            said |= self._said(node)
+        self._found.add(group, names, said, line)
+
+    def _said(self, node: Node) -> dict[str, tuple[str, int]]:
+        """Variables that are plain values; others have nothing to do with how to reach a host."""
+        if self._empty(node):
+            return {}
+        found: dict[str, tuple[str, int]] = {}
+        merged: dict[str, tuple[str, int]] = {}
+        for key, line, value in self.pairs(node, "variables"):
+            if key == _MERGE:
+                parts = value.value if isinstance(value, SequenceNode) else [value]
+                for part in parts:
+                    merged = {**self._merged(part, line), **merged}
+            elif isinstance(value, ScalarNode):
+                found[key] = (value.value, line)
+            else:
+                found.pop(key, None)
+        return {**merged, **found}
+
+    def _merged(self, node: Node, line: int) -> dict[str, tuple[str, int]]:
+        """What ``<<`` brings; not what is merged into that in turn, which may have no end."""
+        if not isinstance(node, MappingNode):
+            raise self._refuse(line, "<< is merged with a mapping")
+        pairs = self.pairs(node, "variables")
+        return {key: (value.value, at) for key, at, value in pairs if isinstance(value, ScalarNode)}
+
+    def _empty(self, node: Node) -> bool:
+        return isinstance(node, ScalarNode) and node.value in ("", "~", "null")
+
+    def _refuse(self, line: int, message: str, advice: str = "") -> StudyError:
+        return refuse(self._found.file, line, message, advice)

@@ -16,13 +16,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from iotrial.model.order import UNSET
-from iotrial.model.study import Factor, Level, Study
-from iotrial.plan.convert import label, tunable_level
+from iotrial.model.study import UNSET, Factor, Level, Study
+from iotrial.plan.ahead import each_study
+from iotrial.plan.convert import label, one_or_more, tunable_level
 from iotrial.plan.design import cells, open_factors
-from iotrial.plan.foreseen import each_study
-from iotrial.plan.locate import KeyPath, locate
-from iotrial.plan.problem import Problem, Source, choices, study_error
+from iotrial.plan.problem import KeyPath, Problem, Source, choices, locate, raise_all
 from iotrial.plan.subset import design_problems
 
 
@@ -134,8 +132,7 @@ def _distinct(study: Study) -> None:
                 what = f"levels {other!r} and {level.label!r} come to the same here"
                 path: KeyPath = ("factors", factor.name, "levels")
                 problems.append(Problem(path, what, "Leave one of them out."))
-    if problems:
-        raise study_error(problems, _source(study))
+    raise_all(problems, _source(study))
 
 
 def _settled(factor: Factor, offer: Offer) -> Factor:
@@ -153,12 +150,12 @@ def _level(factor: Factor, level: Level, offer: Offer) -> Level:
 
 def _require(study: Study, factor: Factor, found: tuple[str, ...]) -> None:
     if not found:
-        problem = Problem(
+        what = Problem(
             ("factors", factor.name, "levels"),
             f"the kernel offers no list of choices for {factor.subject} here",
             "List the levels, such as levels = [64, 256].",
         )
-        raise study_error([problem], _source(study))
+        raise_all([what], _source(study))
 
 
 def _source(study: Study) -> Source:
@@ -184,7 +181,7 @@ def _check(study: Study, opened: set[str]) -> None:
         for at, entry in enumerate(written)
         for name, given in entry.items()
         if name in opened
-        for value in (given if isinstance(given, list) else [given])
+        for value in one_or_more(given)
         if label(value) not in labels[name]
     ]
     parts = () if problems else each_study(study)
@@ -194,8 +191,7 @@ def _check(study: Study, opened: set[str]) -> None:
         if not problems and not cells(of, workload.name):
             what = f"every combination of workload {workload.name} is excluded"
             problems.append(Problem(("exclude", 0), what, "Leave at least one."))
-    if problems:
-        raise study_error(problems, _source(study))
+    raise_all(problems, _source(study))
 
 
 def _missing(path: KeyPath, level: str, known: list[str]) -> Problem:

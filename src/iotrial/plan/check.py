@@ -12,20 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iotrial.errors import UsageError
 from iotrial.hosts.login import unreachable
+from iotrial.model.hostlist import expanded
+from iotrial.model.listen import parse
+from iotrial.model.study import ordered
+from iotrial.model.target import FILESYSTEMS
 from iotrial.plan import convert
-from iotrial.plan.hosting import hosting
-from iotrial.plan.listening import listening
-from iotrial.plan.locate import KeyPath
-from iotrial.plan.making import making
-from iotrial.plan.over_hosts import over_hosts
-from iotrial.plan.problem import Problem, choices, nearest
-from iotrial.plan.schema import FactorTable, StudyFile
-from iotrial.plan.staging import stage_problems
-from iotrial.plan.target_table import TargetTable
+from iotrial.plan.problem import NAME, KeyPath, Problem, choices, nearest
+from iotrial.plan.schema import FactorTable, MountTable, StageTable, StudyFile, TargetTable
 from iotrial.tunables import Catalogue, families
 from iotrial.tunables.file import problem
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 MOST_TRIALS = 100_000
 _PLACES = ("device", "devices", "file", "directory", "loop", "targets")
 _VARIED = ("tunable", "option", "options", "targets", "count", "manual")
@@ -37,11 +33,21 @@ _WHOSE = {
     "on": ("tunable", "group"),
     "verify": ("manual",),
 }
+_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_SECRET = re.compile(r"(?:^|,)(?:pass|passwd|password|secret)=")
+_OWN = ("host", "hosts", "destroy", "create", "remove", "filesystem", "mount", "size")
+_KEY: KeyPath = ("design", "blocks_over")
+_FEWEST = 2
 
 
 def checks(spec: StudyFile, known: Catalogue) -> Iterator[Problem]:
     """Every problem of one table with another, in no particular order.  ``known`` are the tunables
     that there are, those of the study among them."""
+    for at, cell in enumerate(spec.exclude):
+        if "factor" in cell:
+            message = "factor is not executed by this version of iotrial"
+            advice = 'Exclude levels instead: scheduler = ["bfq"]'
+            yield Problem(("exclude", at, "factor"), message, advice)
     yield from _names(spec)
     for name, target in spec.targets.items():
         yield from _target(("targets", name), target)
@@ -54,15 +60,15 @@ def checks(spec: StudyFile, known: Catalogue) -> Iterator[Problem]:
             yield Problem(("knobs", name, "content"), message, 'Such as content = "depth {value}"')
     for name, factor in spec.factors.items():
         yield from _factor(("factors", name), factor, spec, known)
-    yield from hosting(spec)
-    yield from listening(spec)
-    yield from over_hosts(spec)
+    yield from _hosting(spec)
+    yield from _listening(spec)
+    yield from _over_hosts(spec)
     yield from _under_test(spec)
     yield from _size(spec)
     yield from _exclude(spec)
     yield from _design(spec)
     yield from _decide(spec)
-    yield from stage_problems(spec)
+    yield from _stage_problems(spec)
 
 
 def _names(spec: StudyFile) -> Iterator[Problem]:
@@ -75,7 +81,7 @@ def _names(spec: StudyFile) -> Iterator[Problem]:
     }
     for table, entries in tables.items():
         for name in entries:
-            if not _NAME.fullmatch(name):
+            if not NAME.fullmatch(name):
                 advice = "Use letters, digits, and . _ + - inside; the name appears in results."
                 yield Problem((table, name), f"{name!r} cannot be a name", advice)
     for table in ("targets", "workloads"):
@@ -111,7 +117,7 @@ def _target(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
         yield Problem((*path, "loop", "size"), "an empty loop device cannot be loaded")
     if table.destroy and not (table.device or table.devices or table.file):
         yield Problem((*path, "destroy"), "only a device or a file needs arming", "Leave it out.")
-    yield from making(path, table)
+    yield from _making(path, table)
     yield from _absolute(path, table)
 
 
@@ -310,3 +316,353 @@ def _decide(spec: StudyFile) -> Iterator[Problem]:
         for name in spec.decide.primary:
             if name not in spec.workloads:
                 yield _unknown(("decide", "primary", name), name, list(spec.workloads), "workloads")
+
+
+def _making(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
+    """Every problem with what is made for one target."""
+    if table.filesystem:
+        yield from _filesystem((*path, "filesystem"), table)
+    if table.mount is not None:
+        yield from _mount((*path, "mount"), table, table.mount)
+    yield from _commands(path, table)
+
+
+def _filesystem(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
+    if not (table.device or table.loop):
+        yield Problem(path, "a file system is made on a device or a loop device", "Leave it out.")
+    if table.filesystem not in FILESYSTEMS:
+        message = f"{table.filesystem!r} is not a file system that iotrial makes"
+        yield Problem(path, message, choices(table.filesystem, FILESYSTEMS, "it makes"))
+
+
+def _mount(path: KeyPath, table: TargetTable, mount: MountTable) -> Iterator[Problem]:
+    if not table.directory:
+        advice = "Give the `directory` to mount at; on a device say `filesystem`."
+        yield Problem(path, "only a directory is mounted at", advice)
+    if table.create:
+        yield Problem(path, "create and mount do not go together", "Mount in `create`.")
+    if not mount.source or mount.source.startswith("-") or not mount.source.isprintable():
+        yield Problem((*path, "source"), f"{mount.source!r} is nothing to mount")
+    if re.match(r"(LABEL|UUID|PARTLABEL|PARTUUID|ID)=", mount.source):
+        message = f"{mount.source!r} is looked up by mount itself"
+        yield Problem((*path, "source"), message, "Write its path in /dev/disk/.")
+    if not _TYPE.fullmatch(mount.type):
+        yield Problem((*path, "type"), f"{mount.type!r} is not a type of file system")
+    if re.search(r"[\s\x00-\x1f]", mount.options):
+        advice = 'Separate options by commas alone: options = "noatime,rsize=65536"'
+        yield Problem((*path, "options"), f"{mount.options!r} has blanks in it", advice)
+    if _SECRET.search(mount.options):
+        advice = "A study is kept with its results: name a file, credentials=/root/secret."
+        yield Problem((*path, "options"), "a password does not belong in a study", advice)
+
+
+def _commands(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
+    if table.create and not table.remove:
+        message = "create goes with remove: what is made is removed again"
+        yield Problem((*path, "create"), message, 'For example remove = ["mdadm", "--stop", …]')
+    if table.remove and not table.create:
+        yield Problem((*path, "remove"), "remove goes with create", "Leave it out.")
+    if table.create and not (table.device.startswith("/") or table.directory):
+        advice = "Give the path of the `device` or the `directory` that it makes."
+        yield Problem((*path, "create"), "create makes a device or a directory", advice)
+    for key in ("create", "remove"):
+        given = getattr(table, key)
+        several = [given] if given and isinstance(given[0], str) else given
+        if any(not argv or not argv[0] for argv in several):
+            yield Problem((*path, key), "a command without a program")
+
+
+def _hosting(spec: StudyFile) -> Iterator[Problem]:
+    """Every problem with where targets are, and with what is loaded together."""
+    for name, table in spec.targets.items():
+        path: KeyPath = ("targets", name)
+        yield from _hosts(path, table, spec)
+        yield from _devices(path, table)
+        yield from _members(path, name, spec)
+    for name, factor in spec.factors.items():
+        if factor.count:
+            yield from _count(("factors", name), factor, spec)
+
+
+def _hosts(path: KeyPath, table: TargetTable, spec: StudyFile) -> Iterator[Problem]:
+    if table.host and table.hosts:
+        yield Problem((*path, "hosts"), "host and hosts are both said", "Leave one out.")
+        return
+    if table.host and table.host not in spec.hosts:
+        yield _unknown((*path, "host"), table.host, list(spec.hosts), "hosts")
+    try:
+        named = expanded(table.hosts)
+    except ValueError as error:
+        advice = 'For example hosts = "box[1-4]"'
+        yield Problem((*path, "hosts"), str(error), advice)
+        return
+    for name in dict.fromkeys(named):
+        if name not in spec.hosts:
+            yield _unknown((*path, "hosts"), name, list(spec.hosts), "hosts")
+        if named.count(name) > 1:
+            yield Problem((*path, "hosts"), f"{name!r} is there twice", "Leave one out.")
+    if len(spec.hosts) > 1 and not (table.host or named or table.targets):
+        advice = f'For example host = "{next(iter(spec.hosts))}"'
+        yield Problem(path, "there are several hosts: which of them is it on?", advice)
+
+
+def _devices(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
+    for at, device in enumerate(table.devices):
+        if "/" in device and not device.startswith("/"):
+            message = f"{device!r} is neither an absolute path nor an id"
+            yield Problem((*path, "devices", at), message, "Begin it with /dev/, or give a serial.")
+        if table.devices.index(device) != at:
+            yield Problem((*path, "devices", at), f"{device!r} is there twice", "Leave one out.")
+    if table.devices and table.filesystem:
+        advice = 'Make a target of each, and load them together: targets = ["a", "b"]'
+        yield Problem((*path, "filesystem"), "it is made on one device", advice)
+    if table.devices and table.create:
+        yield Problem((*path, "create"), "it makes one device", "Make a target of each.")
+    several = (isinstance(table.destroy, list) and len(table.destroy)) or 1
+    if table.destroy and several != max(1, len(table.devices)):
+        message = f"{several} for {max(1, len(table.devices))} devices"
+        yield Problem((*path, "destroy"), message, "Arm each device, in their order.")
+
+
+def _members(path: KeyPath, own: str, spec: StudyFile) -> Iterator[Problem]:
+    table = spec.targets[own]
+    for key in _OWN if table.targets else ():
+        if getattr(table, key):
+            message = f"{key} is said at the targets that it is made of"
+            yield Problem((*path, key), message, "Leave it out here.")
+    for at, name in enumerate(table.targets):
+        place = (*path, "targets", at)
+        if name not in spec.targets:
+            yield _unknown(place, name, list(spec.targets), "targets")
+        elif spec.targets[name].targets:
+            yield Problem(place, f"{name!r} is itself made of others", "Name those.")
+        elif table.targets.index(name) != at:
+            yield Problem(place, f"{name!r} is there twice", "Leave one out.")
+
+
+def _count(path: KeyPath, table: FactorTable, spec: StudyFile) -> Iterator[Problem]:
+    key = "range" if table.range else "levels"
+    known = most(spec, table.count or "hosts")
+    for given in convert.values(table):
+        value = convert.first(given)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            yield Problem((*path, key), f"{value!r} is no number of {table.count}", "1 or more.")
+        elif known and value > known:
+            message = f"{value} {table.count} are wanted, and the targets have {known}"
+            yield Problem((*path, key), message, "Name more of them, or ask for fewer.")
+    others = [name for name, each in spec.factors.items() if each.count == table.count]
+    if others[0] != path[1]:
+        message = f"{table.count} are already counted by factor {others[0]}"
+        yield Problem((*path, "count"), message, "Leave one out.")
+
+
+def most(spec: StudyFile, what: str) -> int:
+    """How many ``hosts`` or ``devices`` a target of the study has at most; 0 where it is wrong."""
+    try:
+        return max((_has(table, what, spec) for table in spec.targets.values()), default=0)
+    except (ValueError, KeyError):
+        return 0
+
+
+def _has(table: TargetTable, what: str, spec: StudyFile) -> int:
+    members = [spec.targets[name] for name in table.targets] or [table]
+    if what == "devices":
+        return sum(max(1, len(each.devices)) for each in members)
+    return len({h for each in members for h in expanded(each.hosts) or (each.host,)})
+
+
+def _listening(spec: StudyFile) -> Iterator[Problem]:
+    """Addresses that are none, that are too wide, or that nobody connects to."""
+    served = any(each.start == "server" for each in spec.workloads.values())
+    for name, table in spec.hosts.items():
+        if "listen" not in table.model_fields_set:
+            continue
+        path = ("hosts", name, "listen")
+        try:
+            place = parse(table.listen)
+        except ValueError as error:
+            yield Problem(path, str(error))
+            continue
+        if place.loopback and table.ssh:
+            message = f"only {name} itself reaches {place.address}"
+            yield Problem(path, message, "Leave listen out for the tunnel through its connection.")
+        if not served:
+            advice = 'Leave it out, or say start = "server" there.'
+            yield Problem(path, 'no workload has start = "server": nothing listens', advice)
+
+
+def _over_hosts(spec: StudyFile) -> Iterator[Problem]:
+    """Every problem of ``blocks_over = "hosts"``."""
+    if spec.design.blocks_over != "hosts":
+        return
+    if spec.design.kind in {"race", "saturate"}:
+        what = f"a {spec.design.kind} decides after each block, and these run at the same time"
+        yield Problem(_KEY, what, 'Use kind = "full", or leave blocks_over out.')
+    if spec.design.stop == "decided":
+        what = 'stop = "decided" looks after each block, and these run at the same time'
+        yield Problem(_KEY, what, "Leave one of them out.")
+    if spec.stage:
+        yield Problem(_KEY, "stages follow one another", "Make a study of each, or leave it out.")
+    yield from _on_the_same_hosts(spec)
+    for name, factor in spec.factors.items():
+        path: KeyPath = ("factors", name)
+        if factor.count == "hosts":
+            what = "each trial is on one host: they are not counted"
+            yield Problem((*path, "count"), what, "Leave the factor or blocks_over out.")
+        if factor.manual:
+            what = "nobody can set levels by hand on several hosts at the same time"
+            yield Problem((*path, "manual"), what, "Leave the factor or blocks_over out.")
+        if name == "host":
+            yield Problem(path, "results name the host of a block so", "Call the factor otherwise.")
+
+
+def _on_the_same_hosts(spec: StudyFile) -> Iterator[Problem]:
+    """Every target is on all of the hosts."""
+    said = {}
+    for name, table in spec.targets.items():
+        try:
+            said[name] = () if table.targets else expanded(table.hosts) or (table.host,)
+        except ValueError:
+            return  # told at its key
+    every = list(dict.fromkeys(host for hosts in said.values() for host in hosts if host))
+    if len(every) < 2:  # noqa: PLR2004 (one host has its blocks one after the other)
+        advice = 'Name several, as in [targets.disk] hosts = "box[1-4]"'
+        yield Problem(_KEY, "the targets are not on several hosts", advice)
+        return
+    for name, hosts in said.items():
+        if hosts and (missing := [host for host in every if host not in hosts]):
+            shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")  # noqa: PLR2004
+            what = f"it is not on {shown}; every block needs every target"
+            key = "host" if spec.targets[name].host else "hosts"
+            yield Problem(("targets", name, key), what, "Name the same hosts at each target.")
+
+
+def _stage_problems(spec: StudyFile) -> Iterator[Problem]:
+    """Every problem of a stage with the rest of the file."""
+    for at, table in enumerate(spec.stage):
+        path: KeyPath = ("stage", at)
+        yield from _varied(path, table, spec)
+        yield from _fixed(path, table, spec)
+        yield from _loaded(path, table, spec)
+        yield from _ranged(path, table, spec)
+        yield from _then(path, table, spec)
+    if spec.stage:
+        yield from _staged_factors(spec)
+
+
+def _varied(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Problem]:
+    for at, name in enumerate(table.vary):
+        if name not in spec.factors:
+            yield _unknown((*path, "vary", at), name, list(spec.factors), "factors")
+        elif name in table.vary[:at]:
+            yield Problem((*path, "vary", at), f"{name} is there twice", "Leave one out.")
+        elif name in table.fix:
+            message = f"{name} is varied and held still"
+            yield Problem((*path, "fix", name), message, "Leave one out.")
+        elif _idle(table, spec.factors[name], spec):
+            message = f"{name} is an option of none of the workloads of this stage"
+            yield Problem((*path, "vary", at), message, "Add its workload, or leave it out.")
+    if not table.vary and table.then != "confirm":
+        yield Problem((*path, "vary"), "nothing is varied", 'Such as vary = ["rsize"]')
+    if table.vary and table.then == "confirm":
+        message = "a stage that confirms varies nothing: it compares all baselines with all choices"
+        yield Problem((*path, "vary"), message, "Leave it out.")
+
+
+def _idle(table: StageTable, factor: FactorTable, spec: StudyFile) -> bool:
+    return bool(factor.workload) and factor.workload not in (table.workloads or spec.workloads)
+
+
+def _fixed(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Problem]:
+    loads = [name for name in table.workloads or spec.workloads if name in spec.workloads]
+    options = list(dict.fromkeys(key for name in loads for key in convert.own_options(spec, name)))
+    for name, value in table.fix.items():
+        if name in spec.factors:
+            labels = [level.label for level in convert.levels(spec.factors[name])]
+            if labels and convert.label(value) not in labels:
+                message = f"{convert.label(value)!r} is not one of the levels of {name}"
+                advice = choices(convert.label(value), labels, "levels")
+                yield Problem((*path, "fix", name), message, advice)
+        elif name not in options:
+            message = f"{name!r} is no factor, and no option of the workloads of this stage"
+            advice = choices(name, [*spec.factors, *options], "there are")
+            yield Problem((*path, "fix", name), message, advice)
+
+
+def _loaded(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Problem]:
+    for at, name in enumerate(table.workloads):
+        if name not in spec.workloads:
+            yield _unknown((*path, "workloads", at), name, list(spec.workloads), "workloads")
+    for name in table.options:
+        if name not in spec.workloads or name not in (table.workloads or spec.workloads):
+            message = f"{name!r} is no workload of this stage"
+            advice = choices(name, table.workloads or list(spec.workloads), "workloads")
+            yield Problem((*path, "options", name), message, advice)
+    if table.target and table.target not in spec.targets:
+        yield _unknown((*path, "target"), table.target, list(spec.targets), "targets")
+    if table.target and (several := [n for n, each in spec.factors.items() if each.targets]):
+        message = f"the targets are those of factor {several[0]}"
+        yield Problem((*path, "target"), message, "Leave it out.")
+
+
+def _ranged(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Problem]:
+    if table.range is None:
+        return
+    swept = convert.swept_by(spec, table)
+    if len(swept) != 1:
+        found = " and ".join(name for name, _ in swept) or "none"
+        message = f"it is for one varied factor with a range; here is {found}"
+        yield Problem((*path, "range"), message, "Give the factor `range` in place of `levels`.")
+        return
+    name, spread = swept[0]
+    sweep = convert.sweep_of(table, spread)
+    end = spread.to if sweep.to is None else sweep.to
+    if table.range.step == 0:
+        yield Problem((*path, "range", "step"), "0 leads nowhere", "Use a step of 1 or more.")
+    elif not spread.start <= sweep.origin <= end <= spread.to:
+        message = f"it does not lie within that of {name}: {spread.start} to {spread.to}"
+        yield Problem((*path, "range"), message, f"Widen the range of {name}, or narrow this one.")
+    elif (end - sweep.origin) // sweep.step >= convert.MOST_LEVELS:
+        message = f"these are more than {convert.MOST_LEVELS} levels"
+        yield Problem((*path, "range", "step"), message, "Use a longer step.")
+
+
+def _then(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Problem]:
+    if table.then == "confirm" and path[-1] == 0:
+        message = "nothing is chosen yet that could be confirmed"
+        yield Problem((*path, "then"), message, "Put a stage before it.")
+    if table.then == "screen" and len(table.vary) < _FEWEST:
+        message = "there is nothing to screen among fewer than two factors"
+        yield Problem((*path, "then"), message, 'Use then = "best".')
+    if table.then == "screen" and table.kind:
+        message = "a screening has a design of its own, a fraction of resolution 3"
+        yield Problem((*path, "kind"), message, "Leave it out.")
+    if table.kind == "race" and table.then not in ("best", "confirm"):
+        message = "a race finds the best, and says too little of the others for this"
+        yield Problem((*path, "kind"), message, 'Leave it out, or use then = "best".')
+    numeric = [name for name in table.vary if name in spec.factors and _ordered(spec.factors[name])]
+    if table.then == "knee" and table.vary and not numeric:
+        message = "a knee is one of numbers, and no varied factor has numbers for levels"
+        yield Problem((*path, "then"), message, 'Use then = "best".')
+
+
+def _ordered(table: FactorTable) -> bool:
+    return bool(ordered([level.label for level in convert.levels(table)]))
+
+
+def _staged_factors(spec: StudyFile) -> Iterator[Problem]:
+    """What stages need of the factors: that they are varied, and a baseline that the file says,
+    for what is chosen in one stage must be known before the next."""
+    varied = {name for table in spec.stage for name in table.vary}
+    fixed = {name for table in spec.stage for name in table.fix}
+    for name, table in spec.factors.items():
+        if name not in varied | fixed:
+            advice = "Add it to the `vary` of a stage, or leave it out."
+            yield Problem(("factors", name), "no stage varies it", advice)
+        kind = convert.factor_kind(table)
+        if kind in ("tunable", "group") and convert.label(table.baseline) == "":
+            advice = 'For what is in force at the start: baseline = "unset"'
+            if kind == "group":
+                advice = 'Such as an empty group: levels = { off = {}, … } and baseline = "off"'
+            message = "a study in stages must say its baseline"
+            yield Problem(("factors", name), message, advice)

@@ -1,37 +1,49 @@
-"""From the tables of a study file to the nouns of the model.  Assumes that the file was checked."""
+"""From the tables of a study file to the nouns of the model.  Assumes that the file was checked.
+
+A stage that asks for finer levels adds them to its factor, behind those that the study begins
+with: so everything that is checked of levels (that the kernel takes them, that the tool takes
+them) is checked of these too, before anything is measured.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from iotrial.model.hostlist import expanded
 from iotrial.model.listen import parse
 from iotrial.model.measurement import Metrics
-from iotrial.model.order import UNSET
-from iotrial.model.study import Decide, Design, Factor, FactorKind, Level, Place
+from iotrial.model.study import (
+    UNSET,
+    Decide,
+    Design,
+    Factor,
+    FactorKind,
+    Level,
+    Options,
+    Place,
+    Stage,
+    Sweep,
+)
 from iotrial.model.target import Mounting, Target, TargetKind
-from iotrial.model.tunable import Tunable
 from iotrial.model.workload import OptionValue, Wanted, Workload
-from iotrial.plan.hostlist import expanded
-from iotrial.plan.knob_table import KnobTable
-from iotrial.plan.locate import KeyPath
-from iotrial.plan.metric_table import MetricTable
+from iotrial.plan.problem import KeyPath
 from iotrial.plan.race import MOST_BLOCKS
 from iotrial.plan.saturate import MOST_FINALS
 from iotrial.plan.schema import (
     DesignTable,
     FactorTable,
     HostTable,
+    MetricTable,
+    OneOf,
     RangeTable,
+    StageTable,
     StudyFile,
+    TargetTable,
     WorkloadTable,
 )
-from iotrial.plan.target_table import TargetTable
-from iotrial.tunables.file import rows
 
-OneOf = OptionValue | list[OptionValue]
-"""A value, or several of which the first that is available counts."""
 BLOCKS = 5
 """Of a design that does not say how many."""
 MOST_LEVELS = 1000
@@ -156,17 +168,6 @@ def factor(name: str, table: FactorTable) -> Factor:
     )
 
 
-def knob(name: str, table: KnobTable) -> tuple[Tunable, ...]:
-    return rows(
-        name,
-        file=table.file,
-        content=table.content,
-        reload=table.reload,
-        read=table.read,
-        field=table.field,
-    )
-
-
 def place(name: str, table: HostTable) -> Place:
     return Place(name, table.ssh, table.lease, parse(table.listen) if table.listen else None)
 
@@ -206,7 +207,7 @@ def target(name: str, table: TargetTable) -> Target:
         create=tuple(map(tuple, table.create)),
         remove=commands(table.remove),
         filesystem=table.filesystem,
-        mount=Mounting(what.source, what.type, what.options) if what else None,
+        mount=Mounting(**dict(what)) if what else None,
         devices=tuple(table.devices),
         armed=tuple(armed) if table.devices and any(armed) else (),
         of=tuple(table.targets),
@@ -264,17 +265,8 @@ def design(table: DesignTable, rule: Decide, factors: Sequence[Factor], metrics:
     race makes no sense."""
     races = not table.blocks and table.blocks_over == "time" and not unfit(rule, factors, metrics)
     chosen = table.kind or ("race" if races else "full")
-    return Design(
-        kind=chosen,
-        blocks=table.blocks or {"race": MOST_BLOCKS, "saturate": MOST_FINALS}.get(chosen, BLOCKS),
-        seed=table.seed,
-        budget=table.budget,
-        settle=table.settle,
-        resolution=table.resolution,
-        runs=table.runs,
-        stop=table.stop,
-        blocks_over=table.blocks_over,
-    )
+    usual = {"race": MOST_BLOCKS, "saturate": MOST_FINALS}.get(chosen, BLOCKS)
+    return Design(**dict(table) | {"kind": chosen, "blocks": table.blocks or usual})
 
 
 def unfit(
@@ -294,7 +286,7 @@ def unfit(
     return None
 
 
-def one_or_more(given: OptionValue | list[OptionValue]) -> list[OptionValue]:
+def one_or_more(given: OneOf) -> list[OptionValue]:
     return given if isinstance(given, list) else [given]
 
 
@@ -308,3 +300,97 @@ def exclusions(spec: StudyFile) -> tuple[tuple[tuple[str, str], ...], ...]:
         ]
         cells.extend(itertools.product(*pairs))
     return tuple(cells)
+
+
+def stages(spec: StudyFile) -> tuple[Stage, ...]:
+    """The stages of a file that was checked."""
+    return tuple(_stage(spec, number, table) for number, table in enumerate(spec.stage, 1))
+
+
+def _stage(spec: StudyFile, number: int, table: StageTable) -> Stage:
+    swept = swept_by(spec, table)
+    sweeps = ((name, sweep_of(table, spread)) for name, spread in swept if table.range)
+    fixed = ((n, label(v)) for n, v in table.fix.items() if n in spec.factors)
+    return Stage(
+        number,
+        tuple(table.vary),
+        table.then,
+        tuple(fixed),
+        _options(spec, table),
+        tuple(sweeps),
+        tuple(table.workloads),
+        table.target,
+        table.blocks,
+        table.kind or "",
+    )
+
+
+def _options(spec: StudyFile, table: StageTable) -> tuple[tuple[str, Options], ...]:
+    """By workload: what ``fix`` says for those that have the option, then their own."""
+    found = []
+    for name in table.workloads or spec.workloads:
+        given = {key: value for key, value in table.fix.items() if key in own_options(spec, name)}
+        given |= table.options.get(name, {})
+        if given:
+            found.append((name, tuple(given.items())))
+    return tuple(found)
+
+
+def own_options(spec: StudyFile, workload: str) -> list[str]:
+    """The options that a workload says, less the names of factors."""
+    own = spec.workloads[workload].options if workload in spec.workloads else {}
+    return [key for key in own if key not in spec.factors]
+
+
+def swept_by(spec: StudyFile, table: StageTable) -> list[tuple[str, RangeTable]]:
+    """The varied factors that have a range."""
+    known = ((name, spec.factors[name].range) for name in table.vary if name in spec.factors)
+    return [(name, spread) for name, spread in known if spread is not None]
+
+
+def sweep_of(table: StageTable, spread: RangeTable) -> Sweep:
+    own = table.range
+    start, to, step = (own.start, own.to, own.step) if own else (None, None, None)
+    return Sweep(spread.start if start is None else start, step or spread.step, start, to)
+
+
+def staged_loads(workloads: Sequence[Workload], parts: Sequence[Stage]) -> Iterator[Workload]:
+    """The workloads with the options that stages give them."""
+    known = {workload.name: workload for workload in workloads}
+    for stage in parts:
+        for name, own in stage.options:
+            yield known[name].with_options(own)
+
+
+def with_finer(spec: StudyFile, factors: Sequence[Factor]) -> tuple[Factor, ...]:
+    """The factors with the levels that any stage may ask for."""
+    return tuple(_finer(spec, each) for each in factors)
+
+
+def _finer(spec: StudyFile, factor: Factor) -> Factor:
+    table = spec.factors[factor.name]
+    known = {level.label for level in factor.levels}
+    finer = sorted({number for each in spec.stage for number in _numbers(table, each, factor.name)})
+    more = [number for number in finer if str(number) not in known]
+    if not more:
+        return factor
+    levels = sorted(
+        [*factor.levels, *(_level(table, number) for number in more)],
+        key=lambda level: int(level.label) if level.label != UNSET else -1,
+    )
+    coarse = tuple(level.label for level in factor.levels)
+    return replace(factor, levels=tuple(levels), coarse=coarse)
+
+
+def _numbers(table: FactorTable, stage: StageTable, name: str) -> range:
+    if table.range is None or stage.range is None or name not in stage.vary:
+        return range(0)
+    sweep = sweep_of(stage, table.range)
+    end = table.range.to if sweep.to is None else sweep.to
+    return range(sweep.origin, end + 1, max(1, sweep.step))
+
+
+def _level(table: FactorTable, number: int) -> Level:
+    if table.tunable:
+        return tunable_level(table.tunable, number)
+    return Level(label(number), option=number)

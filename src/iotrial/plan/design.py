@@ -11,39 +11,104 @@ levels follow one another, the levels in random order, and only within them the 
 (B. Jones and C. J. Nachtsheim (2009), Split-plot designs: what, why, and how, Journal of Quality
 Technology 41, 340-361).  Of several hard factors the first in the file changes least often.
 
-Blocks may be spread over hosts (:mod:`iotrial.plan.spread`): each is then as above, on one host.
-
 The order of block *b* comes from ``random.Random(f"{study.digest}:{study.design.seed}:{b}")``,
 which shuffles the workloads, then each one's cells: the same study gives the same plan on every
 machine.
+
+``stop = "decided"``: after every block the study is judged as ``compare`` would judge it, by
+intervals that hold at all looks together (:mod:`iotrial.stats.critical`).
+
+``blocks_over = "hosts"``: the target's hosts are the blocks' and not loaded together.  Each block
+runs wholly on one host, as many blocks at the same time as there are hosts; treatments are compared
+within blocks alone, so that what differs between hosts cancels as what differs between hours does
+(R. A. Fisher (1926), The arrangement of field experiments, Journal of the Ministry of Agriculture
+33, 503-513: neighbouring plots as blocks).  Block *b* of *n* hosts is at home on host
+((b - 1) mod n) + 1.  A host that is lost and does not come back gives the blocks that it has not
+finished to the others: each is planned anew, whole, on another host, and what was measured of it
+stays, as a block of its own that is not complete.  The host of a block is that of its last line in
+the plan.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
+import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from iotrial.errors import SettingRefused, UsageError
+from iotrial.model.results import Results
 from iotrial.model.study import Factor, Level, Study
-from iotrial.model.topology import Topology
+from iotrial.model.target import Topology
 from iotrial.model.trial import HOST_LOST, Treatment, Trial, TrialRecord, treatment_text
 from iotrial.model.tunable import Setting, Tunable
-from iotrial.model.workload import OptionValue, Workload
-from iotrial.plan.looking import blocks_now
+from iotrial.model.workload import Workload
 from iotrial.plan.race import wanted
 from iotrial.plan.saturate import wanted as searched
-from iotrial.plan.spread import holders, homes
 from iotrial.plan.subset import fraction, one_at_a_time
 from iotrial.tunables import catalogue_of
 
+BLOCKS_BEFORE_LOOKING = 2
+"""Blocks before the first look."""
 MOST_ATTEMPTS = 3
 """An INVALID trial is queued again until it was tried this often."""
-
 Slot = tuple[str, int, str, Treatment]
 """Host ('' where blocks are not spread over hosts), block, workload, treatment."""
+NAMED = 8
+"""Interactions spelt out in one line; the JSON has all."""
+Effect = tuple[str, ...]
+"""The names of the factors of an effect: one for a main effect, two for an interaction."""
+
+
+def blocks_now(study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]) -> int:
+    """The number of blocks that the plan should hold by now."""
+    most = study.design.blocks
+    if study.design.stop == "blocks":
+        return most
+    reached = max((trial.block for trial in planned), default=0)
+    if reached < BLOCKS_BEFORE_LOOKING:
+        return min(BLOCKS_BEFORE_LOOKING, most)
+    if waiting(planned, done) or reached >= most or _decided(study, planned, done):
+        return reached
+    return reached + 1
+
+
+def _decided(study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]) -> bool:
+    """Whether every primary comparison has a verdict."""
+    from iotrial.stats.judge import judge  # noqa: PLC0415  SciPy is slow to import
+
+    found = judge(Results(Path(), study, tuple(planned), tuple(done))).findings
+    primary = [finding for finding in found if finding.primary]
+    return bool(primary) and all(finding.verdict != "cannot-tell" for finding in primary)
+
+
+def abreast(study: Study) -> int:
+    """How many blocks run at the same time."""
+    return min(len(study.places), study.design.blocks) if study.spread else 1
+
+
+def homes(study: Study) -> tuple[str, ...]:
+    """The hosts on which blocks are planned first, in turn; one, '', where they are not spread."""
+    return tuple(place.name for place in study.places) if study.spread else ("",)
+
+
+def holders(planned: Iterable[Trial]) -> dict[int, str]:
+    """Block -> the host that has it now."""
+    return {trial.block: trial.host for trial in planned}
+
+
+def waiting(planned: Sequence[Trial], done: Iterable[TrialRecord]) -> list[Trial]:
+    """The trials that are planned and not done, but for those whose block another host has now."""
+    finished, held = {record.trial.number for record in done}, holders(planned)
+    return [
+        trial
+        for trial in planned
+        if trial.number not in finished and held[trial.block] == trial.host
+    ]
 
 
 def open_factors(study: Study) -> tuple[Factor, ...]:
@@ -54,6 +119,11 @@ def open_factors(study: Study) -> tuple[Factor, ...]:
 def applies(factor: Factor, workload: str) -> bool:
     """Whether a factor is varied under this workload (an option factor may be bound to one)."""
     return factor.workload in ("", workload)
+
+
+def applied(study: Study, treatment: Treatment, workload: str) -> Treatment:
+    """What of a treatment of all factors is varied under this workload."""
+    return tuple(pair for pair in treatment if applies(study.factor(pair[0]), workload))
 
 
 def cells(study: Study, workload: str) -> tuple[Treatment, ...]:
@@ -93,7 +163,7 @@ def next_of_design(
     :data:`MOST_ATTEMPTS`.  A failed trial is not queued again, unless a host was lost in it.
     Numbers continue from ``planned``.
     A race is planned as far as the next look (:mod:`iotrial.plan.race`), and so is a design that
-    ends when all is decided (:mod:`iotrial.plan.looking`).
+    ends when all is decided (:mod:`iotrial.plan.design`).
     Of recorded results, which somebody else measured: nothing.
     """
     if study.design.kind == "recorded":
@@ -230,14 +300,8 @@ def workload_of(study: Study, trial: Trial) -> Workload:
     """The trial's workload, with its stage's options and the levels of the option factors."""
     workload = study.workload(trial.workload, trial.stage)
     for factor, level in levels_of(study, trial.treatment):
-        for name, value in factor.options(level):
-            workload = with_option(workload, name, value)
+        workload = workload.with_options(factor.options(level))
     return workload
-
-
-def with_option(workload: Workload, name: str, value: OptionValue) -> Workload:
-    """The workload with one option set, in its old place if it was there."""
-    return replace(workload, options=tuple({**dict(workload.options), name: value}.items()))
 
 
 def settings(study: Study, trial: Trial, topologies: Mapping[str, Topology]) -> tuple[Setting, ...]:
@@ -326,3 +390,127 @@ def _standing(
         if all(seen.get(name) == {value} for name, value in level.settings):
             return level.label
     return factor.levels[0].label
+
+
+def taken_over(
+    study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord], at_hand: Sequence[str]
+) -> tuple[Trial, ...]:
+    """What to append to the plan, so that every block that still waits for a host that is not
+    ``at_hand`` is done by one that is; each whole, as blocks are, but for what this host has
+    measured of it already."""
+    if not at_hand:
+        return ()
+    lost = {trial.block for trial in waiting(planned, done) if trial.host not in at_hand}
+    tried = dict.fromkeys(map(slot_of, planned), 0)
+    for trial in planned:
+        tried[slot_of(trial)] = max(tried[slot_of(trial)], trial.attempt)
+    measured = {slot_of(record.trial) for record in done if record.state == "valid"}
+    wanted = [
+        slot
+        for turn, block in enumerate(sorted(lost))
+        for slot in block_of(study, block, at_hand[turn % len(at_hand)])
+        if slot not in measured
+    ]
+    first = max((trial.number for trial in planned), default=0) + 1
+    return tuple(
+        trial_at(study, number, slot, tried.get(slot, 0) + 1)
+        for number, slot in enumerate(wanted, start=first)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """``effect`` cannot be told from ``wholly``, and is partly mixed with ``partly``."""
+
+    effect: Effect
+    wholly: tuple[Effect, ...] = ()
+    partly: tuple[Effect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """Of one workload: ``tried`` of ``combinations`` treatments, what is ``mixed``, and which
+    interactions cannot be seen at all (``unseen``).  ``words`` say it in sentences."""
+
+    workload: str
+    kind: str
+    tried: int
+    combinations: int
+    mixed: tuple[Mixed, ...]
+    unseen: tuple[Effect, ...]
+    words: tuple[str, ...]
+
+
+def given_up(study: Study) -> tuple[GivenUp, ...]:
+    """What the design leaves out, for each workload; nothing for a full factorial.
+
+    Needs all levels known; raises UsageError like :func:`iotrial.plan.design.cells`.
+    """
+    if study.design.kind not in {"fraction", "one-at-a-time"}:
+        return ()
+    return tuple(_of(study, workload.name) for workload in study.workloads)
+
+
+def _of(study: Study, workload: str) -> GivenUp:
+    factors = [f for f in study.factors if applies(f, workload) and len(f.levels) > 1]
+    tried = cells(study, workload)
+    combinations = math.prod(len(factor.levels) for factor in factors)
+    if study.design.kind == "one-at-a-time":
+        unseen = tuple(itertools.combinations([factor.name for factor in factors], 2))
+        mixed: tuple[Mixed, ...] = ()
+    else:
+        mixed, unseen = _mixed(factors, tried), ()
+    words = tuple(_words(study, (len(tried), combinations), mixed, unseen))
+    return GivenUp(workload, study.design.kind, len(tried), combinations, mixed, unseen, words)
+
+
+def _mixed(factors: Sequence[Factor], tried: Sequence[tuple[tuple[str, str], ...]]) -> tuple[
+    Mixed, ...
+]:  # fmt: skip
+    from iotrial.stats.designs import aliases  # noqa: PLC0415  NumPy is slow to import
+    from iotrial.stats.effects import coordinates, varied  # noqa: PLC0415  as above
+
+    own = varied(tried, factors)
+    names = [factor.name for factor, _ in own]
+    found = aliases(coordinates(tried, own), [len(labels) for _, labels in own])
+
+    def named(terms: Sequence[tuple[int, ...]]) -> tuple[Effect, ...]:
+        return tuple(tuple(names[place] for place in term) for term in terms)
+
+    return tuple(
+        Mixed(named([each.term])[0], named(each.wholly), named(each.partly)) for each in found
+    )
+
+
+def _words(
+    study: Study, sizes: tuple[int, int], mixed: Sequence[Mixed], unseen: Sequence[Effect]
+) -> Iterator[str]:
+    tried, combinations = sizes
+    if study.design.kind == "one-at-a-time":
+        yield f"{tried} of {combinations} combinations: the baseline, and each other level alone"
+        yield "each effect is seen with the other factors at their baseline only"
+        if unseen:
+            yield f"no interaction can be seen: {_listed(unseen)}"
+        return
+    if tried == combinations:
+        yield f"all {combinations} combinations: a fraction of this resolution leaves nothing out"
+        return
+    yield f"{tried} of {combinations} combinations"
+    for each in mixed:
+        if each.wholly:
+            yield f"{effect_text(each.effect)} cannot be told from {_listed(each.wholly)}"
+        if each.partly:
+            yield f"{effect_text(each.effect)} is partly mixed with {_listed(each.partly)}"
+    if not mixed:
+        yield "main effects and interactions of two factors are all told apart"
+    yield "interactions of three and more factors are taken to be nothing"
+
+
+def effect_text(effect: Effect) -> str:
+    """``scheduler×depth``."""
+    return "×".join(effect)
+
+
+def _listed(effects: Sequence[Effect]) -> str:
+    shown = ", ".join(map(effect_text, effects[:NAMED]))
+    return f"{shown} and {len(effects) - NAMED} more" if len(effects) > NAMED else shown

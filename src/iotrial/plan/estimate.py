@@ -1,30 +1,114 @@
-"""What a study will cost and what it can see, before it touches anything."""
+"""What a study will cost, what it can see, and what it executes, before it touches anything."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
+from iotrial import plugins
 from iotrial.model.study import Study
 from iotrial.model.target import MOUNT_POINT, Target
 from iotrial.model.tool import LIKELY, Aimed, Ends
 from iotrial.model.trial import Trial
-from iotrial.model.workload import Workload
-from iotrial.plan.ahead import all_blocks
-from iotrial.plan.chores import ASSUMED_FILL_RATE, Doing, around, doings
-from iotrial.plan.design import cells, workload_of
-from iotrial.plan.foreseen import each_study
+from iotrial.model.workload import Chore, Workload
+from iotrial.plan.ahead import all_blocks, each_study
+from iotrial.plan.design import abreast, cells, homes, workload_of
 from iotrial.plan.parts import parts_of
-from iotrial.plan.spread import abreast, homes
 from iotrial.plan.stages import varies
 from iotrial.tools import tool
 from iotrial.units import format_bytes, format_seconds, parse_bytes
 
+ASSUMED_FILL_RATE = 200e6
+"""Bytes per second of random data, which /dev/urandom gives rather than the disk takes."""
+_TRIM_SECONDS = 1.0
+_DROP_SECONDS = 0.5
 SECONDS_AROUND = 0.15
 """Wall time of a trial outside the tool's own process and the settling (0.05 to 0.15 seen)."""
 ASSUMED_WRITE_RATE = 2 * 2**30
 """Bytes per second that a time-based write load is assumed to write at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """A chore as planned: ``times`` in all, each of ``written`` bytes (infinite: unknown) and
+    ``seconds`` (of a command nobody knows)."""
+
+    workload: str
+    target: str
+    when: Literal["prepare", "cleanup"]
+    chore: Chore
+    times: int
+    written: float
+    seconds: float
+
+
+def doings(study: Study, aims: Mapping[str, Aimed]) -> tuple[Doing, ...]:
+    """Every chore of the study, with what it will cost.  ``aims`` maps a target's name to what is
+    loaded, with its size in bytes.  Raises UsageError while levels are open."""
+    trials = all_blocks(study)
+    found: list[Doing] = []
+    shared: set[tuple[str, tuple[Chore, ...]]] = set()
+    for workload in study.workloads:
+        for name in dict.fromkeys(t.target for t in trials if t.workload == workload.name):
+            mine = [t for t in trials if (t.workload, t.target) == (workload.name, name)]
+            once = tuple(c for c in workload.prepare if c.each == "study")
+            known = (name, once) in shared and _sharable(once)
+            shared.add((name, once))
+            prepare = [c for c in workload.prepare if not (known and c.each == "study")]
+            size = aims[name].size or study.target(name).size
+            found += _doings(workload, "prepare", prepare, mine, size)
+            found += _doings(workload, "cleanup", workload.cleanup, mine, size)
+    return tuple(found)
+
+
+def _sharable(chores: Sequence[Chore]) -> bool:
+    """Whether chores are the same for whatever workload they are done."""
+    return not any(chore.kind in ("lay out", "command") for chore in chores)
+
+
+def _doings(
+    workload: Workload,
+    when: Literal["prepare", "cleanup"],
+    chores: Sequence[Chore],
+    trials: Sequence[Trial],
+    size: int,
+) -> Iterator[Doing]:
+    hosts = len({t.host for t in trials})
+    times = {"study": hosts, "block": len({t.block for t in trials}), "trial": len(trials)}
+    for chore in chores:
+        written = _written(chore, workload, size)
+        seconds = written / ASSUMED_FILL_RATE if math.isfinite(written) else 0.0
+        seconds += _TRIM_SECONDS if chore.kind == "trim" else 0.0
+        name = trials[0].target
+        yield Doing(workload.name, name, when, chore, times[chore.each], written, seconds)
+
+
+def _written(chore: Chore, workload: Workload, size: int) -> float:
+    """Bytes at most; infinite where the size is not known before it is there."""
+    known = float(size) or math.inf
+    match chore.kind:
+        case "fill":
+            return chore.share * known
+        case "precondition":
+            return chore.times * known
+        case "lay out":
+            return known if size else _files(workload)
+    return 0.0
+
+
+def _files(workload: Workload) -> float:
+    try:
+        size = parse_bytes(str(workload.option("size", "0")))
+        return float(size * int(str(workload.option("numjobs", 1)))) or math.inf
+    except ValueError:
+        return math.inf
+
+
+def around(workload: Workload) -> float:
+    """Seconds that the cache takes before each load."""
+    return _DROP_SECONDS if workload.cache in ("drop", "remount") else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,3 +402,70 @@ def _chore_notes(chores: Sequence[Doing]) -> Iterator[str]:
         yield "How much the chores write is unknown: it depends on how full the file system is."
     if any(each.chore.kind == "command" for each in chores):
         yield "How long commands of the study take is unknown, and not in the time."
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """``where`` in the study, and ``when`` it is executed."""
+
+    where: str
+    when: str
+    argv: tuple[str, ...]
+
+
+def own_commands(study: Study) -> tuple[Command, ...]:
+    """In the order of the study's tables, each once."""
+    found = (*_knobs(study), *_targets(study), *_chores(study), *_manual(study))
+    return tuple(dict.fromkeys(found))
+
+
+def used_plugins(study: Study) -> dict[str, str]:
+    """The plugins that a run of it uses, where each comes from and which version: ``tools pread`` →
+    ``…/pread.py sha256:0123456789ab``.  A check of validity looks at every load."""
+    loads = {workload.tool for workload in study.workloads}
+    knobs = {name for f in study.factors for level in f.levels for name, _ in level.settings}
+    used = {"tools": loads, "tunables": {name.partition(".")[0] for name in knobs}}
+    return {
+        f"{kind} {plugin.name}": str(plugin.origin)
+        for kind in ("tools", "tunables", "validity")
+        for plugin in plugins.added(kind)
+        if plugin.name in used.get(kind, (plugin.name,))
+    }
+
+
+def _knobs(study: Study) -> Iterator[Command]:
+    for knob in study.knobs:
+        if knob.read:
+            read = tuple(word.format(device="") for word in knob.read)
+            yield Command(knob.name, "will be read by", read)
+        for act in knob.how("", "{value}") if knob.how and knob.read else ():
+            if act.kind == "run":
+                yield Command(knob.name, "after its file is written or given back", act.argv)
+
+
+def _targets(study: Study) -> Iterator[Command]:
+    for target in study.targets:
+        for argv in target.create:
+            yield Command(f"targets.{target.name}", "makes it", argv)
+        for argv in target.remove:
+            yield Command(f"targets.{target.name}", "removes it", argv)
+        if what := target.mount:
+            options = ("-o", what.options) if what.options else ()
+            argv = ("mount", "-t", what.type, *options, what.source, target.path)
+            yield Command(f"targets.{target.name}", "mounts it", argv)
+
+
+def _chores(study: Study) -> Iterator[Command]:
+    for load in study.workloads:
+        for when, chores in (("before", load.prepare), ("after", load.cleanup)):
+            for chore in chores:
+                if chore.argv:
+                    yield Command(f"workloads.{load.name}", f"{when} each {chore.each}", chore.argv)
+        for argv in load.evidence:
+            yield Command(f"workloads.{load.name}", "after each load, its output kept", argv)
+
+
+def _manual(study: Study) -> Iterator[Command]:
+    for factor in study.factors:
+        if factor.verify:
+            yield Command(f"factors.{factor.name}", "says which level is there", factor.verify)

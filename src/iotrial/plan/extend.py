@@ -31,7 +31,7 @@ from typing_extensions import TypedDict  # as pydantic wants it before Python 3.
 from iotrial.errors import UsageError
 from iotrial.model.results import Results
 from iotrial.model.study import Study
-from iotrial.plan.spread import waiting
+from iotrial.plan.design import waiting
 from iotrial.plan.stages import next_trials
 from iotrial.rows import checked
 from iotrial.stats.verdict import LAST

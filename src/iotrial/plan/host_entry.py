@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from iotrial.errors import StudyError
-from iotrial.plan.hostlist import expanded
-from iotrial.plan.problem import nearest
+from iotrial.model.hostlist import expanded
+from iotrial.plan.problem import NAME, nearest
 
 MOST_HOSTS = 10_000
 MOST_BYTES = 4 * 2**20
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _WILD = re.compile(r"[*?]")
 _ODD = re.compile(r"[^\S ]|[\x00-\x1f\x7f]")
 
@@ -49,7 +47,7 @@ def text_of(raw: bytes, file: str) -> str:
 
 def check_name(name: str, file: str, line: int) -> None:
     """Raises StudyError for what cannot be a host's name in a study."""
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         advice = "Letters, digits, and . _ + - inside; give it such a name, and ansible_host."
         raise refuse(file, line, f"{name[:60]!r} cannot be the name of a host", advice)
 
@@ -74,10 +72,6 @@ def check_value(word: str, what: str, file: str, line: int) -> str:
     if not word or word.startswith("-") or _ODD.search(word):
         raise refuse(file, line, f"{what} cannot be {word[:60]!r}")
     return word
-
-
-def join(words: Iterable[str]) -> str:
-    return shlex.join(words)
 
 
 def chosen(names: Sequence[str], wanted: str | Sequence[str], file: str) -> tuple[str, ...]:

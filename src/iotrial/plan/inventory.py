@@ -1,32 +1,229 @@
-"""Inventory: the hosts that another file names, as if they stood in ``[hosts]``.
+"""Inventory: the hosts that another file names, as if they stood in ``[hosts]``; and what a
+configuration of ssh(1) may say that a study or an inventory names.
 
-Files are read here and nowhere else of it; what they say is parsed by pure functions
-(:mod:`iotrial.plan.ssh_config`, :mod:`iotrial.plan.ansible`).
+Files are read here; what they say is parsed by pure functions, of Ansible's by
+:mod:`iotrial.plan.ansible`.  Of a configuration of ssh only names are read: user, port, jump hosts
+and keys are ssh(1)'s business, which is told the name and the file.  ``Match`` blocks depend on
+more than a name and name no host.
+
+Such a file comes with the study, and may be a stranger's.  So it may hold only what says where a
+machine is and who logs in how; what executes a program, loads a library or writes a file here is
+for the user's own ~/.ssh/config to say.
+
+Source: ssh_config(5) and readconf.c of OpenSSH 10.2 (patterns, negation, Include,
+``Keyword=value``, quotes, comments).
 """
 
 from __future__ import annotations
 
 import glob
 import os
+import re
+import shlex
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from iotrial.errors import StudyError
 from iotrial.files import read_given
-from iotrial.hosts.login import is_loose, login
-from iotrial.plan import ansible, ansible_ini, ansible_yaml, ssh_config
-from iotrial.plan.host_entry import MOST_BYTES, Entry, ranged, refuse
-from iotrial.plan.inventory_table import InventoryTable
+from iotrial.hosts.login import HARMLESS, is_known_hosts, is_loose, login, why_not_named
+from iotrial.plan import ansible
+from iotrial.plan.host_entry import (
+    MOST_BYTES,
+    MOST_HOSTS,
+    Entry,
+    check_name,
+    chosen,
+    ranged,
+    refuse,
+    text_of,
+)
 from iotrial.plan.problem import Problem
-from iotrial.plan.schema import HostTable, StudyFile
-from iotrial.plan.ssh_vetted import vetted
+from iotrial.plan.schema import HostTable, InventoryTable, StudyFile
 
+DEEPEST = 16
+"""Files that include files, as in readconf.c."""
+_LINE = re.compile(r"\s*([A-Za-z]+)(?:\s*=\s*|\s+)(.*)")
+_WILD = re.compile(r"[*?!]")
+
+Read = Callable[[str, str], list[tuple[str, bytes]]]
+"""Include's words → (file, content) of each file they mean; the first argument is who includes."""
+_PLAIN_LINE = re.compile(r"([A-Za-z0-9]+)(?:[ \t]*=[ \t]*|[ \t]+)([^\x00-\x08\x0a-\x1f\x7f-\x9f]+)")
+"""Narrower than readconf.c, which takes a quoted keyword, or one behind a ``=``, as well."""
+_AUTHENTICATION = frozenset(
+    (
+        "challengeresponseauthentication",
+        "gssapiauthentication",
+        "hostbasedauthentication",
+        "kbdinteractiveauthentication",
+        "passwordauthentication",
+        "pubkeyauthentication",
+    )
+)
+_ONLY = {
+    "checkhostip": ("no",),  # yes: ssh adds addresses to a file of known hosts, also where strict
+    "controlmaster": ("no",),
+    "controlpath": ("none",),
+    "controlpersist": ("no", "0"),
+    "forwardagent": ("no",),
+    "identityagent": ("none", "SSH_AUTH_SOCK"),
+    "permitlocalcommand": ("no",),
+    "updatehostkeys": ("no",),
+    **dict.fromkeys(_AUTHENTICATION, ("yes", "no")),
+}
+"""Keywords of which these values alone are harmless."""
+_ALL = 0
+"""The part that is about every host: before any Host line, or below ``Host *``."""
+_ADVICE = "Put it into ~/.ssh/config, which iotrial uses by itself, and leave it out here."
+_STRICT = "Say StrictHostKeyChecking yes in the same part, or UserKnownHostsFile /dev/null."
 Book = Callable[[InventoryTable], tuple[Entry, ...]]
 """What an inventory comes to."""
 _USERS = "~/.ssh/config"
 _YAML = (".yml", ".yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class HostLine:
+    """One ``Host`` line: its patterns, those without the ``!`` of negation apart."""
+
+    wanted: tuple[str, ...]
+    unwanted: tuple[str, ...]
+    file: str
+    line: int
+
+    def fits(self, name: str) -> bool:
+        """Whether it is about ``name``, and not about every host."""
+        if any(fnmatchcase(name, each) for each in self.unwanted):
+            return False
+        return any(each != "*" and fnmatchcase(name, each) for each in self.wanted)
+
+
+def ssh_hosts(raw: bytes, file: str, read: Read) -> tuple[HostLine, ...]:
+    """Every ``Host`` line, included files' in their place.  Raises StudyError."""
+    found = []
+    for each in _hosts(raw, file, read, ()):
+        found.append(each)
+        if len(found) > MOST_HOSTS:
+            raise refuse(each.file, each.line, f"more than {MOST_HOSTS:,} Host lines")
+    return tuple(found)
+
+
+def ssh_entries(
+    lines: Sequence[HostLine], wanted: str | Sequence[str], file: str, options: Sequence[str]
+) -> tuple[Entry, ...]:
+    """The hosts that are ``wanted``.  A name is known where a ``Host`` line other than ``*`` is
+    about it; one with ``*`` or ``?`` is looked for among the names that are written out.
+    ``options`` are said to ssh(1) before each.  Raises StudyError.
+    """
+    written = list(
+        dict.fromkeys(
+            name for line in lines for name in line.wanted if not _WILD.search(name)
+        )
+    )  # fmt: skip
+    asked = ranged(wanted, file)
+    by_pattern = [
+        name for name in asked if not _WILD.search(name) and any(line.fits(name) for line in lines)
+    ]
+    names = chosen([*written, *by_pattern], asked, file)
+    for name in names:
+        check_name(name, file, next((at.line for at in lines if name in at.wanted), 0))
+    return tuple(Entry(name, shlex.join([*options, name])) for name in names)
+
+
+def _hosts(raw: bytes, file: str, read: Read, above: tuple[str, ...]) -> Iterator[HostLine]:
+    for number, text in enumerate(text_of(raw, file).split("\n"), start=1):
+        line = text.strip()
+        if not line or line.startswith("#"):
+            continue
+        match = _LINE.fullmatch(line)
+        if not match:
+            advice = "A line is a keyword and its value, as in ssh_config(5)."
+            raise refuse(file, number, f"not ssh_config: {line[:60]!r}", advice)
+        keyword = match[1].lower()
+        if keyword not in ("host", "include"):
+            continue
+        words = _words(match[2], file, number)
+        if not words:
+            raise refuse(file, number, f"{match[1]} without a value")
+        if keyword == "host":
+            yield HostLine(
+                tuple(word for word in words if not word.startswith("!")),
+                tuple(word[1:] for word in words if word.startswith("!")),
+                file,
+                number,
+            )
+            continue
+        if len(above) >= DEEPEST:
+            raise refuse(file, number, f"Include is more than {DEEPEST} files deep")
+        try:
+            parts = [part for word in words for part in read(file, word)]
+        except OSError as error:
+            raise refuse(file, number, f"Include: {error.strerror or error}") from None
+        for name, content in parts:
+            yield from _hosts(content, name, read, (*above, file))
+
+
+def _words(text: str, file: str, line: int) -> list[str]:
+    try:
+        return shlex.split(text, comments=True)
+    except ValueError as error:
+        what = f"not ssh_config: {error}"
+        raise refuse(file, line, what, "Close the quotation.") from None
+
+
+def vetted(raw: bytes, file: str) -> bool:
+    """Whether the configuration names a file of known hosts.  Raises StudyError for what it may
+    not say, with its line and keyword."""
+    named: list[tuple[int, int]] = []
+    strict: set[int] = set()
+    loose, part = 0, 0
+    for number, keyword, value in _lines(raw, file):
+        if keyword == "host":
+            part = _ALL if value == "*" else number
+        elif is_known_hosts(keyword, value):
+            named.append((part, number))
+        elif keyword == "stricthostkeychecking":
+            if value.strip('"').lower() == "yes":
+                strict.add(part)
+            else:
+                loose = loose or number
+    for part, number in named:
+        # The first value that ssh finds counts: one looser line anywhere may be it.
+        if loose or not strict & {part, _ALL}:
+            what = "a file of known hosts that ssh may write to: StrictHostKeyChecking is not yes"
+            raise refuse(file, number, f"{what} for it", _STRICT)
+    return bool(named)
+
+
+def _lines(raw: bytes, file: str) -> Iterator[tuple[int, str, str]]:
+    """Number, keyword in small letters and value of each line.  Raises StudyError."""
+    for number, text in enumerate(text_of(raw, file).split("\n"), start=1):
+        line = text.strip(" \t\r")
+        if not line or line.startswith("#"):
+            continue
+        match = _PLAIN_LINE.fullmatch(line)
+        if not match:
+            raise refuse(file, number, f"not plain ssh_config: {line[:60]!r}", _ADVICE)
+        keyword, value = match[1].lower(), match[2].strip()
+        if why := _acts(keyword, value):
+            raise refuse(file, number, f"{match[1]} {why}", _ADVICE)
+        yield number, keyword, value
+
+
+def _acts(keyword: str, value: str) -> str:
+    """Why a line may not stand there, or ''."""
+    word = value.strip('"')
+    if keyword == "host":
+        return ""
+    if keyword in _ONLY:
+        allowed = _ONLY[keyword]
+        return "" if word in allowed else f"may be {' or '.join(allowed)} here, not {word[:60]!r}"
+    if keyword not in HARMLESS:
+        return "is not taken from such a file: it may have ssh execute, load or write something"
+    return why_not_named(keyword, word)
 
 
 def looked_up(table: InventoryTable, folder: Path) -> tuple[Entry, ...]:
@@ -43,17 +240,15 @@ def looked_up(table: InventoryTable, folder: Path) -> tuple[Entry, ...]:
 
 def from_ansible(raw: bytes, file: str, table: InventoryTable) -> tuple[Entry, ...]:
     """Of an Ansible inventory; YAML where the file's name says so, or its text looks like it."""
-    parse = ansible_yaml.parse if _is_yaml(raw, file) else ansible_ini.parse
+    parse = ansible.parse_yaml if _is_yaml(raw, file) else ansible.parse_ini
     groups = (table.group,) if isinstance(table.group, str) and table.group else tuple(table.group)
     return ansible.entries(parse(raw, file), groups, table.hosts)
 
 
-def from_ssh_config(
-    raw: bytes, file: str, table: InventoryTable, read: ssh_config.Read
-) -> tuple[Entry, ...]:
+def from_ssh_config(raw: bytes, file: str, table: InventoryTable, read: Read) -> tuple[Entry, ...]:
     """Of a configuration of ssh(1), which is told to read it where it would not by itself."""
     options = () if Path(file) == Path(_USERS).expanduser() else ("-F", file)
-    return ssh_config.entries(ssh_config.hosts(raw, file, read), table.hosts, file, options)
+    return ssh_entries(ssh_hosts(raw, file, read), table.hosts, file, options)
 
 
 def check_ways(ways: Iterable[tuple[str, str]]) -> None:

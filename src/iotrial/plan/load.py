@@ -4,33 +4,30 @@ allowed, the nearest name."""
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from iotrial.errors import StudyError
 from iotrial.files import read_given
-from iotrial.model.study import Place, Study
+from iotrial.model.study import Place, Study, digest
 from iotrial.model.tunable import Tunable
 from iotrial.model.workload import Workload, metrics_of
 from iotrial.plan import convert
 from iotrial.plan.check import checks, host_problems
-from iotrial.plan.chores import chore_problems
+from iotrial.plan.convert import staged_loads, stages, with_finer
 from iotrial.plan.inventory import Book, check_ways, inventory_problems, looked_up, with_inventory
-from iotrial.plan.locate import locate
-from iotrial.plan.problem import Problem, Source, study_error
+from iotrial.plan.problem import Problem, Source, locate, raise_all, study_error
 from iotrial.plan.schema import StudyFile
-from iotrial.plan.sense import decide, study_problems, tool_problems, unmeasured
-from iotrial.plan.staging import staged_loads, stages, with_finer
-from iotrial.plan.unsupported import unsupported
+from iotrial.plan.sense import chore_problems, decide, study_problems, tool_problems, unmeasured
 from iotrial.plan.validate import validate
 from iotrial.tunables import Catalogue
+from iotrial.tunables.file import rows
 
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 _YAML = re.compile(r"\s*(?:- )?[\w.-]+:(?:\s|$)|\s*---\s*$|\s*- ")
@@ -51,8 +48,7 @@ def load_study(path: Path) -> Study:
         lambda table: looked_up(table, path.parent),
     )
     check_ways((each.name, each.ssh) for each in study.hosts)
-    problems = dict.fromkeys(unmeasured(study))
-    _raise(problems, Source(str(path), study.text, locate(study.text)))
+    raise_all(dict.fromkeys(unmeasured(study)), Source(str(path), study.text, locate(study.text)))
     return study
 
 
@@ -118,15 +114,10 @@ def parse_study(
     Factors with ``levels = "available"`` have no levels yet: see :mod:`iotrial.plan.available`.
     Raises StudyError.
     """
-    data = _toml(text, file)
-    source = Source(file, text, locate(text))
-    spec, problems = validate(data)
-    if spec is None:
-        raise study_error(problems, source)
-    _raise(inventory_problems(spec), source)
+    spec, source = _tables(text, file)
     spec, entries = with_inventory(spec, book)
-    knobs = tuple(row for name, table in spec.knobs.items() for row in convert.knob(name, table))
-    _raise([*unsupported(spec), *checks(spec, Catalogue(knobs))], source)
+    knobs = tuple(row for name, table in spec.knobs.items() for row in rows(name, **dict(table)))
+    raise_all(checks(spec, Catalogue(knobs)), source)
     workloads = _workloads(spec, read, source)
     study = _study(spec, workloads, knobs, source)
     if not entries:
@@ -139,18 +130,23 @@ def parse_study(
 def load_hosts(path: Path) -> tuple[Place, ...]:
     """All hosts that a study file may use: its own, and its inventory's whether a target names
     them or not.  Raises StudyError."""
-    text = _text(path)
-    data = _toml(text, str(path))  # before anything is located in it
-    source = Source(str(path), text, locate(text))
+    spec, source = _tables(_text(path), str(path))
+    every = spec.model_copy(update={"targets": {}})
+    spec, _ = with_inventory(every, lambda table: looked_up(table, path.parent))
+    raise_all(host_problems(spec), source)
+    check_ways((name, table.ssh) for name, table in spec.hosts.items())
+    return tuple(convert.place(name, table) for name, table in spec.hosts.items())
+
+
+def _tables(text: str, file: str) -> tuple[StudyFile, Source]:
+    """The file's tables, their keys and types checked.  Raises StudyError."""
+    data = _toml(text, file)  # before anything is located in it
+    source = Source(file, text, locate(text))
     spec, problems = validate(data)
     if spec is None:
         raise study_error(problems, source)
-    _raise(inventory_problems(spec), source)
-    every = spec.model_copy(update={"targets": {}})
-    spec, _ = with_inventory(every, lambda table: looked_up(table, path.parent))
-    _raise(host_problems(spec), source)
-    check_ways((name, table.ssh) for name, table in spec.hosts.items())
-    return tuple(convert.place(name, table) for name, table in spec.hosts.items())
+    raise_all(inventory_problems(spec), source)
+    return spec, source
 
 
 def _toml(text: str, file: str) -> dict[str, Any]:
@@ -175,12 +171,6 @@ def _advice(lines: Sequence[str], line: int) -> str:
     return f"The line reads: {shown[:60]}" if shown else 'A line is [table] or key = "value".'
 
 
-def _raise(problems: Iterable[Problem], source: Source) -> None:
-    found = list(problems)
-    if found:
-        raise study_error(found, source)
-
-
 def _workloads(spec: StudyFile, read: Callable[[str], str], source: Source) -> tuple[Workload, ...]:
     found: list[Workload] = []
     problems: list[Problem] = []
@@ -197,7 +187,7 @@ def _workloads(spec: StudyFile, read: Callable[[str], str], source: Source) -> t
             message, advice = f"{table.jobfile}: {why}", "Is it a job file, saved as plain text?"
             problems.append(Problem(("workloads", name, "jobfile"), message, advice))
         found.append(convert.workload(name, table, jobfile))
-    _raise(problems, source)
+    raise_all(problems, source)
     return tuple(found)
 
 
@@ -208,8 +198,8 @@ def _study(
     factors = with_finer(spec, plain)
     targets = convert.targets(spec.targets)
     parts = stages(spec)
-    _raise(tool_problems((*workloads, *staged_loads(workloads, parts)), factors), source)
-    _raise(chore_problems(workloads, factors, targets), source)
+    raise_all(tool_problems((*workloads, *staged_loads(workloads, parts)), factors), source)
+    raise_all(chore_problems(workloads, factors, targets), source)
     rule, problems = decide(spec.decide, workloads, factors)
     study = Study(
         question=spec.question,
@@ -226,11 +216,5 @@ def _study(
         stages=parts,
         knobs=knobs,
     )
-    _raise([*problems, *study_problems(study)], source)
+    raise_all([*problems, *study_problems(study)], source)
     return study
-
-
-def digest(*texts: str) -> str:
-    """The first 12 hex digits of the SHA-256 of a study file's text and of its job files'."""
-    joined = "\0".join(texts)
-    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:12]

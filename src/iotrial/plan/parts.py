@@ -11,11 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from iotrial.model.part import Part
-from iotrial.model.stage import Stage
-from iotrial.model.study import Factor, Place, Study
-from iotrial.model.target import Target
-from iotrial.model.topology import Topology
+from iotrial.model.study import Factor, Place, Stage, Study
+from iotrial.model.target import Part, Target, Topology
 from iotrial.model.trial import Treatment, Trial
 
 

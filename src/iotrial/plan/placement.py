@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from iotrial.model.topology import Node, Topology
+from iotrial.model.target import Node, Topology
 from iotrial.model.tunable import Scope
 
 Key = tuple[Scope, str]

@@ -1,7 +1,7 @@
 """Prior results of the same target order the work of a race, and decide nothing.
 
 A race of more treatments than a block holds measures some of them first
-(:mod:`iotrial.plan.neighbours`).  Earlier results may say which: those that did best there.  No
+(:mod:`iotrial.plan.race`).  Earlier results may say which: those that did best there.  No
 number of theirs enters an interval, a verdict, or what a look may spend; every treatment is still
 measured, and a prior that is wrong costs trials and no error.
 
@@ -18,16 +18,15 @@ from dataclasses import replace
 from typing import Any
 
 from iotrial.errors import UsageError
-from iotrial.model.doubt import Doubt
-from iotrial.model.prior import Prior, Sighting
 from iotrial.model.results import Results
-from iotrial.model.study import Study
-from iotrial.model.trial import Treatment
+from iotrial.model.study import Prior, Sighting, Study
+from iotrial.model.trial import Doubt, Treatment
 from iotrial.plan.design import cells, open_factors
 
 _PASSING = ("backing_file", "backing_inode")
 """Of a loop device, which is made anew each time."""
 _ADVICE = "It only orders the work; leave out --prior if it was something else."
+_SWEEPS = 20
 
 
 def with_prior(study: Study, results: Results) -> Study:
@@ -105,9 +104,6 @@ def _means(results: Results, workload: str, metric: str) -> dict[Treatment, floa
             for treatment in effect
         }
     return effect
-
-
-_SWEEPS = 20
 
 
 def _mean(values: Sequence[float]) -> float:

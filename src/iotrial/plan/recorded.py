@@ -10,13 +10,12 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iotrial.errors import StudyError
 from iotrial.model.measurement import Measurement
-from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.study import Decide, Design, Factor, Level, Study, digest
 from iotrial.model.workload import Workload
 from iotrial.plan.problem import choices, nearest
 
@@ -127,7 +126,7 @@ def parse(content: str, file: str) -> Study:
         design=Design("recorded", blocks=1),
         decide=Decide(tuple(primary.items()), decide.margin, decide.confidence),
         text=content,
-        digest=sha256(content.encode()).hexdigest()[:12],
+        digest=digest(content),
     )
 
 

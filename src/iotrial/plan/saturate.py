@@ -1,4 +1,5 @@
-"""The search for the highest value: a few single trials, chosen one by one, then a race.
+"""The search for the highest value: a few single trials, chosen one by one, then a race; and the
+study that ``iotrial saturate TARGET…`` makes for it, as the text of a study file.
 
 A study of the kind ``saturate`` has two workloads.  With the first, whose trials may be short, it
 searches the grid of all treatments: a few that are spread over it, then one by one the treatment
@@ -8,23 +9,32 @@ none of them can be better than the kept one by more than the margin.
 
 Pure, as all of the plan.  Nothing is stored but the trials: where a search stands follows from
 them, so that one that was killed goes on.
+
+Of TARGET, ``/dev/sdb`` is here; ``root@box1:/dev/sdb`` is there, and ``box[1-4]:/dev/sdb`` on four
+hosts.  As of scp(1), what stands before the first colon is a host, but where the word begins with a
+slash or a dot.  ``here:/dev/sdb`` says of a target that it is on this machine.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from iotrial.model.hostlist import expanded
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Treatment, Trial, TrialRecord
-from iotrial.plan.problem import Problem
+from iotrial.model.workload import OptionValue
+from iotrial.plan.problem import Problem, inline
 from iotrial.plan.race import Wanted
 from iotrial.units import parse_bytes
 
 if TYPE_CHECKING:
     from iotrial.stats.ceiling import Grid, Seen
+
 
 MOST_FINALS = 6
 """Blocks of the race of a search that does not say how many."""
@@ -36,6 +46,22 @@ FEWEST = 2
 _IN_FLIGHT = ("numjobs", "iodepth")
 """Options of fio whose product is how many I/Os are under way: an axis of its own, since a device
 sees little else of them."""
+_MOST_RACING = 4
+"""As :data:`iotrial.stats.ceiling.MOST_FINALISTS`, which is slow to import."""
+HERE = "here"
+ALONE = "target"
+"""The name of the only target."""
+_ODD = re.compile(r"[^A-Za-z0-9_.-]+")
+SEARCH, FINAL = "search", "final"
+"""The names of the two workloads."""
+TOGETHER = "together"
+"""The name of several targets as one."""
+DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+BATCHES = (1, 4, 16)
+"""I/Os submitted and waited for at a time."""
+MOST_JOBS = 32
+PER_CPU = 4
+BLOCK_SIZES = {"iops": ("4k",), "bandwidth": ("64k", "256k", "1m")}
 
 
 def workloads(study: Study) -> tuple[str, str]:
@@ -227,5 +253,169 @@ def most_left(study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord
     return pending + to_race + to_search
 
 
-_MOST_RACING = 4
-"""As :data:`iotrial.stats.ceiling.MOST_FINALISTS`, which is slow to import."""
+@dataclass(frozen=True, slots=True)
+class Where:
+    """One target: ``path`` on the ``host``, by the name it has in the study, that ssh(1) reaches
+    by ``ssh`` ('': this machine); ``name`` is the target's in the study."""
+
+    host: str
+    ssh: str
+    path: str
+    name: str = ALONE
+
+
+def targets_named(words: Sequence[str]) -> tuple[Where, ...]:
+    """Every target that ``words`` name, each once, in their order.
+
+    Raises ValueError for a word that says no host or no target, and for one that is there twice.
+    """
+    found = [pair for word in words for pair in _pairs(word)]
+    for pair in found:
+        if found.count(pair) > 1:
+            raise ValueError(f"{':'.join(filter(None, pair))} is there twice")
+    hosts: dict[str, str] = {}
+    for ssh, _ in found:
+        if ssh not in hosts:
+            hosts[ssh] = _unused(_short(ssh), hosts.values())
+    names: list[str] = []
+    for _, path in found:
+        stem = _ODD.sub("-", PurePosixPath(path).name).strip("-.") or ALONE
+        names.append(_unused(stem, names) if len(found) > 1 else ALONE)
+    return tuple(
+        Where(hosts[ssh], ssh, path, name) for (ssh, path), name in zip(found, names, strict=True)
+    )
+
+
+def _pairs(word: str) -> Iterator[tuple[str, str]]:
+    """(ssh, path) of each host that a word names."""
+    host, colon, path = "", "", word
+    if not word.startswith(("/", ".")):
+        host, colon, path = word.rpartition(":")
+        if ":/" in word:
+            host, colon, path = word.partition(":/")
+            path = f"/{path}"
+    if not path or (colon and not host.strip()):
+        raise ValueError(f"{word!r} names no {'target' if host else 'host'}")
+    if not colon:
+        yield "", word
+        return
+    for each in expanded([host]):
+        yield ("" if each == HERE else each), path
+
+
+def _short(ssh: str) -> str:
+    """A name for the host that ssh(1) reaches by these words: ``-p 2222 root@box7`` is box7."""
+    if not ssh:
+        return HERE
+    return _ODD.sub("-", ssh.rsplit(maxsplit=1)[-1].rpartition("@")[2]).strip("-.") or "host"
+
+
+def _unused(name: str, taken: Iterable[str]) -> str:
+    known = set(taken)
+    numbered = (f"{name}-{number}" for number in range(2, len(known) + 3))
+    return next(each for each in (name, *numbered) if each not in known)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is searched.  ``targets`` are their names and tables, ``hosts`` their names and how
+    ssh(1) reaches them (none: this machine); ``engines`` their names and options; ``seconds`` of
+    a deciding trial; ``p99`` in seconds (0: no bound)."""
+
+    targets: Mapping[str, Mapping[str, object]]
+    goal: str
+    rw: str
+    engines: Mapping[str, Sequence[tuple[str, OptionValue]]]
+    blocks: tuple[str, ...]
+    cpus: int
+    seconds: float
+    p99: float = 0.0
+    margin: float = 0.03
+    budget: float = 0.0
+    size: int = 0
+    hosts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def metric(self) -> str:
+        operation = "write" if "write" in self.rw else "read"
+        return f"{operation}.{'iops' if self.goal == 'iops' else 'bw'}"
+
+
+def job_counts(cpus: int) -> tuple[int, ...]:
+    """Numbers of jobs: 1, 2, 4 … up to :data:`PER_CPU` a CPU, :data:`MOST_JOBS` at least."""
+    most = max(MOST_JOBS, PER_CPU * cpus)
+    return tuple(2**power for power in range(int(math.log2(most)) + 1))
+
+
+def study_text(asked: Asked) -> str:
+    """The study file.  The same answer for the same question, so that a run can be resumed."""
+    return "\n".join(_lines(asked)) + "\n"
+
+
+def _lines(asked: Asked) -> Iterator[str]:
+    goal = "most IOPS" if asked.goal == "iops" else "highest bandwidth"
+    within = f" with a p99 of {asked.p99 * 1e3:g} ms at most" if asked.p99 else ""
+    yield f"question = {inline(f'Which load reaches the {goal}{within}?')}"
+    yield from _where(asked)
+    for name, ramp, runtime in (
+        (SEARCH, asked.seconds / 5, asked.seconds / 2),
+        (FINAL, asked.seconds / 4, asked.seconds),
+    ):
+        yield f"[workloads.{name}]"
+        yield 'tool = "fio"'
+        yield f"[workloads.{name}.options]"
+        yield f"rw = {inline(asked.rw)}"
+        yield "direct = 1"
+        yield "group_reporting = 1"
+        if asked.size:
+            yield f"size = {asked.size}"
+        yield f'ramp_time = "{ramp * 1e3:.0f}ms"'
+        yield f'runtime = "{runtime * 1e3:.0f}ms"'
+    yield "[factors.engine]"
+    yield f"options = {inline({name: dict(each) for name, each in asked.engines.items()})}"
+    yield "[factors.block]"
+    yield 'option = "bs"'
+    yield f"levels = {inline(asked.blocks)}"
+    yield "[factors.jobs]"
+    yield 'option = "numjobs"'
+    yield f"levels = {inline(job_counts(asked.cpus))}"
+    yield "[factors.depth]"
+    yield 'option = "iodepth"'
+    yield f"levels = {inline(DEPTHS)}"
+    yield "[factors.batch]"
+    yield f"options = {inline({str(size): _batch(size) for size in BATCHES})}"
+    for size in BATCHES:
+        if below := [depth for depth in DEPTHS if depth < size]:
+            yield "[[exclude]]"
+            yield f"batch = {size}"
+            yield f"depth = {inline(below)}"
+    yield "[design]"
+    yield 'kind = "saturate"'
+    yield 'settle = "0s"'
+    if asked.budget:
+        yield f'budget = "{asked.budget:g}s"'
+    yield "[decide]"
+    yield f"primary = {inline(asked.metric)}"
+    yield f"margin = {asked.margin:g}"
+    if asked.p99:
+        name = f"{asked.metric.partition('.')[0]}.clat.p99"
+        yield f'limits = {{ {inline(name)} = "{asked.p99 * 1e6:g}us" }}'
+
+
+def _where(asked: Asked) -> Iterator[str]:
+    for name, ssh in asked.hosts.items():
+        yield f"[hosts.{inline(name)}]"
+        if ssh:
+            yield f"ssh = {inline(ssh)}"
+    for name, table in asked.targets.items():
+        yield f"[targets.{inline(name)}]"
+        yield from (f"{key} = {inline(value)}" for key, value in table.items())
+    if len(asked.targets) > 1:
+        yield f"[targets.{TOGETHER}]"
+        yield f"targets = {inline([*asked.targets])}"
+
+
+def _batch(size: int) -> dict[str, int]:
+    if size == 1:
+        return {}
+    return {"iodepth_batch_submit": size, "iodepth_batch_complete_max": size}

@@ -1,38 +1,433 @@
 """The study file as it may be written: every table and key, its type, and what it is for.
 
-The keys are a contract: a key is never renamed.  The whole contract validates here; what this
-version cannot execute yet is refused afterwards, plainly (:mod:`iotrial.plan.unsupported`).
-``json_schema`` publishes the same models for editors.  Keys may be left out unless marked
-otherwise; sizes, durations and shares are converted to base units on the way in.
+The keys are a contract: a key is never renamed.  ``json_schema`` publishes the same models for
+editors.  Keys may be left out unless marked otherwise; sizes, durations and shares are converted to
+base units on the way in.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
-
-from iotrial.model.chore import Cache
-from iotrial.model.workload import Start
-from iotrial.plan.inventory_table import InventoryTable
-from iotrial.plan.knob_table import KnobTable
-from iotrial.plan.metric_table import MetricTable
-from iotrial.plan.stage_table import StageTable
-from iotrial.plan.target_table import TargetTable
-from iotrial.plan.values import (
-    Argv,
-    ChoreValue,
-    Duration,
-    Levels,
-    OneOrMore,
-    Scalar,
-    Share,
-    Size,
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PositiveInt,
+    Tag,
+    WithJsonSchema,
 )
+
+from iotrial.model.workload import Cache, Chore, ChoreKind, Each, Start
+from iotrial.units import parse_bytes, parse_fraction, parse_seconds
+
+_WAYS = '"trim", "lay out", { fill = "80%" }, { precondition = "2x" } or { command = ["…"] }'
+_EACH = get_args(Each)
+_MOST_TIMES = 100.0
+Argv = list[str]
+_EACH_SCHEMA = {"type": "string", "enum": list(_EACH)}
+
+
+def _size(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f'{value!r} is not a size such as "1GiB", "64k" or 4096')
+    try:
+        return parse_bytes(value)
+    except OverflowError:
+        raise ValueError(f"{value!r} is more than any device has") from None
+
+
+def _duration(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f'{value!r} is not a duration such as "10s" or "30m"')
+    seconds = parse_seconds(value)
+    if not math.isfinite(seconds):
+        raise ValueError(f"{value!r} never ends")
+    return seconds
+
+
+def _share(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f'{value!r} is not a share such as "2%" or 0.02')
+    return parse_fraction(value)
+
+
+def _scalar(value: object) -> str | int | float | bool:
+    if not isinstance(value, str | int | float | bool):
+        names: dict[type, str] = {list: "an array", dict: "a table"}
+        kind = names.get(type(value), "a date")
+        raise ValueError(f"one value is meant here: text, a number, true or false; not {kind}")
+    return value
+
+
+def _shape(value: object) -> str:
+    """Which of the three ways to write levels this is; the tags never look like a key."""
+    tags: dict[type, str] = {dict: "=groups", str: "=word"}
+    return tags.get(type(value), "=list")
+
+
+def _number(value: object) -> str:
+    return "=list" if isinstance(value, list) else "=one"
+
+
+def chore(value: object) -> Chore:
+    """One chore as the file has it.  Left out, ``each`` is "trial" for a command and "study" for
+    all that takes long."""
+    if isinstance(value, Chore):
+        return value
+    said: dict[str, object] = {value: True} if isinstance(value, str) else {}
+    if isinstance(value, Mapping):
+        said = dict(value)
+    each = said.pop("each", "trial" if "command" in said else "study")
+    if each not in _EACH:
+        raise ValueError(f"each is {' or '.join(map(repr, _EACH))}, not {each!r}")
+    kind, what = next(iter(said.items()), ("", None))
+    kinds = get_args(ChoreKind)
+    if len(said) != 1 or kind not in kinds or (isinstance(value, str) and kind in kinds[1:3]):
+        raise ValueError(f'a chore is one of {_WAYS}; with each = "…" if need be')
+    return Chore(kind, each, **_amount(kind, what))  # type: ignore[arg-type]  # both checked
+
+
+def _amount(kind: str, what: object) -> dict[str, object]:
+    match kind:
+        case "fill":
+            share = _share(what)
+            if not 0 < share <= 1:
+                raise ValueError(f"{what!r} is no share of a capacity: above 0, at most 100%")
+            return {"share": share}
+        case "precondition":
+            return {"times": _times(what)}
+        case "command":
+            if not isinstance(what, list) or not what or not all(_word(word) for word in what):
+                raise ValueError(f"{what!r} is no command: an array of its words is meant")
+            return {"argv": tuple(what)}
+    if what is not True:
+        raise ValueError(f'{kind} takes nothing: "{kind}" or {{ "{kind}" = true, each = "…" }}')
+    return {}
+
+
+def _word(value: object) -> bool:
+    return isinstance(value, str) and value != "" and "\0" not in value
+
+
+def _times(value: object) -> float:
+    text = value.strip().removesuffix("x") if isinstance(value, str) else value
+    try:
+        times = float(text) if isinstance(text, str | int | float) else math.nan
+    except ValueError:
+        times = math.nan
+    if isinstance(value, bool) or not 0 < times <= _MOST_TIMES:
+        raise ValueError(f'{value!r} is not how often the capacity is written, such as "2x"')
+    return times
+
+
+Size = Annotated[
+    int,
+    BeforeValidator(_size),
+    WithJsonSchema({"type": ["string", "integer"], "pattern": r"^\s*[0-9.]+\s*[A-Za-z]*\s*$"}),
+]
+Duration = Annotated[
+    float, BeforeValidator(_duration), WithJsonSchema({"type": ["string", "number"]})
+]
+Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({"type": ["string", "number"]})]
+Scalar = Annotated[
+    str | int | float | bool,
+    BeforeValidator(_scalar),
+    WithJsonSchema({"type": ["string", "integer", "number", "boolean"]}),
+]
+OneOf = Annotated[
+    Annotated[list[Scalar], Field(min_length=1), Tag("=list")] | Annotated[Scalar, Tag("=one")],
+    Discriminator(_number),
+]
+"""A value, or several: of a level, of which the first that is available counts."""
+Levels = Annotated[
+    Annotated[list[OneOf], Field(min_length=1), Tag("=list")]
+    | Annotated[dict[str, dict[str, OneOf]], Field(min_length=1), Tag("=groups")]
+    | Annotated[Literal["available"], Tag("=word")],
+    Discriminator(_shape),
+]
+ChoreValue = Annotated[
+    Chore,
+    BeforeValidator(chore),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "enum": ["trim", "lay out"]},
+                {
+                    "type": "object",
+                    "properties": {
+                        "trim": {"const": True},
+                        "lay out": {"const": True},
+                        "fill": {"type": ["string", "number"]},
+                        "precondition": {"type": ["string", "number"]},
+                        "command": {"type": "array", "items": {"type": "string"}},
+                        "each": _EACH_SCHEMA,
+                    },
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
 
 
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class InventoryTable(_Table):
+    """Hosts that ssh's own configuration or an Ansible inventory names, as if they stood in
+    `[hosts]`.
+
+    Of several, those count that a target names; where none does, all that are chosen here.
+    """
+
+    ssh_config: str = Field(
+        "",
+        description="A configuration of ssh(1); relative to the study, or beginning with `~/`.",
+        examples=["~/.ssh/config"],
+    )
+    ansible: str = Field(
+        "",
+        description="An Ansible inventory, INI or YAML; relative to the study, or beginning with "
+        "`~/`.",
+        examples=["hosts.ini"],
+    )
+    group: str | list[str] = Field(
+        "", description="Of an Ansible inventory: these groups only.", examples=["storage"]
+    )
+    hosts: str | list[str] = Field(
+        "",
+        description="These hosts only: names with ranges, or with `*` and `?`. "
+        "Of a configuration of ssh it must be said.",
+        examples=["box[1-4]", ["box*", "array1"]],
+    )
+    lease: Duration = Field(
+        30.0,
+        ge=5,
+        le=3600,
+        description="So long after the link to one is lost, it puts everything back itself.",
+        examples=["30s"],
+    )
+
+
+class KnobTable(_Table):
+    """A setting that lives in a configuration file; used as tunable `file.NAME`."""
+
+    file: str = Field(
+        description="The file, given back byte for byte at the end.", examples=["/etc/client.conf"]
+    )
+    content: str = Field(
+        description="What it holds; `{value}` stands for the level.", examples=["rsize {value}\n"]
+    )
+    reload: Argv = Field(
+        default_factory=list,
+        description="Command that makes it count.",
+        examples=[["systemctl", "reload", "client"]],
+    )
+    read: Argv = Field(
+        min_length=1,
+        description="Command that prints the value in force.",
+        examples=[["client", "show", "rsize"]],
+    )
+    field: str = Field(
+        "",
+        description="Of what it prints, the first word behind this at the beginning of a line; "
+        "left out: all of it.",
+        examples=["rsize:"],
+    )
+
+
+class MetricTable(_Table):
+    """A number that a command of your own leaves, and how to find it."""
+
+    pattern: str = Field(
+        "",
+        description="Regular expression with one group, which is the number.",
+        examples=["Throughput: ([0-9.]+)"],
+    )
+    json_path: str = Field(
+        "",
+        alias="json",
+        description="Where the number is in a JSON document.",
+        examples=["jobs[0].read.bw"],
+    )
+    file: str = Field(
+        "stdout",
+        description="Where to look: stdout, stderr, or a file that the command writes into its "
+        "working folder, which is the trial's.",
+        examples=["result.json"],
+    )
+    unit: str = Field(
+        "",
+        description="The unit that the command writes it in; left out: a plain number, or the unit "
+        "beside it.",
+        examples=["MiB/s", "kiops", "ms"],
+    )
+    take: Literal["only", "first", "last", "sum"] = Field(
+        "only",
+        description="Which, where the pattern is found more than once; `only` refuses that.",
+        examples=["last"],
+    )
+    better: Literal["higher", "lower"] | None = Field(
+        None,
+        description="Which way is better; needed to decide by a metric that iotrial does not know.",
+        examples=["higher"],
+    )
+
+
+class SweepTable(_Table):
+    """A finer sweep, or part of the range."""
+
+    start: Size | None = Field(
+        None,
+        alias="from",
+        description="The first level; left out: the lowest that survived.",
+        examples=[65536],
+    )
+    to: Size | None = Field(
+        None,
+        description="No level is above it; left out: the highest that survived.",
+        examples=[98304],
+    )
+    step: Size | None = Field(
+        None, description="Between two levels; left out: the factor's own.", examples=[1024]
+    )
+
+
+class StageTable(_Table):
+    """One stage of a staged study; it carries what it found on to the next."""
+
+    vary: list[str] = Field(
+        default_factory=list,
+        description="Factors varied in this stage, at the levels that are left of them; all others "
+        "stand at what earlier stages chose, else at their baseline. A stage that confirms varies "
+        "none.",
+        examples=[["rsize"]],
+    )
+    fix: dict[str, Scalar] = Field(
+        default_factory=dict,
+        description="Factors and workload options held still in this stage.",
+        examples=[{"size": "1GiB", "wsize": 65536}],
+    )
+    then: Literal["narrow", "knee", "best", "screen", "confirm"] = Field(
+        "best",
+        description="What is carried on: the levels that may be the best; the smallest number as "
+        "good as the best; the best; all levels of the factors that may matter. `confirm` compares "
+        "all baselines with all that was chosen.",
+        examples=["narrow"],
+    )
+    range: SweepTable | None = Field(
+        None,
+        description="Finer levels, or fewer, of the factor that has a range.",
+        examples=[{"step": 1024}],
+    )
+    workloads: list[str] = Field(
+        default_factory=list, description="Only these; left out: all.", examples=[["read"]]
+    )
+    options: dict[str, dict[str, Scalar]] = Field(
+        default_factory=dict,
+        description="Options of workloads, in place of their own.",
+        examples=[{"read": {"size": "10GiB"}}],
+    )
+    target: str = Field(
+        "", description="The target; left out: the study's first.", examples=["production"]
+    )
+    blocks: int = Field(
+        0, ge=0, le=10_000, description="Blocks; left out: the design's.", examples=[5]
+    )
+    kind: Literal["full", "fraction", "one-at-a-time", "race"] | None = Field(
+        None, description="Which treatments are tried; left out: the design's.", examples=["full"]
+    )
+
+
+class LoopTable(_Table):
+    """A loop device that iotrial makes over a file, and removes again."""
+
+    size: Size = Field(description="Size of the backing file.", examples=["1GiB"])
+    directory: str = Field(
+        "",
+        description="Folder for the backing file; left out: iotrial's own under /var/tmp.",
+        examples=["/srv/scratch"],
+    )
+
+
+class MountTable(_Table):
+    """A file system that iotrial mounts at the target's directory, and unmounts again."""
+
+    source: str = Field(description="What mount(8) is given.", examples=["srv:/export"])
+    type: str = Field(description="File system type.", examples=["nfs", "ext4"])
+    options: str = Field("", description="Mount options.", examples=["rsize=65536,noatime"])
+
+
+class TargetTable(_Table):
+    """What the I/O is aimed at: one of device, devices, file, directory, loop, targets."""
+
+    device: str = Field(
+        "",
+        description="A block device: a path that cannot move, or the serial, WWN or UUID itself.",
+        examples=["/dev/disk/by-id/nvme-X", "S4X1N0M123456", "/dev/loop7"],
+    )
+    devices: list[str] = Field(
+        default_factory=list,
+        description="Several block devices loaded as one.",
+        examples=[["/dev/sdb", "/dev/sdc"]],
+    )
+    file: str = Field(
+        "",
+        description="A file, made for the run at `size` and removed afterwards.",
+        examples=["/data/iotrial.dat"],
+    )
+    size: Size | None = Field(None, description="Size of the file.", examples=["4GiB"])
+    directory: str = Field(
+        "",
+        description="A folder the load makes its files in. They are removed; what was there stays.",
+        examples=["/mnt/nas"],
+    )
+    loop: LoopTable | None = Field(
+        None, description="A loop device made for the study.", examples=[{"size": "1GiB"}]
+    )
+    targets: list[str] = Field(
+        default_factory=list,
+        description="Other targets that are loaded together as this one.",
+        examples=[["array1", "array2"]],
+    )
+    host: str = Field("", description="Which of [hosts] it is on.", examples=["box7"])
+    hosts: str | list[str] = Field(
+        "", description="Several hosts that each have it.", examples=["box[1-4]"]
+    )
+    destroy: str | list[str] = Field(
+        "",
+        description="Serial or WWN of the device (of each of several devices), or the path of a "
+        "file that exists: says that its content may be lost.",
+        examples=["S4X1N0K123456", "/data/old.dat"],
+    )
+    mount: MountTable | None = Field(
+        None,
+        description="Mounted at the directory for the study, and unmounted after it.",
+        examples=[{"source": "srv:/export", "type": "nfs"}],
+    )
+    create: list[Argv] = Field(
+        default_factory=list,
+        description="Commands that make the target, which must not be there before; owed until "
+        "`remove` ran.  A device made so may be armed by its path.",
+        examples=[[["mdadm", "--create", "/dev/md0", "--level=1"]]],
+    )
+    remove: Argv | list[Argv] = Field(
+        default_factory=list,
+        description="Command or commands that remove it again.",
+        examples=[["mdadm", "--stop", "/dev/md0"]],
+    )
+    filesystem: str = Field(
+        "",
+        description="Made on the armed device or loop device, mounted, and wiped afterwards: "
+        "ext2, ext3, ext4, xfs, btrfs.",
+        examples=["ext4"],
+    )
 
 
 class HostTable(_Table):
@@ -309,7 +704,7 @@ class StudyFile(_Table):
         examples=[{"rsize": {"file": "/etc/client.conf", "content": "rsize {value}\n",
                    "read": ["client", "show", "rsize"]}}],
     )  # fmt: skip
-    exclude: list[dict[str, OneOrMore]] = Field(
+    exclude: list[dict[str, OneOf]] = Field(
         default_factory=list,
         description="Combinations of levels that make no sense.",
         examples=[[{"scheduler": "none", "depth": [1, 8]}]],

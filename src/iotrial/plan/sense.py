@@ -12,14 +12,14 @@ from itertools import combinations
 
 from iotrial.errors import IotrialError, UsageError
 from iotrial.model.measurement import METRICS, Metric, Metrics, metric, split
-from iotrial.model.study import Decide, Factor, Level, Study
-from iotrial.model.tool import Aimed, Measuring, Naming, Reach, Served, Tool
-from iotrial.model.workload import Workload, metrics_of
+from iotrial.model.study import Decide, Factor, Study
+from iotrial.model.target import Target
+from iotrial.model.tool import Aimed, Caching, LaysOut, Measuring, Naming, Reach, Served, Tool
+from iotrial.model.workload import Chore, Workload, metrics_of
+from iotrial.plan.ahead import each_study, loads_on
 from iotrial.plan.convert import unfit
-from iotrial.plan.design import applies, cells, open_factors, with_option
-from iotrial.plan.foreseen import each_study, loads_on
-from iotrial.plan.locate import KeyPath
-from iotrial.plan.problem import Problem, choices
+from iotrial.plan.design import applies, cells, open_factors
+from iotrial.plan.problem import KeyPath, Problem, choices
 from iotrial.plan.saturate import unsearchable
 from iotrial.plan.schema import DecideTable
 from iotrial.plan.subset import design_problems
@@ -37,6 +37,7 @@ _OPERATIONS = (
 )  # fmt: skip
 _QUANTITIES = ("iops", "bw", "clat.mean", "clat.p99")
 _LATENCY = re.compile(r"(clat|slat|lat)\.(mean|min|max|sd|p\d{1,2}(\.\d+)?|p100)")
+_FORGETFUL = ("tmpfs", "ramfs")
 
 
 def tool_problems(workloads: Sequence[Workload], factors: Sequence[Factor]) -> Iterator[Problem]:
@@ -96,7 +97,7 @@ def variants(
     mine = [f for f in factors if f.kind == "option" and applies(f, workload.name)]
     first = workload
     for factor in mine:
-        first = _with(first, factor, factor.levels[0])
+        first = first.with_options(factor.options(factor.levels[0]))
     if not mine:
         yield None, workload
     for factor in mine:
@@ -105,13 +106,7 @@ def variants(
             if level.options:
                 path = ("factors", factor.name, "options", level.label)
             # Of a group the place is the group: its options stand in it by name.
-            yield (factor.subject, path), _with(first, factor, level)
-
-
-def _with(workload: Workload, factor: Factor, level: Level) -> Workload:
-    for name, value in factor.options(level):
-        workload = with_option(workload, name, value)
-    return workload
+            yield (factor.subject, path), first.with_options(factor.options(level))
 
 
 def reaches(workload: Workload, factors: Sequence[Factor]) -> list[Reach]:
@@ -315,3 +310,78 @@ def _options_of(factor: Factor) -> set[str]:
 def _knobs(factor: Factor) -> set[str]:
     named = {name for level in factor.levels for name, _ in level.settings}
     return named | ({factor.subject} if factor.kind == "tunable" else set())
+
+
+def chore_problems(
+    workloads: Sequence[Workload], factors: Sequence[Factor], targets: Sequence[Target]
+) -> Iterator[Problem]:
+    """Every problem with cache, chores and evidence."""
+    first: dict[str, str] = {}
+    for workload in workloads:
+        path: KeyPath = ("workloads", workload.name)
+        if workload.cache == "direct":
+            yield from _direct((*path, "cache"), workload, factors)
+        if workload.cache == "remount":
+            yield from _remount((*path, "cache"), targets)
+        for key, chores in (("prepare", workload.prepare), ("cleanup", workload.cleanup)):
+            for at, chore in enumerate(chores):
+                for target in targets:
+                    yield from _chore((*path, key, at), chore, workload, target)
+        for at, argv in enumerate(workload.evidence):
+            if not argv or not argv[0] or any("\0" in word for word in argv):
+                yield Problem((*path, "evidence", at), "a command without a program")
+        yield from _undoing((*path, "prepare"), workload, targets, first)
+
+
+def _direct(path: KeyPath, workload: Workload, factors: Sequence[Factor]) -> Iterator[Problem]:
+    driver = tool(workload.tool)
+    if not isinstance(driver, Caching):
+        message = f"nobody knows whether {driver.name} goes past the page cache here"
+        yield Problem(path, message, 'Use cache = "drop", or "keep".')
+        return
+    try:
+        why = [driver.buffered(variant) for _, variant in variants(workload, factors)]
+    except IotrialError:
+        return  # the tool says so at its own place
+    if any(why):
+        message = f"the I/O goes through the page cache: {next(filter(None, why))}"
+        yield Problem(path, message, 'Have the tool use O_DIRECT, or say cache = "drop".')
+
+
+def _remount(path: KeyPath, targets: Sequence[Target]) -> Iterator[Problem]:
+    for target in targets:
+        if not (target.filesystem or target.mount):
+            message = f"target {target.name} is not mounted by iotrial"
+            advice = 'Give it `filesystem` or `mount`, or say cache = "drop".'
+            yield Problem(path, message, advice)
+        elif target.mount and target.mount.type in _FORGETFUL:
+            message = f"{target.mount.type} loses what it holds when it is unmounted"
+            yield Problem(path, message, "Leave it out: all of it is memory.")
+
+
+def _chore(path: KeyPath, chore: Chore, workload: Workload, target: Target) -> Iterator[Problem]:
+    kind = target.under_load
+    if kind != "directory":
+        return
+    if chore.kind == "precondition":
+        message = f"target {target.name} is a directory: its file system is not overwritten"
+        yield Problem(path, message, 'Use { fill = "…" }, or precondition a device or file.')
+    if chore.kind == "lay out" and not isinstance(tool(workload.tool), LaysOut):
+        message = f"{workload.tool} lays out no files without a load"
+        yield Problem(path, message, "Use a file target, or a command of your own.")
+
+
+def _undoing(
+    path: KeyPath, workload: Workload, targets: Sequence[Target], first: dict[str, str]
+) -> Iterator[Problem]:
+    """Two workloads that prepare one target differently, each once: the later undoes the
+    earlier, whose trials go on among its own."""
+    for target in targets:
+        once = [c for c in workload.prepare if c.each != "trial" and c.destroys(target)]
+        if not once:
+            continue
+        words = ", ".join(chore.words for chore in once)
+        if first.setdefault(target.name, words) != words:
+            message = f"another workload prepares {target.name} otherwise: {first[target.name]}"
+            advice = 'Trials of both are mixed. Say each = "trial", or make a study for each.'
+            yield Problem(path, message, advice)

@@ -2,19 +2,16 @@
 
 Pairs of levels, with intervals that hold together for the stage (:mod:`iotrial.stats.levels`),
 each workload and factor with its share by the number of its comparisons; then the rule that the
-stage names (:mod:`iotrial.stats.levels`, :mod:`iotrial.plan.screen`).
+stage names (:mod:`iotrial.stats.levels`, :mod:`iotrial.plan.subset`).
 """
 
 from __future__ import annotations
 
-from iotrial.model.finding import Finding
-from iotrial.model.order import ordered
-from iotrial.model.stage import Kept, Then
-from iotrial.model.study import Factor
+from iotrial.model.finding import Course, Finding, slim
+from iotrial.model.study import Factor, Kept, Then, ordered
 from iotrial.model.trial import Treatment
-from iotrial.plan.course import Course, slim
 from iotrial.plan.design import applies, cells
-from iotrial.plan.screen import kept as screened
+from iotrial.plan.subset import may_matter as screened
 from iotrial.stats.judge import judge
 from iotrial.stats.levels import Case, Judged, Pairs, decide, judged, pairwise
 from iotrial.stats.race import Raced, raced

@@ -20,18 +20,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from iotrial.model.finding import Carried, Course
 from iotrial.model.results import Results
-from iotrial.model.stage import Kept, Stage, Sweep
-from iotrial.model.study import Design, Factor, Level, Study
+from iotrial.model.study import Design, Factor, Level, Stage, Study, Sweep
 from iotrial.model.target import Target
 from iotrial.model.trial import Treatment, Trial, TrialRecord
-from iotrial.model.workload import Workload
 from iotrial.plan.convert import BLOCKS
-from iotrial.plan.course import Carried, Course
-from iotrial.plan.design import applies, next_of_design, target_of
+from iotrial.plan.design import applied, applies, next_of_design, target_of
 from iotrial.plan.race import MOST_BLOCKS
-from iotrial.plan.screen import screening
-from iotrial.plan.subset import baseline_first
+from iotrial.plan.subset import baseline_first, screening
 
 SETTINGS, CURRENT, NEW = "settings", "current", "new"
 """The factor of a stage that confirms, and its levels."""
@@ -208,7 +205,11 @@ def course_of(
     over = len({record.trial.number for record in records}) == len(inside)
     over = over and (not varies(part) or not next_of_design(part, inside, records))
     course = Course(stage, part, results, before, so_far, begin(study).stands, over)
-    return replace(course, kept=decided(course)) if over else course
+    if not over:
+        return course
+    from iotrial.plan.settle import settle  # noqa: PLC0415  NumPy is slow to import
+
+    return replace(course, kept=settle(course))
 
 
 def varies(part: Study) -> bool:
@@ -223,13 +224,9 @@ def _words(study: Study, stage: Stage, so_far: Carried) -> dict[Treatment, str]:
     current, new = treatments(study, stage, so_far)
     found: dict[Treatment, str] = {}
     for workload in study.workloads:
-        found[_applied(study, new, workload)] = NEW
-        found[_applied(study, current, workload)] = CURRENT
+        found[applied(study, new, workload.name)] = NEW
+        found[applied(study, current, workload.name)] = CURRENT
     return found
-
-
-def _applied(study: Study, treatment: Treatment, workload: Workload) -> Treatment:
-    return tuple(pair for pair in treatment if applies(study.factor(pair[0]), workload.name))
 
 
 def _inside(trial: Trial, before: int, words: Mapping[Treatment, str]) -> Trial:
@@ -245,7 +242,7 @@ def _outside(study: Study, course: Course, trial: Trial) -> Trial:
     if stage.then == "confirm":
         current, new = treatments(study, stage, course.so_far)
         whole = new if dict(treatment)[SETTINGS] == NEW else current
-        treatment = _applied(study, whole, study.workload(trial.workload))
+        treatment = applied(study, whole, trial.workload)
         target = target_of(replace(study, targets=course.study.targets), treatment)
     return replace(
         trial,
@@ -254,16 +251,6 @@ def _outside(study: Study, course: Course, trial: Trial) -> Trial:
         target=target,
         stage=stage.number,
     )
-
-
-def next_in_stages(
-    study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
-) -> tuple[Trial, ...]:
-    """:func:`iotrial.plan.design.next_trials` of a study in stages."""
-    course = courses(study, planned, done)[-1]
-    if course.decided:
-        return ()
-    return trials_of(study, course, max((trial.number for trial in planned), default=0))
 
 
 def trials_of(study: Study, course: Course, last: int) -> tuple[Trial, ...]:
@@ -282,16 +269,12 @@ def next_trials(
     """What to plan next, to be appended to the plan; ``()`` when there is nothing more to do.  Of a
     study in stages that of its latest stage, then of the next one; of any other see
     :func:`~iotrial.plan.design.next_of_design`."""
-    if study.stages:
-        return next_in_stages(study, planned, done)
-    return next_of_design(study, planned, done)
-
-
-def decided(course: Course) -> tuple[Kept, ...]:
-    """What each varied factor of a stage came to, once all its trials are done."""
-    from iotrial.plan.settle import settle  # noqa: PLC0415  NumPy is slow to import
-
-    return settle(course)
+    if not study.stages:
+        return next_of_design(study, planned, done)
+    course = courses(study, planned, done)[-1]
+    if course.decided:
+        return ()
+    return trials_of(study, course, max((trial.number for trial in planned), default=0))
 
 
 def stage_words(

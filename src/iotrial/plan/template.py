@@ -7,13 +7,13 @@ studies of its line ``# Beside it:``, which belong to it.
 
 from __future__ import annotations
 
-import difflib
 import re
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Literal
 
 from iotrial.errors import UsageError
+from iotrial.plan.problem import choices
 
 Form = Literal["small", "full"]
 
@@ -37,11 +37,8 @@ def template(name: str, form: Form = "small") -> str:
     for a form that it does not have."""
     known = _names(_folder("small"))
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        meant = f"Did you mean {near[0]!r}?  " if near else ""
-        raise UsageError(
-            f"there is no template {name!r}", advice=f"{meant}templates: {', '.join(known)}"
-        )
+        advice = choices(name, known, "templates")
+        raise UsageError(f"there is no template {name!r}", advice=advice)
     if name not in _names(_folder(form)):
         raise UsageError(
             f"template {name} has no full form",

@@ -1,40 +1,42 @@
-"""From what TOML gave to the models of the schema, or to problems in plain words.
+"""From what TOML gave to the models of the schema, or to problems in plain words; and the reference
+page of the study file, from the same models.
 
 pydantic finds the problems; its sentences are for programmers, so each kind gets one of ours.
+
+Of the page ``docs/study-file.md``, keys, defaults, values and examples come from the schema.  The
+words around the tables are in ``reference.md``, where ``<!-- keys: targets.* -->`` stands for one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from typing import Any, Literal, get_args, get_origin
 
 import pydantic
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from iotrial.plan import schema, target_table
-from iotrial.plan.inventory_table import InventoryTable
-from iotrial.plan.knob_table import KnobTable
-from iotrial.plan.locate import KeyPath, inline
-from iotrial.plan.metric_table import MetricTable
-from iotrial.plan.problem import Problem, choices, key_text, nearest
-from iotrial.plan.stage_table import StageTable, SweepTable
+from iotrial.plan import schema
+from iotrial.plan.problem import KeyPath, Problem, choices, inline, key_text, nearest
 
 TABLES: dict[tuple[str, ...], type[BaseModel]] = {
     (): schema.StudyFile,
     ("hosts", "*"): schema.HostTable,
-    ("inventory",): InventoryTable,
-    ("targets", "*"): target_table.TargetTable,
-    ("targets", "*", "loop"): target_table.LoopTable,
-    ("targets", "*", "mount"): target_table.MountTable,
+    ("inventory",): schema.InventoryTable,
+    ("targets", "*"): schema.TargetTable,
+    ("targets", "*", "loop"): schema.LoopTable,
+    ("targets", "*", "mount"): schema.MountTable,
     ("workloads", "*"): schema.WorkloadTable,
-    ("workloads", "*", "metrics", "*"): MetricTable,
+    ("workloads", "*", "metrics", "*"): schema.MetricTable,
     ("factors", "*"): schema.FactorTable,
     ("factors", "*", "range"): schema.RangeTable,
-    ("knobs", "*"): KnobTable,
+    ("knobs", "*"): schema.KnobTable,
     ("design",): schema.DesignTable,
-    ("stage", "*"): StageTable,
-    ("stage", "*", "range"): SweepTable,
+    ("stage", "*"): schema.StageTable,
+    ("stage", "*", "range"): schema.SweepTable,
     ("decide",): schema.DecideTable,
 }
 """Which model a table of the file is; ``*`` is a name that the study's author chose."""
@@ -56,6 +58,7 @@ _BOUNDS = {
     "less_than": ("lt", "below"),
     "less_than_equal": ("le", "at most"),
 }
+_PLACE = re.compile(r"^<!-- keys: (\S*) -->$", re.MULTILINE)
 
 
 def validate(data: Mapping[str, Any]) -> tuple[schema.StudyFile | None, list[Problem]]:
@@ -81,14 +84,7 @@ def allowed(path: KeyPath) -> list[str]:
 
 def _pattern(path: KeyPath) -> tuple[str, ...]:
     """A path with its free names starred, as in :data:`TABLES`."""
-    free = path[:1] in (
-        ("hosts",),
-        ("targets",),
-        ("workloads",),
-        ("factors",),
-        ("knobs",),
-        ("stage",),
-    )
+    free = path[:1] != () and (path[0], "*") in TABLES
     named = {1, 3} if path[2:3] == ("metrics",) else {1}
     return tuple("*" if free and at in named else str(part) for at, part in enumerate(path))
 
@@ -117,7 +113,7 @@ def _problem(path: KeyPath, error: ErrorDetails, data: Mapping[str, Any]) -> Pro
     if kind == "extra_forbidden":
         return _unknown(path)
     if kind == "missing":
-        return _missing(path)
+        return Problem(path, "is missing", _example(path))
     if kind == "literal_error":
         return Problem(path, f"{_at(data, path)!r} is not known here", _literal(path, error))
     if kind == "value_error":
@@ -134,10 +130,6 @@ def _unknown(path: KeyPath) -> Problem:
     known = allowed(path[:-1])
     here = f"[{key_text(path[:-1])}]" if path[:-1] else "the study"
     return Problem(path, f"unknown key {path[-1]!r}", choices(str(path[-1]), known, f"in {here}"))
-
-
-def _missing(path: KeyPath) -> Problem:
-    return Problem(path, "is missing", _example(path))
 
 
 def _example(path: KeyPath) -> str:
@@ -159,3 +151,51 @@ def _at(data: object, path: KeyPath) -> object:
     for part in path:
         data = data[part]  # type: ignore[index]  # `path` was walked through `data` before
     return data
+
+
+def reference() -> str:
+    """The whole page as Markdown.  Pure; the same for the same version of iotrial."""
+    page = (files(__package__) / "reference.md").read_text("utf-8")
+    return _PLACE.sub(lambda found: _keys(_table_of(found[1])), page)
+
+
+def _table_of(text: str) -> tuple[str, ...]:
+    return tuple(text.split(".")) if text != "study" else ()
+
+
+def _keys(table: tuple[str, ...]) -> str:
+    """The rows of one of :data:`~iotrial.plan.validate.TABLES`."""
+    head = ["| key | what it says | left out | for example |", "|---|---|---|---|"]
+    fields = TABLES[table].model_fields.items()
+    rows = [_row(field.alias or name, field) for name, field in fields]
+    return "\n".join([*head, *rows])
+
+
+def _row(key: str, field: FieldInfo) -> str:
+    what = " ".join([field.description or "", *_allowed(field)])
+    examples = [_code(inline(each)) for each in field.examples or []]
+    return f"| `{key}` | {_cell(what)} | {_default(field)} | {_cell(', '.join(examples))} |"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _default(field: FieldInfo) -> str:
+    """What holds without the key; a dash where its absence means nothing is asked."""
+    if field.is_required():
+        return "*needed*"
+    default = field.get_default(call_default_factory=True)
+    empty = default is None or isinstance(default, BaseModel) or default in ("", [], {})
+    return "–" if empty else _code(inline(default))
+
+
+def _allowed(field: FieldInfo) -> Iterator[str]:
+    """The words a key may be; nothing where it may be anything else."""
+    kinds: list[Any] = [field.annotation, *get_args(field.annotation)]
+    for words in [get_args(kind) for kind in kinds if get_origin(kind) is Literal][:1]:
+        yield f"One of {', '.join(_code(inline(str(word))) for word in words)}."

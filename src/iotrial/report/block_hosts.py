@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iotrial.model.folding import folded
+from iotrial.model.hostlist import folded
 from iotrial.model.trial import treatment_text
 from iotrial.report.blocks import Block, Heading, plain
 from iotrial.report.visible import visible

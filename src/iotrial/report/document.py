@@ -8,11 +8,10 @@ from typing import Any
 
 from iotrial.judgement import Judged
 from iotrial.judgement.parts import Part, VerdictRow
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Needs
-from iotrial.model.latency import Latency
 from iotrial.model.measurement import Metrics
-from iotrial.model.trial import TrialRecord
+from iotrial.model.results import Latency
+from iotrial.model.trial import Doubt, TrialRecord
 from iotrial.report import (
     block_hosts,
     ceiling,

@@ -9,9 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
-from iotrial.model.trial import Treatment, treatment_text
+from iotrial.model.trial import Doubt, Treatment, treatment_text
 from iotrial.report import words
 from iotrial.report.alike import said_once
 from iotrial.report.blocks import (

@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterator
 from xml.etree import ElementTree as ET
 
 from iotrial.judgement.parts import VerdictRow
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Finding, Verdict
+from iotrial.model.trial import Doubt
 from iotrial.report import words
 from iotrial.report.view import Part, View
 from iotrial.report.visible import visible

@@ -8,8 +8,7 @@ from math import floor, log10
 from typing import Any
 
 from iotrial.called import called
-from iotrial.model.finding import Finding
-from iotrial.model.grid import Grid, GridCell, Place
+from iotrial.model.finding import CellPlace, Finding, Grid, GridCell
 from iotrial.model.measurement import Metric, metric
 from iotrial.report import words
 from iotrial.report.blocks import (
@@ -166,12 +165,12 @@ def repeated(panel: Panel) -> bool:
 def rows(panel: Panel, *, units: bool = True) -> Iterator[tuple[str, tuple[tuple[str, bool], ...]]]:
     """Each row's label, and its cells: the text, and whether it is the best."""
     for row in panel.grid.rows:
-        places: list[Place] = [(row, column) for column in panel.grid.columns]
+        places: list[CellPlace] = [(row, column) for column in panel.grid.columns]
         cells = tuple((_text(panel, p, units=units), p == panel.grid.best) for p in places)
         yield visible(row), cells
 
 
-def _text(panel: Panel, place: Place, *, units: bool) -> str:
+def _text(panel: Panel, place: CellPlace, *, units: bool) -> str:
     """``412 k/s``; of repeats ``412 k/s (401 … 418)``, from the smallest to the largest."""
     cell = panel.grid.cells.get(place)
     if cell is None:
@@ -215,11 +214,11 @@ def as_data(every: Sequence[Panel]) -> list[dict[str, Any]]:
     ]
 
 
-def _place(grid: Grid, place: Place | None) -> dict[str, str] | None:
+def _place(grid: Grid, place: CellPlace | None) -> dict[str, str] | None:
     return None if place is None else {grid.down: place[0], grid.across: place[1]}
 
 
-def _cell(grid: Grid, place: Place, cell: GridCell) -> dict[str, Any]:
+def _cell(grid: Grid, place: CellPlace, cell: GridCell) -> dict[str, Any]:
     return {
         **(_place(grid, place) or {}),
         "value": cell.value,

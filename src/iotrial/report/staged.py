@@ -8,7 +8,7 @@ from typing import Any
 
 from iotrial.judgement.stages import by_one_look, confirmed
 from iotrial.model.finding import Choice, StageFound
-from iotrial.model.stage import Kept
+from iotrial.model.study import Kept
 from iotrial.report.blocks import Block, Column, Heading, Row, Table, plain
 from iotrial.report.visible import visible
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iotrial.judgement.utilisation import Borne
-from iotrial.model.strain import Strain
+from iotrial.model.results import Strain
 from iotrial.report.blocks import Block, Heading, Text, plain
 from iotrial.report.visible import visible
 from iotrial.units import format_bytes, format_seconds, format_value

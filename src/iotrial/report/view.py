@@ -15,12 +15,10 @@ from iotrial.judgement import parts as judgement
 from iotrial.judgement.judged import Counts
 from iotrial.judgement.parts import VerdictRow, metric_named
 from iotrial.judgement.utilisation import Borne, HostRow
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Ceiling, Choice, Finding
-from iotrial.model.latency import Latency
 from iotrial.model.measurement import Metric
-from iotrial.model.results import Results
-from iotrial.model.trial import TrialRecord, treatment_text
+from iotrial.model.results import Latency, Results
+from iotrial.model.trial import Doubt, TrialRecord, treatment_text
 from iotrial.report import evidence, staged, words
 from iotrial.report.keepsake import Keepsake, keepsake
 from iotrial.report.links import original, raw, source

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iotrial.model.finding import Finding, Verdict
-from iotrial.model.latency import Latency
+from iotrial.model.results import Latency
 from iotrial.model.trial import treatment_text
 from iotrial.report.visible import visible
 from iotrial.units import ABSURD, format_change, format_seconds, format_wait

@@ -61,10 +61,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, stdtr
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
-from iotrial.model.trial import Treatment, treatment_text
+from iotrial.model.trial import Doubt, Treatment, treatment_text
 from iotrial.stats.blocks import ARITHMETIC, Floats, Indices, Layout
 from iotrial.stats.critical import tails_at
 from iotrial.stats.responses import Responses, mean_ranks, primary_of, primary_responses

@@ -62,11 +62,10 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import fdtri
 
 from iotrial.errors import FormatError
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Interaction, Likeness, Share, SimpleEffect
 from iotrial.model.results import Results
 from iotrial.model.study import Factor, Study
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 from iotrial.stats.blocks import (
     Fit,
     Floats,

@@ -33,7 +33,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import f as fisher
 
-from iotrial.model.grid import Additivity, Grid, GridCell, Place
+from iotrial.model.finding import Additivity, CellPlace, Grid, GridCell
 from iotrial.model.measurement import METRICS, split
 from iotrial.model.results import Results
 from iotrial.model.study import Study
@@ -57,7 +57,7 @@ _FILLED = 0.5
 _REPEATED = 3
 """Degrees of freedom within cells from which their spread is an error to test against."""
 
-Cells = Mapping[Place, Cell]
+Cells = Mapping[CellPlace, Cell]
 
 
 def grids(results: Results) -> tuple[Grid, ...]:
@@ -124,7 +124,7 @@ def _tukey(design: Floats, left: Floats, product: Floats, df: int) -> float:
     return float(fisher.sf(explained / (rest / df), 1, df))
 
 
-def _design(places: Sequence[Place]) -> tuple[Floats, list[tuple[int, str]]]:
+def _design(places: Sequence[CellPlace]) -> tuple[Floats, list[tuple[int, str]]]:
     """A column for the mean, and one for each label but the first of each factor."""
     names = [
         (side, label)
@@ -136,7 +136,7 @@ def _design(places: Sequence[Place]) -> tuple[Floats, list[tuple[int, str]]]:
     return np.array(columns).T, names
 
 
-def _product(places: Sequence[Place], names: list[tuple[int, str]], fitted: Floats) -> Floats:
+def _product(places: Sequence[CellPlace], names: list[tuple[int, str]], fitted: Floats) -> Floats:
     """Of each cell: the effect of its row, times that of its column."""
     effects = {name: float(value) for name, value in zip(names, fitted[1:], strict=True)}
     sides = [
@@ -161,7 +161,7 @@ def _of_table(study: Study, table: Table) -> list[Grid]:
     rank = _rank(study)
     for axes in _axes(study, list(treatments.values())):
         down, across = axes
-        parts: dict[Treatment, dict[Place, Cell]] = defaultdict(dict)
+        parts: dict[Treatment, dict[CellPlace, Cell]] = defaultdict(dict)
         for key, cell in table.cells.items():
             place = treatments[key].get(down, UNKNOWN), treatments[key].get(across, UNKNOWN)
             if UNKNOWN not in place:
@@ -237,7 +237,7 @@ def _cell(cell: Cell) -> GridCell:
     return GridCell(math.exp(cell.middle), len(cell.logs), *ends, cell.censored)
 
 
-def _best(cells: Cells, metric: str) -> tuple[Place | None, Place | None]:
+def _best(cells: Cells, metric: str) -> tuple[CellPlace | None, CellPlace | None]:
     """The best cell, and the smallest of those about as good."""
     higher = METRICS.higher(metric)
     if higher is None or not cells:
@@ -249,7 +249,7 @@ def _best(cells: Cells, metric: str) -> tuple[Place | None, Place | None]:
     return best, min(near, key=lambda place: (_asked(place), -sign * cells[place].middle))
 
 
-def _asked(place: Place) -> float:
+def _asked(place: CellPlace) -> float:
     return math.prod(map(_amount, place))
 
 
@@ -315,7 +315,7 @@ def additive(grid: Grid) -> str:
     return f"no sign that the effect of {grid.down} depends on {grid.across}: {how}"
 
 
-def named(grid: Grid, place: Place) -> str:
+def named(grid: Grid, place: CellPlace) -> str:
     """``iodepth 32 × numjobs 8``."""
     return f"{grid.down} {place[0]} × {grid.across} {place[1]}"
 

@@ -23,10 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import fdtrc
 
-from iotrial.model.doubt import Doubt
-from iotrial.model.folding import folded
+from iotrial.model.hostlist import folded
 from iotrial.model.results import Results
-from iotrial.model.trial import Treatment, treatment_text
+from iotrial.model.trial import Doubt, Treatment, treatment_text
 from iotrial.stats.blocks import ARITHMETIC, Layout, fit
 from iotrial.stats.responses import Responses, primary_responses
 from iotrial.units import format_change

@@ -76,10 +76,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from iotrial.model.finding import Finding, Knee, KneeLevel, Verdict
-from iotrial.model.order import ordered
 from iotrial.model.results import Results
-from iotrial.model.stage import Kept, Then
-from iotrial.model.study import Factor
+from iotrial.model.study import Factor, Kept, Then, ordered
 from iotrial.stats import effects as compared
 from iotrial.stats.blocks import Floats, by_stratum, fit_in, whole_plots
 from iotrial.stats.critical import bound_at, quantile_at

@@ -62,9 +62,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtri, fdtri, stdtr, stdtrit
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
+from iotrial.model.trial import Doubt
 from iotrial.stats.blocks import ARITHMETIC, Floats
 from iotrial.stats.power import blocks_needed, resolvable
 from iotrial.stats.responses import Responses, autocorrelation, counted, responses, spearman

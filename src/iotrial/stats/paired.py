@@ -49,13 +49,11 @@ import numpy as np
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
-from iotrial.model.doubt import Doubt
-from iotrial.model.finding import Comparison, Finding, Verdict
-from iotrial.model.grid import Grid
+from iotrial.model.finding import Comparison, Finding, Grid, Verdict
 from iotrial.model.measurement import METRICS, split
 from iotrial.model.results import Results
 from iotrial.model.study import Decide, Study
-from iotrial.model.trial import UNKNOWN, TrialRecord
+from iotrial.model.trial import UNKNOWN, Doubt, TrialRecord
 from iotrial.stats.blocks import ARITHMETIC, Floats, ratio_of
 from iotrial.stats.grid import grids, not_additive, sentences, value
 from iotrial.stats.pairs import (

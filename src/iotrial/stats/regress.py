@@ -40,11 +40,10 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.finding import Comparison, Finding, Verdict
 from iotrial.model.results import Results
 from iotrial.model.study import Study
-from iotrial.model.trial import Treatment, TrialRecord, treatment_text
+from iotrial.model.trial import Doubt, Treatment, TrialRecord, treatment_text
 from iotrial.model.workload import Workload
 from iotrial.stats.blocks import ARITHMETIC, Floats, ratio_of
 from iotrial.stats.pairs import answering, sessions

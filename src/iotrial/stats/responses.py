@@ -32,10 +32,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, stdtr
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.results import Results
 from iotrial.model.study import Study
-from iotrial.model.trial import Treatment, Trial, TrialRecord
+from iotrial.model.trial import Doubt, Treatment, Trial, TrialRecord
 from iotrial.stats.blocks import ARITHMETIC, Floats, Indices, Layout, fit
 from iotrial.units import format_change, format_noise, format_value
 

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from iotrial.model.finding import Finding
 from iotrial.model.measurement import METRICS, Metrics
-from iotrial.model.strain import Strain
+from iotrial.model.results import Strain
 from iotrial.model.study import Study
 from iotrial.units import format_seconds
 

@@ -24,8 +24,8 @@ from pathlib import Path
 
 from iotrial.errors import IotrialError, UsageError
 from iotrial.formats.bonnie import output as bonnie
-from iotrial.model.doubt import Doubt
 from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Reach, inside
+from iotrial.model.trial import Doubt
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.expression import evaluate
 from iotrial.tools.result import result

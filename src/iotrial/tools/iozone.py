@@ -31,9 +31,9 @@ from pathlib import Path
 from iotrial.errors import FormatError, IotrialError, UsageError
 from iotrial.formats.iozone import text as iozone
 from iotrial.formats.iozone.xls import FORMAT as SHEET
-from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Recording
 from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Reach
+from iotrial.model.trial import Doubt
 from iotrial.model.workload import Workload
 from iotrial.tools import iozone_by_fio
 from iotrial.tools.expression import evaluate

@@ -21,9 +21,9 @@ from pathlib import Path
 from iotrial.errors import FormatError
 from iotrial.formats.fio import json_output as fio_json
 from iotrial.formats.fio.jobfile import escaped, unwritable
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Load, Parsed
+from iotrial.model.trial import Doubt
 from iotrial.tools.result import result
 
 JOBS = "iozone.fio"

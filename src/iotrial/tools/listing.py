@@ -21,9 +21,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
+from iotrial.model.trial import Doubt
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.result import result
 

@@ -18,8 +18,8 @@ from iotrial.plugins import values
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from iotrial.model.doubt import Doubt
     from iotrial.model.results import Results
+    from iotrial.model.trial import Doubt
     from iotrial.model.validity import Case, Check, Reading, Scene
 
 

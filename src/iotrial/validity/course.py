@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
-from iotrial.model.doubt import Doubt
+from iotrial.model.trial import Doubt
 from iotrial.model.validity import Case, Pause, Sample, check
 from iotrial.units import format_seconds
 from iotrial.validity import disk

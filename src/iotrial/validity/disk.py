@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterator, Mapping
 from math import sqrt
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.step import Probe
+from iotrial.model.trial import Doubt
 from iotrial.model.validity import Case, Moved, Reading, Sample, Scene, check
 from iotrial.stats.scaling import UNEVEN, apart
 from iotrial.units import format_bytes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.step import Probe
+from iotrial.model.trial import Doubt
 from iotrial.model.validity import Case, Reading, Snapshot, check
 from iotrial.validity import processor
 

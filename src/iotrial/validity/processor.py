@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.step import Probe
+from iotrial.model.trial import Doubt
 from iotrial.model.validity import Case, Reading, Scene, Snapshot, check
 
 PLACE = "/proc/stat"

@@ -8,11 +8,10 @@ from itertools import product
 from math import exp, log, sqrt
 from statistics import fmean
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import split
 from iotrial.model.results import Results
 from iotrial.model.study import Factor
-from iotrial.model.trial import Treatment, TrialRecord, treatment_text
+from iotrial.model.trial import Doubt, Treatment, TrialRecord, treatment_text
 from iotrial.model.validity import study_check
 from iotrial.model.workload import Workload
 from iotrial.stats.scaling import UNEVEN, apart

@@ -22,9 +22,9 @@ from iotrial.formats.fio.bins import BINS, Ints, counted
 from iotrial.formats.fio.log_rows import AGAIN, Refused, Table, extent, rows, wrong
 from iotrial.formats.fio.report import LAST_BIN
 from iotrial.formats.histogram import percentiles
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Bins, Buffer, Recording
+from iotrial.model.trial import Doubt
 
 _OPERATIONS = ("read", "write", "trim")
 _FIXED = 3

@@ -52,9 +52,9 @@ from iotrial.formats.fio.report import Direction, Job, Latency
 from iotrial.formats.fio.runs import INTERVAL, goes_on, names, relabelled, without_options
 from iotrial.formats.histogram import PERCENTILES
 from iotrial.formats.lines import text_of
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
+from iotrial.model.trial import Doubt
 
 _SEMICOLONS = 60  # in a line with as many, something of fio's is broken
 _SHAPE = re.compile(

@@ -51,10 +51,9 @@ from iotrial.formats.fio.doubts import doubts_about
 from iotrial.formats.fio.measured import measurements, weights
 from iotrial.formats.fio.report import Direction, Job, Latency
 from iotrial.formats.lines import text_of
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 from iotrial_import.formats import fio_text_lines as lines
 from iotrial_import.formats.fio_text_lines import (
     AGAIN,

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 
 from iotrial.errors import FormatError
 from iotrial.formats.lines import text_of
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.recording import Buffer, Recording
+from iotrial.model.trial import Doubt
 
 _NUMBER = r"\d{1,12}(?:\.\d{1,9})?"
 _LINE = re.compile(

@@ -28,10 +28,9 @@ from iotrial.execute.session import HostSession
 from iotrial.execute.targets.making import mount_again
 from iotrial.execute.targets.trees import MARK
 from iotrial.look import reading as look
-from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
 from iotrial.model.target import Aim, Target
-from iotrial.model.trial import Trial
+from iotrial.model.trial import Doubt, Trial
 from iotrial.units import format_bytes
 
 DROP = "/proc/sys/vm/drop_caches"

@@ -34,12 +34,12 @@ from iotrial.execute.load.load import Watch, execute_load, last_words
 from iotrial.execute.settings.debris import file_debt
 from iotrial.execute.settings.journal import MadeDebt
 from iotrial.look import reading
-from iotrial.model.chore import Chore
-from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
 from iotrial.model.step import spoken
 from iotrial.model.target import Aim, Target
 from iotrial.model.tool import Load
+from iotrial.model.trial import Doubt
+from iotrial.model.workload import Chore
 from iotrial.units import format_bytes, format_seconds
 
 MIB = 2**20

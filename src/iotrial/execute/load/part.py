@@ -22,9 +22,8 @@ from iotrial.execute.load.served import Client
 from iotrial.execute.load.upkeep import clear, lefts, own
 from iotrial.execute.session import HostSession
 from iotrial.look.inodes import folders_of, settled
-from iotrial.model.doubt import Doubt
 from iotrial.model.listen import Listen
-from iotrial.model.target import Aim
+from iotrial.model.target import Aim, Topology
 from iotrial.model.tool import (
     Gate,
     Gated,
@@ -37,8 +36,7 @@ from iotrial.model.tool import (
     aimed_at,
     inside,
 )
-from iotrial.model.topology import Topology
-from iotrial.model.trial import Trial, TrialState
+from iotrial.model.trial import Doubt, Trial, TrialState
 from iotrial.model.validity import Case, Scene, Snapshot
 from iotrial.model.workload import Workload
 from iotrial.plan.design import workload_of

@@ -30,10 +30,10 @@ from iotrial.execute.manual import Limits
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings import cgroups
 from iotrial.look import ports
-from iotrial.model.doubt import Doubt
 from iotrial.model.event import Sampled, Ticked
-from iotrial.model.sample import Sample
+from iotrial.model.results import Sample
 from iotrial.model.tool import Ends
+from iotrial.model.trial import Doubt
 from iotrial.plan.placement import nics
 
 SLACK = 60.0

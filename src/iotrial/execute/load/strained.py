@@ -11,7 +11,7 @@ from pathlib import Path
 
 from iotrial.execute.load.part import TrialPart, by_host
 from iotrial.formats.strain import Hung, Told, between, limits, strains
-from iotrial.model.strain import Strain
+from iotrial.model.results import Strain
 from iotrial.model.tool import Parsed
 from iotrial.plan.placement import nics, ways
 from iotrial.trial_files import STRAIN, STRAIN_FORMAT

@@ -35,12 +35,11 @@ from iotrial.execute.settings.debris import file_debt, unmake
 from iotrial.execute.settings.journal import SUFFIX, MadeDebt, numbered
 from iotrial.execute.targets.trees import TreePlan, make_tree, plan_tree
 from iotrial.hosts.steps import beside
-from iotrial.model.chore import Chore, Each
-from iotrial.model.stage import Options
+from iotrial.model.study import Options
 from iotrial.model.target import Aim
 from iotrial.model.tool import Aimed, LaysOut, Leaves, Left, Load, Tool
 from iotrial.model.trial import Trial
-from iotrial.model.workload import Workload
+from iotrial.model.workload import Chore, Each, Workload
 from iotrial.plan.design import workload_of
 from iotrial.tools import tool
 

@@ -9,13 +9,11 @@ from pathlib import Path
 
 from iotrial import validity
 from iotrial.execute.session import HostSession
-from iotrial.model.doubt import Doubt
 from iotrial.model.host import Host
 from iotrial.model.step import Look
-from iotrial.model.target import Aim
+from iotrial.model.target import Aim, Topology
 from iotrial.model.tool import Caching, Parsed, Queueing
-from iotrial.model.topology import Topology
-from iotrial.model.trial import Trial
+from iotrial.model.trial import Doubt, Trial
 from iotrial.model.validity import Case, Scene, Snapshot
 from iotrial.model.workload import Workload
 from iotrial.plan.design import workload_of

@@ -21,9 +21,9 @@ from iotrial.look import reading
 from iotrial.look.identity import identify
 from iotrial.look.places import laid_size, need_room, settle_folder, standing
 from iotrial.look.targets import doubts
-from iotrial.model.doubt import Doubt
 from iotrial.model.host import Completed, Host
 from iotrial.model.target import Aim, Target
+from iotrial.model.trial import Doubt
 
 _NAME = re.compile(r"iotrial-[A-Za-z0-9_-]+\.img")
 _LOOP = re.compile(r"loop([0-9]+)")

@@ -26,9 +26,9 @@ from iotrial.formats.bonnie.csv_line import likely, rows
 from iotrial.formats.bonnie.run import AGAIN, FILES, IO, Row, Run, run_of, too_fast
 from iotrial.formats.bonnie.table import blocks, original, table
 from iotrial.formats.lines import text_of
-from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import Parsed
+from iotrial.model.trial import Doubt
 
 __all__ = ["FILES", "FORMAT", "IO", "Run", "parse", "runs"]
 

@@ -19,9 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iotrial.errors import FormatError
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 
 IO = ("putc.bw", "write.bw", "rewrite.bw", "getc.bw", "read.bw", "seek.rate")
 FILES = tuple(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from iotrial.formats.dd.operands import Asked
-from iotrial.model.doubt import Doubt
+from iotrial.model.trial import Doubt
 
 _SHORT = 0.99  # seconds; as for fio
 _LONGER = "give it more to copy: a larger size"

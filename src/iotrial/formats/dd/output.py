@@ -28,10 +28,10 @@ from iotrial.formats.dd.doubts import Run, doubts_about
 from iotrial.formats.dd.operands import Asked, asked
 from iotrial.formats.dd.report import Report, counts, elapsed, report
 from iotrial.formats.lines import text_of
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import Parsed
+from iotrial.model.trial import Doubt
 
 _OVERWRITTEN = "\v"  # stands for \r, which text_of makes an end of line
 _LINE = re.compile(rf"([^\n{_OVERWRITTEN}]*)(\n|{_OVERWRITTEN}|$)")

@@ -19,10 +19,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from iotrial.errors import FormatError
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.recording import Recording
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 
 AGAIN = "repeat the run, or take elbencho's file as it wrote it"
 MIB = 2.0**20

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from iotrial.formats.fio.report import Direction, Job
-from iotrial.model.doubt import Doubt
+from iotrial.model.trial import Doubt
 from iotrial.units import format_value
 
 _BUSY = 0.95  # share of one core above which a job waits for itself, not for the disk

@@ -30,9 +30,9 @@ from iotrial.formats.fio.log_unit import MICRO, NANO, Evidence, tick_of
 from iotrial.formats.fio.log_windows import Average, Manner, Windows
 from iotrial.formats.fio.report import LAST_BIN
 from iotrial.formats.histogram import percentiles
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Bins, Buffer, Recording
+from iotrial.model.trial import Doubt
 
 _OPERATIONS = ("read", "write", "trim")
 _HEAD = 65536

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iotrial.model.doubt import Doubt
+from iotrial.model.trial import Doubt
 
 MICRO, NANO = 1e-6, 1e-9
 UNIT = "fio-log-unit"

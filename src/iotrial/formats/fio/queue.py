@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from iotrial.model.doubt import Doubt
+from iotrial.model.trial import Doubt
 
 SHARE = 0.5
 """Of the I/Os: so many with less than half the depth are no ramp at the ends."""

@@ -24,10 +24,9 @@ from iotrial.formats.fio.documents import printable
 from iotrial.formats.fio.doubts import doubts_about
 from iotrial.formats.fio.measured import bins, measurements, weights
 from iotrial.formats.fio.report import Job
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 
 # Options that say where, how long, or what is written down: not what the I/O was like.
 NOT_TREATMENT = frozenset({

@@ -22,11 +22,10 @@ from dataclasses import dataclass, field
 
 from iotrial.errors import FormatError
 from iotrial.formats.lines import text_of
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import Parsed
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 
 _BEGINS = re.compile(r"mdtest-(\S+) was launched with (\d+) total task\(s\) on (\d+) node")
 _COMMAND = re.compile(r"Command line used: *(.*)")

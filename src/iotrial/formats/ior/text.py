@@ -22,11 +22,10 @@ from iotrial.errors import FormatError
 from iotrial.formats.ior import json_output as ior_json
 from iotrial.formats.ior.lines import AGAIN, Row, Summary, Test, number, plain, tests_of
 from iotrial.formats.lines import text_of
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import Parsed
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 
 _MIB = 2.0**20
 _TWO = 0.011  # MiB/s, of two numbers with two decimals

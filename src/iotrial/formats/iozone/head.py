@@ -11,8 +11,7 @@ from functools import lru_cache
 
 from iotrial.formats.iozone.command import Command
 from iotrial.formats.iozone.table import KB
-from iotrial.model.doubt import Doubt
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 
 _MOST = 400  # lines; a head has some forty
 _LONGEST = 400

@@ -15,10 +15,10 @@ from iotrial.formats.iozone.head import treatment_of
 from iotrial.formats.iozone.report import Report
 from iotrial.formats.iozone.table import KB, Row
 from iotrial.formats.iozone.throughput import Block
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.recording import Recording
 from iotrial.model.tool import Parsed
+from iotrial.model.trial import Doubt
 
 _UNEVEN = 0.5
 

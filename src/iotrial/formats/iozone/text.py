@@ -33,9 +33,9 @@ from iotrial.formats.iozone.results import Source, of_blocks, of_report, of_rows
 from iotrial.formats.iozone.table import KB, Row
 from iotrial.formats.iozone.throughput import Block
 from iotrial.formats.lines import text_of
-from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import Parsed
+from iotrial.model.trial import Doubt
 
 _BEGINS = "Iozone: Performance Test of File I/O"
 _ENDS = "iozone test complete."

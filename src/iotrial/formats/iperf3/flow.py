@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric
+from iotrial.model.trial import Doubt
 
 APART = 0.05
 """How far the two ends' counts of TCP may differ before it is said."""

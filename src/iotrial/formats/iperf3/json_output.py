@@ -22,9 +22,8 @@ from dataclasses import replace
 from iotrial.errors import FormatError
 from iotrial.formats.iperf3.documents import AGAIN, Record, decoded, mapping, shown, whole
 from iotrial.formats.iperf3.flow import Flow, doubts_of, measured
-from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Recording
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 
 _EXACT = 1e-5  # of a value: 3.0 prints large numbers with six digits
 _SEVEN_DIGITS = 2.0**31  # cJSON of 3.0 and 3.1 prints larger whole numbers with %e

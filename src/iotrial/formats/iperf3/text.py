@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 from iotrial.errors import FormatError
 from iotrial.formats.iperf3.flow import Flow, doubts_of, measured
-from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Recording
+from iotrial.model.trial import Doubt
 
 _NEW = re.compile(r"(?:^|\s)(?:Connecting to host .+, port \d+|Accepted connection from )")
 _OUTSIDE = re.compile(r"Server listening on \d|Server output:")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from iotrial.look.topology.tree import Key, ranges
-from iotrial.model.topology import Node, Topology
+from iotrial.model.target import Node, Topology
 from iotrial.plan import placement
 
 _SHOWN = 6

@@ -53,8 +53,7 @@ from typing import TypeVar
 from iotrial.look.mounts import Mount, mount_of, parse_mountinfo
 from iotrial.model.host import Reader
 from iotrial.model.step import Answer, Look, Probe
-from iotrial.model.target import Aim, Target
-from iotrial.model.topology import Node, Topology
+from iotrial.model.target import Aim, Node, Target, Topology
 from iotrial.model.tunable import Scope
 
 _BTRFS = ("find", "/sys/fs/btrfs", "-mindepth", "3", "-maxdepth", "3", "-path", "*/devices/*")

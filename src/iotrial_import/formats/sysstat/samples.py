@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iotrial.errors import FormatError
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.recording import Recording
+from iotrial.model.trial import Doubt
 
 _K, _M, _S, _MS, _PCT = 1024.0, 1048576.0, 512.0, 1e-3, 0.01
 COLUMNS: Mapping[str, tuple[str, float]] = {

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
 from iotrial.errors import UsageError
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Buffer, Format, Recording
+from iotrial.model.trial import Doubt
 from iotrial.units import parse_unit
 from iotrial_import.formats.table.pivot import Pivot, pivot_from
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from iotrial.formats.cells import is_nothing
-from iotrial.model.doubt import Doubt
+from iotrial.model.trial import Doubt
 from iotrial_import.formats.table.columns import Columns
 from iotrial_import.formats.table.rows import YES
 from iotrial_import.formats.table.text import Row, Table

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from iotrial.errors import FormatError, IotrialError
 from iotrial.formats.lines import text_of
-from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Buffer, Recording
+from iotrial.model.trial import Doubt
 from iotrial_import.formats.table.columns import Columns
 from iotrial_import.formats.table.gaps import gaps
 from iotrial_import.formats.table.rows import laid, recordings

@@ -15,10 +15,9 @@ from typing import Literal
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.cells import Mark, Number, decimal_mark, is_missing, parse_number
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric, split
 from iotrial.model.recording import Recording
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 from iotrial.units import parse_unit
 from iotrial_import.formats.table.columns import Column, Columns, full_name, over
 from iotrial_import.formats.table.guess import guess

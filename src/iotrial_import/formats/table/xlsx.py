@@ -20,8 +20,8 @@ from typing import Any
 from iotrial.errors import FormatError
 from iotrial.extras import extra
 from iotrial.formats.lines import LARGEST
-from iotrial.model.doubt import Doubt
 from iotrial.model.recording import Buffer, Recording
+from iotrial.model.trial import Doubt
 from iotrial_import.formats.table.columns import Columns
 from iotrial_import.formats.table.gaps import gaps
 from iotrial_import.formats.table.rows import laid, recordings

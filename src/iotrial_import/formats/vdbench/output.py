@@ -19,10 +19,9 @@ from dataclasses import dataclass, field, replace
 
 from iotrial.errors import FormatError
 from iotrial.formats.lines import text_of
-from iotrial.model.doubt import Doubt
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.recording import Buffer, Recording
-from iotrial.model.trial import Treatment
+from iotrial.model.trial import Doubt, Treatment
 from iotrial_import.formats.vdbench.columns import FLAT, FLAT_HEAD, VARIED, metrics, names_of
 
 AGAIN = "take summary.html or flatfile.html as vdbench wrote it, or repeat the run"

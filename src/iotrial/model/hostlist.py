@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 MOST = 10_000
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"(\d+)-(\d+)")
+_NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")
 
 
 def expanded(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -59,3 +60,38 @@ def _choices(text: str, inside: str) -> Iterator[str]:
             raise ValueError(f"{text!r}: {word} goes down")
         for number in range(low, min(high, low + MOST) + 1):
             yield str(number).zfill(len(match[1]))
+
+
+def folded(names: Sequence[str]) -> str:
+    """Names in brackets, as :mod:`iotrial.model.hostlist` reads them: all of them, in few words.
+
+    >>> folded(["box1", "box2", "box3", "box7", "gate"])
+    'box[1-3,7], gate'
+    >>> folded(["n08", "n09", "n10"])
+    'n[08-10]'
+    """
+    plain: dict[str, None] = {}
+    numbered: dict[tuple[str, str], list[str]] = {}
+    for name in dict.fromkeys(names):
+        if match := _NUMBERED.fullmatch(name):
+            numbered.setdefault((match[1], match[3]), []).append(match[2])
+        else:
+            plain[name] = None
+    return ", ".join([*itertools.chain(*map(_bracketed, numbered.items())), *plain])
+
+
+def _bracketed(group: tuple[tuple[str, str], list[str]]) -> Iterator[str]:
+    (before, after), digits = group
+    padded = any(each.startswith("0") and len(each) > 1 for each in digits)
+    for width in sorted({len(each) for each in digits}) if padded else [0]:
+        found = sorted(int(each) for each in digits if not padded or len(each) == width)
+        runs: list[list[int]] = []
+        for number in found:
+            if runs and number == runs[-1][-1] + 1:
+                runs[-1].append(number)
+            else:
+                runs.append([number])
+        said = ",".join(
+            "-".join(str(n).zfill(width) for n in dict.fromkeys((run[0], run[-1]))) for run in runs
+        )
+        yield f"{before}[{said}]{after}" if len(found) > 1 else f"{before}{said}{after}"
