@@ -146,7 +146,7 @@ def _pictures_where_they_are_looked_at(request: pytest.FixtureRequest) -> Iterat
     speak of no picture have text in place of charts, as an install without that extra."""
     with pytest.MonkeyPatch.context() as patch:
         if not request.config.getoption("--all") and not _speaks_of_pictures(request.path):
-            patch.setattr("iotrial.report.pictures.missing", lambda _extra: ("altair",))
+            patch.setattr("iotrial.report.charts.missing", lambda _extra: ("altair",))
         yield
 
 

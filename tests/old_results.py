@@ -19,15 +19,14 @@ from iotrial.judgement import Judged, judge
 from iotrial.model.event import Tell, ignore
 from iotrial.model.host import Host
 from iotrial.model.study import Place, Study
-from iotrial.report.csv import csv
 from iotrial.report.document import whole
 from iotrial.report.junit import junit
-from iotrial.report.parquet import parquet
 from iotrial.report.study import html, markdown
+from iotrial.report.trials import csv, parquet
 from iotrial.report.view import View, view
 from iotrial.report.xlsx import xlsx
 from iotrial.store import open_results
-from iotrial_suites.session.folder import HEADER, checked
+from iotrial_suites.session.session import HEADER, checked
 
 DATA = Path(__file__).parent / "data"
 Verb = Callable[..., dict[str, Any]]

@@ -25,8 +25,8 @@ from iotrial_suites.case import (
     Started,
     Step,
 )
-from iotrial_suites.session.kernel_log import READ
-from iotrial_suites.session.sentry import NAME
+from iotrial_suites.session.case import READ
+from iotrial_suites.session.evidence import NAME
 
 FIO = (
     'fio: terminating on signal 15\n{"jobs": [{"error": 0, "read": {"total_ios": 9}, "write": '

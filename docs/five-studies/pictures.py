@@ -17,10 +17,10 @@ import altair as alt
 from iotrial.judgement.parts import VerdictRow
 from iotrial.model.finding import Finding
 from iotrial.model.measurement import metric
-from iotrial.report import charts, palette
+from iotrial.report import charts, drawing
 
 WIDTH = 640
-_MUTED = palette.MUTED.light
+_MUTED = drawing.MUTED.light
 _WIDER = 1.3  # pixels a letter: how much wider a reader's font may be than the one drawn with
 
 
@@ -57,10 +57,10 @@ def picture(name: str, title: str, words: str, spec: dict[str, Any]) -> Picture:
     spec = {**spec, "width": WIDTH, "config": {**spec["config"], "axis": axis}}
     left = round(_WIDER * max(map(len, _labels(spec))))
     spec["padding"] = {"left": 8 + left, "right": 14, "top": 10, "bottom": 8}
-    drawn = str(charts.svg(spec, title, words, name))
+    drawn = str(drawing.svg(spec, title, words, name))
     head, close, body = drawn.partition("</desc>")
-    ground = f'<rect width="100%" height="100%" rx="6" fill="{palette.PAPER.light}"/>'
-    text = f"{head}{close}<style>{palette.dark('svg')}</style>{ground}{body}\n"
+    ground = f'<rect width="100%" height="100%" rx="6" fill="{drawing.PAPER.light}"/>'
+    text = f"{head}{close}<style>{drawing.dark('svg')}</style>{ground}{body}\n"
     return Picture(name, title, words, text)
 
 
@@ -104,20 +104,20 @@ def dots(
     offset = alt.YOffset("g:N", sort=groups) if crowded else alt.Undefined
     scale = alt.Scale(zero=zero, nice=True)
     x = alt.X("v:Q", scale=scale).axis(title=axis, grid=False, tickCount=7)
-    color, shape = charts.by_group(groups, WIDTH - 160)
+    color, shape = drawing.by_group(groups, WIDTH - 160)
     points = {"x": x, "y": y, "yOffset": offset, "color": color, "shape": shape}
     layers = []
     if band:
         layers.append(
             alt.Chart(alt.NamedData("band"))
-            .mark_rect(color=palette.BAND.light, opacity=1)
+            .mark_rect(color=drawing.BAND.light, opacity=1)
             .encode(x="low:Q", x2="high:Q")
         )
         layers.append(alt.Chart(alt.NamedData("band")).mark_rule(color=_MUTED).encode(x="none:Q"))
     if limits:
         layers.append(
             alt.Chart(alt.NamedData("limits"))
-            .mark_tick(color=palette.WORSE.light, thickness=3, size=30)
+            .mark_tick(color=drawing.WORSE.light, thickness=3, size=30)
             .encode(x="v:Q", y=y)
         )
     layers += [
@@ -143,7 +143,7 @@ def dots(
         "limits": [{"row": row, "v": value} for row, value in limits],
     }
     step = 30 if crowded else 19
-    return charts.document(alt.layer(*layers), WIDTH, step * len(rows) + 90, data)
+    return drawing.document(alt.layer(*layers), WIDTH, step * len(rows) + 90, data)
 
 
 def _row(dot: Dot) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def lines(
     """Lines of groups over a few numbers, which are the rows of ``table``.  ``level`` is a height
     to compare with."""
     groups = list(dict.fromkeys(dot.group for dot in table))
-    color, shape = charts.by_group(groups, WIDTH)
+    color, shape = drawing.by_group(groups, WIDTH)
     x = alt.X("row:O").axis(title=axes[0], labelAngle=0, grid=False)
     y = alt.Y("v:Q", scale=alt.Scale(zero=False)).axis(title=axes[1], tickCount=6)
     base = alt.Chart(alt.NamedData("points"))
@@ -170,7 +170,7 @@ def lines(
         "points": [_row(dot) for dot in table],
         "level": [] if level is None else [{"v": level}],
     }
-    return charts.document(layers, WIDTH, 300, data)
+    return drawing.document(layers, WIDTH, 300, data)
 
 
 def ranges(
@@ -182,7 +182,7 @@ def ranges(
     rows = [name for name, *_ in table]
     y = alt.Y("row:N", sort=rows, axis=alt.Axis(title=None, grid=False, ticks=False, domain=False))
     x = alt.X("low:Q", scale=alt.Scale(zero=True)).axis(title=axis, tickCount=6)
-    color, shape = charts.by_group(["in force before", "swept", "chosen"], WIDTH - 160)
+    color, shape = drawing.by_group(["in force before", "swept", "chosen"], WIDTH - 160)
     layers = alt.layer(
         alt.Chart(alt.NamedData("ranges"))
         .mark_rule(strokeWidth=6).encode(x=x, x2="high:Q", y=y, color=color),
@@ -195,4 +195,4 @@ def ranges(
         "ranges": [{"row": n, "low": low, "high": high, "g": "swept"} for n, low, high, _ in table],
         "points": [{"row": row, "low": value, "g": group} for row, value, group in marks],
     }
-    return charts.document(layers, WIDTH, 30 * len(rows) + 80, data)
+    return drawing.document(layers, WIDTH, 30 * len(rows) + 80, data)

@@ -2,14 +2,16 @@
 
 They take more room than everything else together (decision 0029), so they are the extras of
 ``pyproject.toml``.  A module that needs one imports it as usual; whoever imports that module does
-so within :func:`extra`.
+so within :func:`extra`.  One that needs it for a part of what it does has it :class:`Later`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from iotrial.errors import ExtraMissing
 
@@ -33,6 +35,16 @@ def extra(name: str, what: str) -> Iterator[None]:
         package = PACKAGES[name][module]
         said = f"{what} needs {package}, which is not installed"
         raise ExtraMissing(said, package=package, advice=advice(name)) from None
+
+
+class Later:
+    """A module that is imported when something of it is first asked for."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever the module has)
+        return getattr(import_module(self._module), name)
 
 
 def advice(name: str) -> str:

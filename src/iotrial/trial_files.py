@@ -21,7 +21,7 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.design import applies
 from iotrial.rows import Triples, record_in
 from iotrial.tools import tool
-from iotrial.tools.merging import merged
+from iotrial.tools.results import merged
 
 FORMAT = 1
 STRAIN, STRAIN_FORMAT = "strain.json", 1

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from iotrial.keep.conflict import Conflict, Wins
-from iotrial.keep.entry import Entry
+from iotrial.keep.entry import Conflict, Entry, Wins
 from iotrial.keep.native import NativeFile
 from iotrial.look.machine import writers
 from iotrial.model.host import Reader

@@ -26,24 +26,26 @@ from iotrial.model.hostlist import expanded
 from iotrial.model.study import Place
 from iotrial.model.target import Aim, Target
 from iotrial.plan.inventory import check_ways
-from iotrial_suites.case import Case, Suite
-from iotrial_suites.report import words
-from iotrial_suites.report.files import written
-from iotrial_suites.result import Checked, Result
-from iotrial_suites.session.case import Venue
-from iotrial_suites.session.folder import Header, begin, checked, header_of, last_before, new_folder
-from iotrial_suites.session.needs import Party, machine_of
-from iotrial_suites.session.sentry import swept
-from iotrial_suites.session.stage import armed as ready_to_write
-from iotrial_suites.session.suite import (
+from iotrial_suites import report
+from iotrial_suites.case import Case, Checked, Result, Suite
+from iotrial_suites.session.case import Party, Venue, machine_of
+from iotrial_suites.session.evidence import swept
+from iotrial_suites.session.session import (
     CaseBegan,
     CaseEnded,
     CheckEvent,
+    Header,
     Session,
     Turn,
+    begin,
+    checked,
     execute_checks,
+    header_of,
     in_order,
+    last_before,
+    new_folder,
 )
+from iotrial_suites.session.stage import armed as ready_to_write
 from iotrial_suites.suites import chosen
 from iotrial_suites.suites.known import false_alarms, known_here
 
@@ -185,7 +187,7 @@ def execute(
         except (Interrupted, OwedError) as error:
             failure, stopped = error, error.message
         found = checked(folder, stopped=stopped)
-        paths = written(found, folder)
+        paths = report.written(found, folder)
         _say(output, found, paths)
         if isinstance(failure, OwedError):
             raise failure
@@ -313,21 +315,21 @@ class _Terminal:
             self.output.note(f"{number}/{of}  {name}{again} …")
 
     def _ended(self, result: Result) -> None:
-        line = Text(f"{words.SIGNS[result.state]:5} ", STYLE[result.state])
+        line = Text(f"{report.SIGNS[result.state]:5} ", STYLE[result.state])
         line.append(f"{result.name:<36} ", "")
-        line.append(f"{words.seconds(result.seconds):>8}", "")
-        if last := words.last_time(self.past, result):
-            style = "yellow" if words.changed(self.past, result) else "dim"
+        line.append(f"{report.seconds(result.seconds):>8}", "")
+        if last := report.last_time(self.past, result):
+            style = "yellow" if report.changed(self.past, result) else "dim"
             line.append(f"  ({last})", style)
         self.output.answer(line)
-        for why in words.lines(result):
+        for why in report.lines(result):
             self.output.answer(Text(f"      {why}", "bold green" if result.mended else ""))
 
 
 def _say(output: Output, found: Checked, paths: Sequence[Path]) -> None:
-    report = {path.suffix.removeprefix("."): str(path) for path in paths}
-    output.document({**found.as_dict(), "results_folder": str(paths[0].parent), "reports": report})
-    output.answer(Text(words.summary(found), "bold"))
+    files = {path.suffix.removeprefix("."): str(path) for path in paths}
+    output.document({**found.as_dict(), "results_folder": str(paths[0].parent), "reports": files})
+    output.answer(Text(report.summary(found), "bold"))
     for each in found.mended:
         text = f"{each.name} was known to fail, and passes: take it off the list, or see why"
         output.answer(Text(text, "bold green"))

@@ -16,8 +16,7 @@ import pytest
 from iotrial.formats.fio.jobfile import cut, escaped, unwritable
 from iotrial.model.workload import Workload
 from iotrial.tools import tool
-from iotrial.tools.fio_check import sections
-from iotrial.tools.fio_reach import opened
+from iotrial.tools.fio_check import opened, sections
 
 LINES = (
     "filename=x", "filename=y:z", r"filename=a\:b", "filename={root}/abs", "directory={root}/d",

@@ -16,12 +16,8 @@ import pytest
 
 from iotrial.report.render.html import html
 from iotrial.report.render.markdown import markdown
-from iotrial_suites.report.document import document
-from iotrial_suites.report.files import FORMS, written
-from iotrial_suites.report.junit import junit
-from iotrial_suites.report.tap import tap
-from iotrial_suites.report.words import summary
-from iotrial_suites.result import Checked, Command, Machine, Result
+from iotrial_suites.case import Checked, Command, Machine, Result
+from iotrial_suites.report import FORMS, document, junit, summary, tap, written
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EVIL = 'mdadm: <script>alert("x")</script> # SKIP | \x1b[31mred\x1b[0m ]]> \u202e\ufffe'

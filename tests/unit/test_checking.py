@@ -22,24 +22,47 @@ from iotrial.execute.interruption import Interruption
 from iotrial.hosts.local import LocalHost, wakeup_pipe
 from iotrial.model.host import Host
 from iotrial.model.target import Target
-from iotrial_suites.case import Case, Known, Needs, NotHere, Scene, Script
+from iotrial_suites.case import (
+    Case,
+    Known,
+    Machine,
+    Needs,
+    NotHere,
+    Result,
+    Scene,
+    Script,
+    State,
+    numbers,
+)
 from iotrial_suites.cli_session import armed, named, resumed
-from iotrial_suites.result import Machine, Result, State, numbers
-from iotrial_suites.session.case import Played, Venue, play
-from iotrial_suites.session.evidence import CLEANS, LEAST, commands
-from iotrial_suites.session.folder import Header, add, begin, checked, last_before, results
-from iotrial_suites.session.kernel_log import records, since, trouble
-from iotrial_suites.session.needs import LOOK, Party, missing, version_of
-from iotrial_suites.session.sentry import base_of, swept
-from iotrial_suites.session.stage import CLEANS_WITHIN
-from iotrial_suites.session.suite import (
+from iotrial_suites.session.case import (
+    LOOK,
+    Party,
+    Played,
+    Venue,
+    missing,
+    play,
+    records,
+    since,
+    trouble,
+    version_of,
+)
+from iotrial_suites.session.evidence import CLEANS, LEAST, base_of, commands, swept
+from iotrial_suites.session.session import (
     CaseEnded,
     CheckEvent,
+    Header,
     Session,
     Turn,
+    add,
+    begin,
+    checked,
     execute_checks,
     in_order,
+    last_before,
+    results,
 )
+from iotrial_suites.session.stage import CLEANS_WITHIN
 from iotrial_suites.suites.known import false_alarms
 from iotrial_suites.suites.vocabulary import expect, join, run, start, undo, until
 from scripted import Answer, Says, ScriptedHost
@@ -245,14 +268,14 @@ def test_without_loop_devices_no_scratch_devices_are_made(
     nowhere, there = tmp_path / "nowhere", tmp_path / "loop-control"
     there.touch()
     lacking = case(passes, needs=Needs(devices=1, root=False))
-    monkeypatch.setattr("iotrial_suites.session.needs.LOOP_CONTROL", str(nowhere))
+    monkeypatch.setattr("iotrial_suites.session.case.LOOP_CONTROL", str(nowhere))
     done = played(lacking, tmp_path)
     assert done.state == "not run"
     (reason,) = done.reasons
     assert str(nowhere) in reason
     assert "modprobe loop" in reason
     party_of_one = party(LocalHost())
-    monkeypatch.setattr("iotrial_suites.session.needs.LOOP_CONTROL", str(there))
+    monkeypatch.setattr("iotrial_suites.session.case.LOOP_CONTROL", str(there))
     assert missing(lacking, party_of_one) == ()
 
 
@@ -649,7 +672,7 @@ from pathlib import Path
 sys.path[:0] = sys.argv[2:]
 from test_checking import ANYBODY, case, passes, session, turns
 from iotrial_suites.suites.vocabulary import run, undo
-from iotrial_suites.session.suite import CaseEnded, CheckEvent, execute_checks
+from iotrial_suites.session.session import CaseEnded, CheckEvent, execute_checks
 from iotrial.hosts.local import LocalHost
 
 def hangs(scene):
@@ -703,7 +726,7 @@ def test_results_are_lines_of_json(state: Path, tmp_path: Path) -> None:
 def test_answers_are_of_the_right_shape() -> None:
     """The scripted host is only as good as its likeness to the sentry."""
     answer: Answer = lambda argv, stdin: Says(f"{argv}{stdin}", 5, "why")  # noqa: E731
-    from iotrial_suites.session.sentry import Sentry  # noqa: PLC0415
+    from iotrial_suites.session.evidence import Sentry  # noqa: PLC0415
 
     said = Sentry(ScriptedHost(answer), "/run/x", Interruption()).run(
         ("a", "b"), within=5, stdin="c"

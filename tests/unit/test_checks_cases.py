@@ -8,11 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from iotrial.errors import UsageError
-from iotrial_suites.case import Case, Failed, Known, NotHere, Undo
-from iotrial_suites.result import Machine
+from iotrial_suites.case import Case, Failed, Known, Machine, NotHere, Undo
 from iotrial_suites.suites import chosen, suite, suites
 from iotrial_suites.suites.known import known, known_here
-from iotrial_suites.suites.volumes import all_synced
+from iotrial_suites.suites.lvm import all_synced
 from scripted import Answer, Says, rehearse
 
 UUID = "6f0a:11:22:33"

@@ -8,8 +8,8 @@ import pytest
 
 from iotrial_suites.case import Failed, NotHere
 from iotrial_suites.suites import nfs
-from iotrial_suites.suites.exports import networks, options_of, requests_of
-from iotrial_suites.suites.loads import result
+from iotrial_suites.suites.nfs import networks, options_of, requests_of
+from iotrial_suites.suites.vocabulary import result
 from scripted import FIO, Says, rehearse
 
 MOST = 65536

@@ -10,8 +10,7 @@ import pytest
 
 from iotrial_suites.case import Case, Failed, NotHere
 from iotrial_suites.suites import chosen
-from iotrial_suites.suites.o2cb import END
-from iotrial_suites.suites.together import COUNT, TURNS, files_of, lines_of, turns_of
+from iotrial_suites.suites.filesystems import COUNT, END, TURNS, files_of, lines_of, turns_of
 from scripted import Says, rehearse
 
 DLM = "cluster nodeid 1 quorate 1 ring seq 9 9\nnode 1 M a\nnode 2 M a\n"

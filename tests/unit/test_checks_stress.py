@@ -9,8 +9,7 @@ import pytest
 
 from iotrial_suites.case import Case, Failed, NotHere
 from iotrial_suites.suites import chosen
-from iotrial_suites.suites.filesystems import ATTRIBUTES
-from iotrial_suites.suites.together import COUNT, files_of, lines_of
+from iotrial_suites.suites.filesystems import ATTRIBUTES, COUNT, files_of, lines_of
 from scripted import FIO, Says, rehearse
 
 Lie = Callable[[tuple[str, ...]], Says | None]

@@ -22,7 +22,7 @@ from iotrial.model.finding import Comparison, Finding, Needs, Verdict
 from iotrial.model.results import Results
 from iotrial.plan.load import parse_study
 from iotrial.plan.template import beside, template
-from iotrial.report.brief import brief, changes
+from iotrial.report.text import brief, changes
 from iotrial.report.view import view
 from iotrial.store import open_results
 

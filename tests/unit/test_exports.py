@@ -36,12 +36,11 @@ from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.study import Factor, Level
 from iotrial.model.trial import Doubt, Trial, TrialRecord
-from iotrial.report.csv import csv, inert
 from iotrial.report.grids import sheets
 from iotrial.report.junit import REGRESSION, junit
-from iotrial.report.parquet import parquet
+from iotrial.report.trials import csv, inert, parquet
 from iotrial.report.view import view
-from iotrial.report.visible import visible
+from iotrial.report.words import visible
 from iotrial.report.xlsx import xlsx
 from iotrial.report.xlsx_cells import countable, sheet_names
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.tool import Aimed, Gate, Reach
 from iotrial.model.workload import OptionValue, Workload
-from iotrial.tools import fio_rules as rules
+from iotrial.tools import fio_options as rules
 from iotrial.tools import tool, tools
 from iotrial.tools.fio import TOOL
-from iotrial.tools.fio_rules import duration, option_table, spelled
+from iotrial.tools.fio_options import duration, option_table, spelled
 
 DATA = Path(__file__).parent.parent / "data" / "fio"
 DEVICE = Aimed("/dev/loop7", "device")

@@ -22,7 +22,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Decide
 from iotrial.report import knees as told
 from iotrial.report.document import document
-from iotrial.report.knee_charts import knee_figures, knee_spec
+from iotrial.report.knees import knee_figures, knee_spec
 from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import View, view

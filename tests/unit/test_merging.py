@@ -12,7 +12,7 @@ from iotrial.formats.histogram import percentiles
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Parsed
 from iotrial.tools import tool
-from iotrial.tools.merging import merged, summed
+from iotrial.tools.results import merged, summed
 
 RECORDED = Path(__file__).parents[1] / "data" / "fio"
 

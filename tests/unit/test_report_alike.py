@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from iotrial.model.trial import Doubt
-from iotrial.report.alike import said_once
-from iotrial.report.evidence import grouped
+from iotrial.report.evidence import grouped, said_once
 
 
 def test_shares_become_a_range() -> None:

@@ -13,7 +13,8 @@ import pytest
 import factories
 from iotrial.judgement import completed
 from iotrial.model.measurement import metric
-from iotrial.report import charts, palette
+from iotrial.report import charts, drawing
+from iotrial.report.blocks import Figure
 from iotrial.report.series import Point, Series, Spread
 from iotrial.report.view import view
 from iotrial.report.words import change
@@ -25,7 +26,7 @@ FIGURES = charts.figures(PART, VIEW.margin, "x")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def parsed(figure: charts.Figure) -> ET.Element:
+def parsed(figure: Figure) -> ET.Element:
     return ET.fromstring(figure.svg)  # noqa: S314 -- our own
 
 
@@ -57,7 +58,7 @@ def test_specifications_keep_the_schema(spec: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.kind)
-def test_a_chart_has_a_text_alternative_with_its_numbers(figure: charts.Figure) -> None:
+def test_a_chart_has_a_text_alternative_with_its_numbers(figure: Figure) -> None:
     root = parsed(figure)
     assert root.get("role") == "img"
     ids = root.get("aria-labelledby", "").split()
@@ -76,9 +77,9 @@ def test_the_text_alternative_says_interval_and_verdict() -> None:
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.kind)
-def test_every_colour_is_one_that_the_dark_sheet_exchanges(figure: charts.Figure) -> None:
+def test_every_colour_is_one_that_the_dark_sheet_exchanges(figure: Figure) -> None:
     used = set(re.findall(r'(?:fill|stroke)="([^"]+)"', figure.svg)) - {"none", "transparent"}
-    assert used <= {colour.light for colour in palette.CHART_COLOURS}
+    assert used <= {colour.light for colour in drawing.CHART_COLOURS}
 
 
 def test_charts_hold_no_reference_to_anything() -> None:
@@ -87,12 +88,12 @@ def test_charts_hold_no_reference_to_anything() -> None:
 
 
 def test_colours_have_one_meaning_each() -> None:
-    lights = [colour.light for colour in palette.CHART_COLOURS]
+    lights = [colour.light for colour in drawing.CHART_COLOURS]
     assert len(set(lights)) == len(lights)
 
 
 def test_shapes_differ_where_colours_do() -> None:
-    looks = [palette.of_group(place) for place in range(8)]
+    looks = [drawing.of_group(place) for place in range(8)]
     assert len({shape for _, shape in looks}) == len({colour for colour, _ in looks}) == 8
 
 
@@ -111,20 +112,20 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-MARKS = (*palette.SERIES, palette.BASELINE, palette.BETTER, palette.WORSE, palette.SAME,
-         palette.UNSURE)  # fmt: skip
+MARKS = (*drawing.SERIES, drawing.BASELINE, drawing.BETTER, drawing.WORSE, drawing.SAME,
+         drawing.UNSURE)  # fmt: skip
 
 
 @pytest.mark.parametrize("colour", MARKS, ids=lambda colour: colour.light)
-def test_marks_stand_out_on_both_grounds(colour: palette.Colour) -> None:
-    assert contrast(colour.light, palette.PAPER.light) >= 3
-    assert contrast(colour.dark, palette.PAPER.dark) >= 3
+def test_marks_stand_out_on_both_grounds(colour: drawing.Colour) -> None:
+    assert contrast(colour.light, drawing.PAPER.light) >= 3
+    assert contrast(colour.dark, drawing.PAPER.dark) >= 3
 
 
 def test_text_is_legible_on_both_grounds() -> None:
-    for colour in (palette.INK, palette.MUTED):
-        assert contrast(colour.light, palette.PAPER.light) >= 4.5
-        assert contrast(colour.dark, palette.PAPER.dark) >= 4.5
+    for colour in (drawing.INK, drawing.MUTED):
+        assert contrast(colour.light, drawing.PAPER.light) >= 4.5
+        assert contrast(colour.dark, drawing.PAPER.dark) >= 4.5
 
 
 # Severe protanomaly and deuteranomaly: Machado, Oliveira & Fernandes 2009, table of matrices.
@@ -139,7 +140,7 @@ BLINDNESS = {
 @pytest.mark.parametrize("kind", BLINDNESS)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_first_four_levels_differ_for_the_colour_blind(kind: str, theme: str) -> None:
-    colours = (palette.BASELINE, *palette.SERIES[:3])
+    colours = (drawing.BASELINE, *drawing.SERIES[:3])
     seen = [
         [max(0.0, sum(m * c for m, c in zip(row, linear(getattr(colour, theme)), strict=True)))
          ** (1 / 2.2) for row in BLINDNESS[kind]]

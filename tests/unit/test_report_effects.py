@@ -15,7 +15,7 @@ from iotrial.judgement import Judged, judge
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
 from iotrial.report.document import document
-from iotrial.report.effect_charts import effect_figures, pair_spec, tradeoff_spec
+from iotrial.report.effects import effect_figures, pair_spec, tradeoff_spec
 from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import View, view

@@ -16,7 +16,7 @@ from iotrial.judgement import Judged, judge
 from iotrial.model.finding import RaceStory
 from iotrial.report import races
 from iotrial.report.document import document
-from iotrial.report.race_charts import race_figures, race_spec
+from iotrial.report.races import race_figures, race_spec
 from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import View, view

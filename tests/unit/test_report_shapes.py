@@ -25,10 +25,10 @@ from iotrial.model.finding import Comparison, Finding
 from iotrial.report import words
 from iotrial.report.document import document
 from iotrial.report.render.markdown import code, escape
-from iotrial.report.strip import Scale, ruler, scale, strip
 from iotrial.report.study import markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import View, view
+from iotrial.report.words import Scale, ruler, scale, strip
 
 RESULTS = factories.results()
 COMPARISON = factories.comparison(RESULTS)

@@ -20,11 +20,11 @@ from iotrial.judgement.parts import VerdictRow
 from iotrial.report.render.html import html as page_of
 from iotrial.report.render.markdown import markdown as markdown_of
 from iotrial.report.view import View, view
-from iotrial.report.visible import visible
+from iotrial.report.words import visible
 from iotrial.stats.judge import judge
-from iotrial_suites.result import Checked, Machine, Result
-from iotrial_suites.session import folder as sessions
-from iotrial_suites.together.document import document
+from iotrial_suites.case import Checked, Machine, Result
+from iotrial_suites.session import session as sessions
+from iotrial_suites.together.report import document
 from iotrial_suites.together.view import Checks, Study, Together, together
 
 Form = Callable[[Together], str]

@@ -19,7 +19,7 @@ from iotrial.model.trial import Doubt
 from iotrial.report import evidence, words
 from iotrial.report.series import DRAWN, Point, thinned
 from iotrial.report.view import View, view
-from iotrial.report.visible import visible, visible_lines
+from iotrial.report.words import visible, visible_lines
 from iotrial.units import axis_scale
 
 RESULTS = factories.results()

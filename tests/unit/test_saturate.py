@@ -23,11 +23,11 @@ from iotrial.plan.design import workload_of
 from iotrial.plan.load import parse_study
 from iotrial.plan.saturate import FINAL, MOST_SEARCHED, SEARCH, grid, job_counts
 from iotrial.plan.stages import next_trials
-from iotrial.report.ceiling_chart import KINDS, curve_figure, curve_spec
+from iotrial.report.ceiling import KINDS, curve_figure, curve_spec
 from iotrial.stats import ceiling
 from iotrial.stats.ceiling import Seen
 from iotrial.stats.judge import judge
-from iotrial.tools.fio_job import job_of
+from iotrial.tools.fio import job_of
 
 OF = study()
 CELLS = OF.treatments(SEARCH)

@@ -16,7 +16,7 @@ from iotrial.judgement import Judged, completed
 from iotrial.judgement.utilisation import Step
 from iotrial.model.results import Strain
 from iotrial.report.document import document
-from iotrial.report.strains import MOST, rows
+from iotrial.report.scaling import MOST_BORNE, borne_rows
 from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import View, view
@@ -122,7 +122,7 @@ def test_the_document_has_every_number(judged: Judged) -> None:
 def test_a_table_of_many_hosts_ends_and_says_so(seen: View) -> None:
     (borne,) = seen.borne
     many = replace(borne, strains=borne.strains * 10)
-    assert len(rows(many)) == MOST
+    assert len(borne_rows(many)) == MOST_BORNE
 
 
 def test_results_without_strains_and_torn_ones_still_have_their_steps(

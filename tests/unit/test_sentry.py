@@ -10,7 +10,7 @@ import pytest
 
 from iotrial.execute.interruption import Interruption
 from iotrial.hosts.local import LocalHost, wakeup_pipe
-from iotrial_suites.session.sentry import Sentry
+from iotrial_suites.session.evidence import Sentry
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def _begun(parent: Path, study: Study) -> Path | None:
 
 
 def _show(output: Output, outcome: Outcome) -> None:
-    from iotrial.report.brief import brief
+    from iotrial.report.text import brief
 
     results = outcome.results
     seen = filed(output, results, **came_to(output, results, outcome))
@@ -108,7 +108,7 @@ def _finer(outcome: Outcome) -> Iterator[str]:
 
 def _deeds(outcome: Outcome) -> Iterator[str]:
     """What was done to the machine."""
-    from iotrial.report.brief import changes
+    from iotrial.report.text import changes
 
     if told := changes(outcome.results):
         yield f"settings:    {told}"

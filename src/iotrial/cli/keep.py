@@ -30,8 +30,7 @@ from iotrial.units import format_wait, parse_seconds
 if TYPE_CHECKING:
     from iotrial.execute.keep.kept import Difference, Kept
     from iotrial.execute.keep.many_hosts import Came, Outcome, Reach, Share
-    from iotrial.keep.conflict import Conflict
-    from iotrial.keep.entry import Entry
+    from iotrial.keep.entry import Conflict, Entry
     from iotrial.keep.native import Export, NativeFile
     from iotrial.keep.profile import Profile
     from iotrial.model.host import Host

@@ -34,7 +34,7 @@ from iotrial import files
 from iotrial.called import as_called, as_root, called
 from iotrial.errors import UsageError
 from iotrial.report.layout import HANG, folded
-from iotrial.report.visible import visible
+from iotrial.report.words import visible
 
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 """A window may be narrower already than it says (tmux says it a quarter of a second later): what

@@ -133,14 +133,14 @@ def _to_stdout(output: Output, kind: str, content: str | bytes) -> None:
 def _written(kind: str, results: Results) -> str | bytes:
     """The tables need no judgement; all else does.  Each shape imports what it needs."""
     if kind == "csv":
-        from iotrial.report.csv import csv
+        from iotrial.report.trials import csv
 
         return csv(results)
     if kind == "parquet":
-        with extra("parquet", "report --as parquet"):
-            from iotrial.report.parquet import parquet
+        from iotrial.report.trials import parquet
 
-        return parquet(results)
+        with extra("parquet", "report --as parquet"):
+            return parquet(results)
     from iotrial.judgement import judge
     from iotrial.report.view import view
 

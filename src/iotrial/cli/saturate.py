@@ -34,7 +34,7 @@ from iotrial.plan.parts import parts_of
 from iotrial.plan.saturate import BLOCK_SIZES, Asked, Where, study_text, targets_named
 from iotrial.report.words import PRETENDED
 from iotrial.store import check, is_finished, open_results
-from iotrial.tools.fio_job import job_of
+from iotrial.tools.fio import job_of
 from iotrial.units import format_value, parse_bytes, parse_fraction, parse_seconds
 
 NAME = "ceiling"

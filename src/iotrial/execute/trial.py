@@ -27,7 +27,7 @@ from iotrial.model.trial import HOST_LOST, Doubt, Trial, TrialRecord, TrialState
 from iotrial.model.tunable import Setting
 from iotrial.store import Store
 from iotrial.tools import tool
-from iotrial.tools.merging import merged
+from iotrial.tools.results import merged
 
 T = TypeVar("T")
 Came = Sequence[tuple[TrialPart, TrialState, str, Parsed]]

@@ -1,5 +1,5 @@
 """An entry of a profile, and what may be kept at all: the one look at every text of a profile,
-wherever it comes from.
+wherever it comes from; and the conflict with who else sets the same, which the wing of lint finds.
 
 A profile is made of a results folder, or of a file; both may be somebody else's, and what is
 written is read later by programs that run as root.  So a text is printable, on one line, and of
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from posixpath import normpath
+from typing import Literal
 
 from iotrial.errors import UsageError
 from iotrial.hosts.login import login
@@ -142,3 +143,19 @@ def way_problem(ssh: str) -> str:
         if not plain:
             return f"ssh = {ssh!r}: {option} {value}".rstrip() + " is not taken from results"
     return "" if _REACHED_BY.fullmatch(host) else f"ssh = {ssh!r}: {host!r} is no name of a host"
+
+
+Wins = Literal["ours", "theirs", "perhaps"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Who else sets on a host what is kept there: ``what`` is kept and ``who`` (file:line, or a
+    program) sets it too, to ``value`` ('': not known); ``wins`` says whose value counts after the
+    next boot, ``advice`` what to do."""
+
+    what: str
+    who: str
+    value: str
+    wins: Wins
+    advice: str

@@ -4,7 +4,7 @@ A section of a report is a function that gives blocks.  A renderer of :mod:`iotr
 gives all of them one shape (HTML, Markdown), adds nothing and leaves nothing unsaid; where a shape
 has no room for a block, the section says so (:class:`Only`).
 
-Text in blocks is fit to look at (:mod:`iotrial.report.visible`) and not escaped for any shape.
+Text in blocks is fit to look at (:mod:`iotrial.report.words`) and not escaped for any shape.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""The ceiling that a search found, and the latency-against-load curve, as data and as rows."""
+"""The ceiling that a search found, and latency against load: as data, as rows, and drawn.
+
+The chart has every load that was tried, the curve of the best trades, the knee.  Load to the right,
+latency upwards, as queueing theory draws it; latency on a logarithmic scale, for it grows by powers
+of ten once a device is full.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,11 @@ from typing import Any
 from iotrial.model.finding import Ceiling, LoadPoint
 from iotrial.model.measurement import metric
 from iotrial.model.trial import treatment_text
+from iotrial.report import drawing
 from iotrial.report.blocks import Block, Figure, Figures, Heading, plain
-from iotrial.report.visible import visible
-from iotrial.units import format_value
+from iotrial.report.drawing import SECONDS, WIDE, alt, document, log_ticks, svg
+from iotrial.report.words import visible
+from iotrial.units import axis_scale, format_seconds, format_value
 
 HEAD = ("load", "rate", "mean latency", "p99", "trials", "")
 """Of :func:`rows`."""
@@ -89,3 +96,107 @@ def blocks(found: Ceiling | None, drawn: Figure | None) -> Iterator[Block]:
     if drawn:
         yield Figures((drawn,))
     yield plain(HEAD, rows(found), "Latency against load")
+
+
+# -- the chart ------------------------------------------------------------------------------------
+
+KINDS = ("mean", "p99", "beaten", "knee", "best")
+_COLOURS = (
+    drawing.SERIES[0], drawing.SERIES[1], drawing.MUTED, drawing.SERIES[2], drawing.BETTER,
+)  # fmt: skip
+_SHAPES = ("circle", "triangle-up", "circle", "diamond", "square")
+
+
+def curve_figure(found: Ceiling, ident: str) -> Figure | None:
+    """The curve; None where no load has both a rate and a latency.  ``ident`` begins the ids."""
+    drawn = [point for point in found.points if point.mean]
+    if not drawn:
+        return None
+    unit = metric(found.metric).unit
+    title = "Latency against load"
+    said = ["Line: the loads that no other beats in both rate and mean latency; hollow: the rest."]
+    if any(point.rates for point in drawn):
+        said.append("Bars: intervals, where a load has several trials.")
+    if found.knee:
+        said.append(f"Knee: {_named(found.knee, unit)}.")
+    if found.best:
+        said.append(f"Best: {_named(found.best, unit)}.")
+    if found.limit:
+        name, most = found.limit
+        said.append(f"Dashed: {name} \u2264 {format_seconds(most)}.")
+    spoken = " ".join(f"{_named(point, unit)}." for point in curve(found) if point.mean)
+    caption = " ".join(said)
+    return Figure("trials", svg(curve_spec(found), title, spoken, ident), title, caption)
+
+
+def _named(point: LoadPoint, unit: str) -> str:
+    latency = f", mean {format_seconds(point.mean)}" if point.mean else ""
+    return f"{visible(treatment_text(point.treatment))}, {format_value(point.rate, unit)}{latency}"
+
+
+def curve_spec(found: Ceiling) -> dict[str, Any]:
+    """The chart of a ceiling whose points have latencies."""
+    drawn = [point for point in found.points if point.mean]
+    by, unit = axis_scale(max(point.rate for point in drawn), metric(found.metric).unit)
+    rows = list(_rows(found, by))
+    shown = [kind for kind in KINDS if any(row["k"] == kind for row in rows)]
+    looks = dict(zip(KINDS, zip(_COLOURS, _SHAPES, strict=True), strict=True))
+    legend = alt.Legend(title=None, orient="top", symbolOpacity=1)
+    color = alt.Color("k:N", legend=legend).scale(
+        domain=shown, range=[looks[kind][0].light for kind in shown]
+    )
+    shape = alt.Shape("k:N", legend=legend).scale(
+        domain=shown, range=[looks[kind][1] for kind in shown]
+    )
+    bound = [found.limit[1]] if found.limit else []
+    seconds = [float(str(row[key])) for row in rows for key in ("v", "low", "high")] + bound
+    low, high = min(seconds) * 0.8, max(seconds) * 1.25
+    title = f"{metric(found.metric).title} ({unit})"
+    x = alt.X("r:Q").axis(title=title, tickCount=8).scale(zero=True)
+    axis = alt.Axis(title="latency", labelExpr=SECONDS, values=log_ticks(low, high))
+    y = alt.Y("v:Q", axis=axis).scale(type="log", domain=[low, high], nice=False)
+    base = alt.Chart(alt.NamedData("rows"))
+    lines = base.transform_filter("datum.line")
+    marked = "datum.k == 'knee' || datum.k == 'best'"
+    layers = alt.layer(
+        alt.Chart(alt.NamedData("bound")).mark_rule(color=drawing.WORSE.light, strokeDash=[4, 3])
+        .encode(y=alt.Y("v:Q")),
+        base.transform_filter("datum.k == 'knee'")
+        .mark_rule(color=drawing.LINE.light, strokeDash=[4, 3]).encode(x=x),
+        base.transform_filter("datum.k == 'beaten'")
+        .mark_point(size=40, filled=False, opacity=0.7)
+        .encode(x=x, y=y, color=color, shape=shape),
+        lines.mark_line(color=drawing.LINE.light, strokeWidth=1.5)
+        .encode(x=x, y=y, order=alt.Order("n:Q"), detail=alt.Detail("line:N")),
+        base.mark_rule(strokeWidth=2)
+        .encode(x=alt.X("left:Q"), x2=alt.X2("right:Q"), y=y, color=color),
+        base.mark_rule(strokeWidth=2)
+        .encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=color),
+        base.transform_filter("datum.k == 'mean' || datum.k == 'p99'")
+        .mark_point(size=50, filled=True, opacity=1).encode(x=x, y=y, color=color, shape=shape),
+        base.transform_filter(marked).mark_point(size=150, filled=True, opacity=1)
+        .encode(x=x, y=y, color=color, shape=shape),
+    )  # fmt: skip
+    beside = [{"v": each} for each in bound]
+    return document(layers, WIDE, 340, {"rows": rows, "bound": beside})
+
+
+def _rows(found: Ceiling, by: float) -> Iterator[drawing.Row]:
+    """A row a mark: the mean of each load, and the p99 of those on the curve."""
+    front = {point.treatment for point in curve(found)}
+    for place, point in enumerate(found.points):
+        if not point.mean:
+            continue
+        on = point.treatment in front
+        kind = "mean" if on else "beaten"
+        kind = "knee" if found.knee and point.treatment == found.knee.treatment else kind
+        kind = "best" if found.best and point.treatment == found.best.treatment else kind
+        rates = point.rates or (point.rate, point.rate)
+        means = point.means or (point.mean, point.mean)
+        row = {"n": place, "k": kind, "r": point.rate / by, "v": point.mean}
+        row |= {"left": rates[0] / by, "right": rates[1] / by}
+        yield row | {"low": means[0], "high": means[1], "line": "mean" if point.front else ""}
+        if on and point.p99:
+            at, late = point.rate / by, point.p99
+            row = {"n": place, "k": "p99", "r": at, "v": late, "left": at, "right": at}
+            yield row | {"low": late, "high": late, "line": "p99" if point.front else ""}

@@ -1,54 +1,137 @@
-"""Charts: Altair describes, vl-convert draws; SVG without a browser and without a network.
+"""The charts of a page, where the extra ``charts`` is there; where not, text for them.
 
-Three for a workload: what changed and how surely, every trial over time, latencies.  No bars of
-means: a mean without its spread and its order in time cannot be judged (Cleveland & McGill 1984
-on position along a common scale; Weissgerber et al. 2015, "Beyond bar and line graphs").
+Those of sections are beside what these say in words (:mod:`iotrial.report.races`, …).  Here are the
+three that every workload has: what changed and how surely, every trial over time, latencies, each
+also in words and numbers, for those who do not see it.  No bars of means: a mean without its spread
+and its order in time cannot be judged (Cleveland & McGill 1984 on position along a common scale;
+Weissgerber et al. 2015, "Beyond bar and line graphs").
 """
 
 from __future__ import annotations
 
-import json
 import math
-import re
-import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median
 
-import vl_convert
-from markupsafe import Markup
-
+from iotrial.called import called
+from iotrial.extras import advice, missing
 from iotrial.judgement.parts import VerdictRow
 from iotrial.model.measurement import Metric
-from iotrial.report import alternatives, palette
+from iotrial.report import panels
 from iotrial.report.blocks import Figure
-from iotrial.report.series import ALL_SHOWN, Series, Spread
-from iotrial.report.strip import Scale, scale
-from iotrial.report.view import Part
-from iotrial.report.words import VERDICTS, baselines, change, share
-from iotrial.units import axis_scale
-
-_WARM = threading.Thread(
-    target=vl_convert.vegalite_to_svg,
-    args=({"data": {"values": [{}]}, "mark": "point"},),
+from iotrial.report.ceiling import curve_figure
+from iotrial.report.drawing import (
+    BETTER,
+    LINE,
+    NARROW,
+    SAME,
+    SECONDS,
+    SIGNS,
+    UNSURE,
+    WIDE,
+    WORSE,
+    Row,
+    Spec,
+    alt,
+    by_group,
+    document,
+    log_ticks,
+    margin_layers,
+    margin_rows,
+    start,
+    svg,
 )
-_WARM.start()  # the drawing engine starts in half a second, while Altair is read
-import altair as alt  # noqa: E402
+from iotrial.report.effects import effect_figures
+from iotrial.report.knees import knee_figures
+from iotrial.report.panels import panel_figure
+from iotrial.report.races import race_figures
+from iotrial.report.series import ALL_SHOWN, Point, Series, Spread
+from iotrial.report.view import Part, View
+from iotrial.report.words import (
+    VERDICTS,
+    Scale,
+    baselines,
+    change,
+    count,
+    ruler,
+    scale,
+    share,
+    strip,
+)
+from iotrial.units import axis_scale, format_seconds, format_value
 
-NARROW, WIDE = (
-    440,
-    900,
-)  # pixels: beside each other on a desk, the narrow ones as they are on a phone
+_CELLS = 48
+_NAMED = 12
+_VERDICT_COLOURS = (BETTER, WORSE, SAME, UNSURE)
 _ROW = 46
 _CROWD = 400  # points from which they are drawn small
-_FEW_DECADES = 1e4
-_SPEC = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """``parts`` are the figures of each part, ``curve`` is that of a ceiling,
+    ``curves`` those of the grids that are shown.  Without charts
+    ``forests`` has the intervals of each part as lines of text, and ``note`` says how to get
+    charts."""
+
+    parts: tuple[tuple[Figure, ...], ...]
+    curve: Figure | None = None
+    curves: tuple[Figure, ...] = ()
+    forests: tuple[tuple[str, ...], ...] = ()
+    note: str = ""
+
+
+def pictures(view: View) -> Pictures:
+    """What the page shows beside its tables."""
+    lacking = missing("charts")
+    if lacking:
+        return Pictures(
+            parts=tuple(() for _ in view.parts),
+            forests=tuple(_forest(part, view) for part in view.parts),
+            note=f"Intervals are drawn as text: charts need {' and '.join(lacking)}"
+            f" ({advice('charts')}). Then: {called()} report FOLDER",
+        )
+    start()
+    drawn = tuple(
+        (
+            *race_figures(part, view.margin, f"r{place}"),
+            *knee_figures(part, view.margin, f"k{place}"),
+            *figures(part, view.margin, f"c{place}"),
+            *effect_figures(part, view.margin, f"e{place}"),
+        )
+        for place, part in enumerate(view.parts)
+    )
+    curves = tuple(
+        panel_figure(panel, f"g{place}") for place, panel in enumerate(panels.shown(view.panels))
+    )
+    curve = curve_figure(view.ceiling, "curve") if view.ceiling else None
+    return Pictures(drawn, curve, curves)
+
+
+def _forest(part: Part, view: View) -> tuple[str, ...]:
+    """A line for each level, all parts on one scale; the first line is the scale."""
+    if not part.findings:
+        return ()
+    on = scale((each for each in view.findings if each.primary), view.margin, _CELLS)
+    several = len({row.finding.factor for row in part.findings}) > 1
+    names = [
+        f"{row.finding.factor}={row.finding.level}" if several else row.finding.level
+        for row in part.findings
+    ]
+    width = max(map(len, names))
+    drawn = [strip(row.finding, on) for row in part.findings]
+    lines = [(f"{name:<{width}}", line) for name, line in zip(names, drawn, strict=True)]
+    return tuple(f"{name}  {line}".rstrip() for name, line in [(" " * width, ruler(on)), *lines])
+
+
+# -- of each workload -----------------------------------------------------------------------------
 
 
 def figures(part: Part, margin: float, ident: str) -> tuple[Figure, ...]:
     """The charts of one workload that there are numbers for.  ``ident`` begins the ids in them,
     and must differ between the workloads of a page."""
-    _WARM.join()
     made = []
     if told := tuple(row for row in part.findings if math.isfinite(row.finding.ratio)):
         drawn = replace(part, findings=told)
@@ -63,7 +146,7 @@ def figures(part: Part, margin: float, ident: str) -> tuple[Figure, ...]:
 def _interval_figure(part: Part, margin: float, ident: str) -> Figure:
     against = baselines([row.finding for row in part.findings])
     title = f"Change in {part.metric.title} against {against}"
-    words = alternatives.of_intervals(part.findings, margin)
+    words = of_intervals(part.findings, margin)
     caption = f"Point: estimate; line: interval. Band: changes under {share(margin)} do not matter."
     spec = interval_spec(part.findings, margin)
     return Figure("change", svg(spec, f"{part.workload}: {title}", words, ident), title, caption)
@@ -72,7 +155,7 @@ def _interval_figure(part: Part, margin: float, ident: str) -> Figure:
 def _latency_figure(part: Part, operation: str, ident: str) -> Figure:
     spreads = [spread for spread in part.series.spreads if spread.operation == operation]
     title = f"{operation.capitalize()} latency"
-    words = alternatives.of_latencies(spreads)
+    words = of_latencies(spreads)
     most = max(spread.n for spread in spreads)
     reach = "from the lowest to the highest" if most <= ALL_SHOWN else "the middle 90 %"
     caption = f"Point: median. Line: {reach} of all. Logarithmic scale."
@@ -83,7 +166,7 @@ def _latency_figure(part: Part, operation: str, ident: str) -> Figure:
 def _trials_figure(part: Part, ident: str) -> Figure:
     series, drawn = part.series, len(part.series.points)
     title = f"Every {series.one}, in the order it was done"
-    words = alternatives.of_trials(series, part.metric)
+    words = of_trials(series, part.metric)
     said = ["A slope or a step that all levels share is drift, not an effect."]
     if series.blocks:
         said.append("Vertical lines: a new block begins.")
@@ -101,10 +184,7 @@ def _trials_figure(part: Part, ident: str) -> Figure:
     )
 
 
-# -- what is drawn ---------------------------------------------------------------------------
-
-
-def interval_spec(rows: Sequence[VerdictRow], margin: float) -> _SPEC:
+def interval_spec(rows: Sequence[VerdictRow], margin: float) -> Spec:
     """One line per level: estimate and interval as change in %, the margin, and no change.  An
     interval that would squeeze all others is cut at the edge; its label has its ends."""
     several = len({row.finding.factor for row in rows}) > 1
@@ -120,27 +200,19 @@ def interval_spec(rows: Sequence[VerdictRow], margin: float) -> _SPEC:
         domain=list(VERDICTS), range=["triangle-up", "triangle-down", "square", "circle"]
     )
     base = alt.Chart(alt.NamedData("rows"))
-    signs = "datum.value == 0 ? '0' : format(datum.value, '+~g')"
-    x = alt.X("change:Q").axis(title="change in %", labelExpr=signs, tickCount=6)
+    x = alt.X("change:Q").axis(title="change in %", labelExpr=SIGNS, tickCount=6)
     layers = alt.layer(
-        alt.Chart(alt.NamedData("margin"))
-        .mark_rect(color=palette.BAND.light, opacity=1)
-        .encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")),
-        alt.Chart(alt.NamedData("margin")).mark_rule(color=palette.MUTED.light)
-        .encode(x=alt.X("none:Q")),
+        *margin_layers(),
         base.mark_rule(strokeWidth=3)
         .encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=y, color=color),
         base.mark_point(size=120, opacity=1, filled=True)
         .encode(x=x, y=y, color=color, shape=shape),
     )  # fmt: skip
-    band = [{"low": -margin * 100, "none": 0, "high": margin * 100}]
-    return document(layers, NARROW, _ROW * len(rows) + 60, {"rows": table, "margin": band})
+    data = {"rows": table, "margin": margin_rows(margin)}
+    return document(layers, NARROW, _ROW * len(rows) + 60, data)
 
 
-_VERDICT_COLOURS = (palette.BETTER, palette.WORSE, palette.SAME, palette.UNSURE)
-
-
-def _interval_row(place: int, row: VerdictRow, several: bool, on: Scale) -> Mapping[str, object]:  # noqa: FBT001
+def _interval_row(place: int, row: VerdictRow, several: bool, on: Scale) -> Row:  # noqa: FBT001
     finding = row.finding
     name = f"{finding.factor}={finding.level}" if several else finding.level
     ends = [
@@ -156,11 +228,11 @@ def _interval_row(place: int, row: VerdictRow, several: bool, on: Scale) -> Mapp
     }
 
 
-def trials_spec(series: Series, metric: Metric) -> _SPEC:
+def trials_spec(series: Series, metric: Metric) -> Spec:
     """A point per trial: response over time; those that do not count are hollow."""
     by, unit = axis_scale(max(point.value for point in series.points), metric.unit)
     span, clock = axis_scale(max(1.0, *(p.seconds for p in series.points)), "s")
-    table: dict[bool, list[_SPEC]] = {True: [], False: []}
+    table: dict[bool, list[Spec]] = {True: [], False: []}
     for point in series.points:
         row = {"t": point.seconds / span, "v": point.value / by, "g": point.group}
         table[point.valid].append(row)
@@ -169,9 +241,7 @@ def trials_spec(series: Series, metric: Metric) -> _SPEC:
     color, shape = by_group(series.groups, WIDE)
     size = 60 if len(series.points) < _CROWD else 22
     layers = alt.layer(
-        alt.Chart(alt.NamedData("blocks"))
-        .mark_rule(color=palette.LINE.light)
-        .encode(x=alt.X("t:Q")),
+        alt.Chart(alt.NamedData("blocks")).mark_rule(color=LINE.light).encode(x=alt.X("t:Q")),
         alt.Chart(alt.NamedData("valid"))
         .mark_point(filled=True, size=size, opacity=0.85)
         .encode(x=x, y=y, color=color, shape=shape),
@@ -184,7 +254,7 @@ def trials_spec(series: Series, metric: Metric) -> _SPEC:
     return document(layers, WIDE, 260, data)
 
 
-def latency_spec(spreads: Sequence[Spread], groups: Sequence[str]) -> _SPEC:
+def latency_spec(spreads: Sequence[Spread], groups: Sequence[str]) -> Spec:
     """Percentiles side by side, groups dodged within each, on a logarithmic axis."""
     table = [
         {"p": s.percentile, "g": s.group, "v": s.middle, "low": s.low, "high": s.high}
@@ -206,90 +276,48 @@ def latency_spec(spreads: Sequence[Spread], groups: Sequence[str]) -> _SPEC:
     return document(layers, NARROW, 230, {"spreads": table})
 
 
-SECONDS = (
-    "datum.value >= 1 ? format(datum.value, '~r') + ' s' : "
-    "datum.value >= 1e-3 ? format(datum.value * 1e3, '~r') + ' ms' : "
-    "format(datum.value * 1e6, '~r') + ' µs'"
-)
-"""How an axis of seconds is labelled."""
+# -- the same in words ----------------------------------------------------------------------------
 
 
-def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of every decade from ``low`` to ``high``; only 1 where that makes too many."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    digits = (1, 2, 5) if high / low < _FEW_DECADES else (1,)
-    ticks = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
-    return [tick for tick in ticks if low <= tick <= high]
+def of_intervals(rows: Sequence[VerdictRow], margin: float) -> str:
+    """Every level against its baseline: change, interval, verdict."""
+    lines = [
+        f"{row.finding.level} against {row.finding.baseline}: {change(row.finding)}, "
+        f"{VERDICTS[row.finding.verdict]}."
+        for row in rows[:_NAMED]
+    ]
+    if len(rows) > _NAMED:
+        lines.append(f"The verdict table has {len(rows) - _NAMED} more.")
+    return " ".join([*lines, f"Differences within {share(margin)} count as the same."])
 
 
-def by_group(groups: Sequence[str], width: int) -> tuple[alt.Color, alt.Shape]:
-    """Colour and shape of field ``g`` by group, with a legend on a chart ``width`` pixels wide."""
-    looks = [palette.of_group(place) for place in range(len(groups))]
-    legend = alt.Legend(title=None, orient="top", columns=_columns(groups, width), symbolOpacity=1)
-    domain = list(groups)
-    color = alt.Color("g:N", legend=legend).scale(
-        domain=domain, range=[colour.light for colour, _ in looks]
+def of_trials(series: Series, metric: Metric) -> str:
+    """How many trials over which time, and each group's middle and ends."""
+    groups: dict[str, list[Point]] = defaultdict(list)
+    for point in series.points:
+        if point.valid:
+            groups[point.group].append(point)
+    hollow = sum(not point.valid for point in series.points)
+    last = max((point.seconds for point in series.points), default=0.0)
+    lines = [f"{count(series.measured, series.one)} over {format_seconds(last)}."]
+    lines += [_group(name, groups[name], metric) for name in series.groups if groups[name]]
+    if hollow:
+        lines.append(f"{count(hollow, series.one)} INVALID, drawn hollow.")
+    return " ".join(lines)
+
+
+def _group(name: str, points: Sequence[Point], metric: Metric) -> str:
+    values = sorted(point.value for point in points)
+    middle, low, high = (
+        format_value(value, metric.unit) for value in (median(values), values[0], values[-1])
     )
-    shape = alt.Shape("g:N", legend=legend).scale(domain=domain, range=[s for _, s in looks])
-    return color, shape
+    return f"{name}: median {middle}, from {low} to {high}."
 
 
-def _columns(names: Sequence[str], width: int) -> int:
-    """As many as fit, by the average character's width; all on one line where they do."""
-    widths = [min(220, 7 * len(name)) + 14 + _APART for name in names]
-    return len(names) if sum(widths) <= width else max(1, width // max(widths))
-
-
-_APART = (
-    36  # pixels between the columns of a legend: a browser's font may be wider than it was drawn
-)
-_TEXT = {
-    "labelColor": palette.MUTED.light, "titleColor": palette.MUTED.light,
-    "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": 220,
-}  # fmt: skip
-_CONFIG = {
-    "aria": False,
-    "font": "sans-serif",
-    "background": "transparent",
-    "view": {"stroke": "transparent"},
-    "axis": {
-        **_TEXT, "gridColor": palette.GRID.light, "domainColor": palette.LINE.light,
-        "tickColor": palette.LINE.light,
-    },
-    "axisY": {"labelColor": palette.INK.light},
-    "legend": {**_TEXT, "labelColor": palette.INK.light, "symbolSize": 80, "columnPadding": _APART},
-}  # fmt: skip
-
-
-def document(chart: alt.LayerChart | alt.FacetChart, width: int, height: int, data: _SPEC) -> _SPEC:
-    """The Vega-Lite document.  Rows are put in afterwards: Altair need not look at each."""
-    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
-    shaped = chart.properties(width=width, height=height, autosize=fit, padding=4)
-    spec: _SPEC = shaped.to_dict(validate=False)
-    return {**spec, "config": _CONFIG, "datasets": data}
-
-
-# -- how it is drawn -------------------------------------------------------------------------
-
-_TAG = re.compile(r"<[a-z][^>]*>")
-_ARIA = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events|display|xmlns:xlink)="[^"]*"')
-_LONG = re.compile(r"(\.\d\d)\d+")
-_OPEN = re.compile(r"<svg[^>]*?(width=\"[^\"]*\" height=\"[^\"]*\" viewBox=\"[^\"]*\")[^>]*>")
-
-
-def svg(spec: _SPEC, title: str, words: str, ident: str) -> Markup:
-    """``spec`` drawn, with ``title`` and ``words`` as its text alternative.
-
-    vl-convert escapes what it is given to write; title and words are escaped here.
-    """
-    drawn = vl_convert.vegalite_to_svg(json.dumps(spec), allowed_base_urls=[])
-    body = _TAG.sub(lambda tag: _LONG.sub(r"\1", _ARIA.sub("", tag[0])), drawn)
-    size = _OPEN.match(body)
-    if size is None:
-        raise ValueError(f"vl-convert drew no SVG for {title!r}: {drawn[:80]!r}")
-    opened = Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" '
-        'aria-labelledby="{i}-t {i}-d" {size}><title id="{i}-t">{t}</title>'
-        '<desc id="{i}-d">{d}</desc>'
-    ).format(i=ident, size=Markup(size[1]), t=title, d=words)  # noqa: S704 -- three numbers
-    return opened + Markup(body[size.end() :])  # noqa: S704 -- made by vl-convert, escaped there
+def of_latencies(spreads: Sequence[Spread]) -> str:
+    """Each group's percentiles: the middle over its trials, and the spread."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for spread in spreads:
+        middle, low, high = map(format_seconds, (spread.middle, spread.low, spread.high))
+        groups[spread.group].append(f"{spread.percentile} {middle} ({low} to {high})")
+    return " ".join(f"{group}: {', '.join(said)}." for group, said in groups.items())

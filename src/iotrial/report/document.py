@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from iotrial.judgement import Judged
@@ -12,22 +13,10 @@ from iotrial.model.finding import Needs
 from iotrial.model.measurement import Metrics
 from iotrial.model.results import Latency
 from iotrial.model.trial import Doubt, TrialRecord
-from iotrial.report import (
-    block_hosts,
-    ceiling,
-    effects,
-    evidence,
-    hosts,
-    keepsake,
-    knees,
-    panels,
-    races,
-    staged,
-    strains,
-)
+from iotrial.report import ceiling, effects, evidence, hosts, keepsake, knees, panels, races, staged
 from iotrial.report import scaling as scales
 from iotrial.report.view import answer, named
-from iotrial.report.visible import visible
+from iotrial.report.words import visible
 from iotrial.stats.scaling import scaling
 
 FORMAT = 1
@@ -52,7 +41,7 @@ def document(judged: Judged) -> dict[str, Any]:
     and paths bore.  ``grids`` are of recorded runs of two numeric factors that are crossed: every
     cell, the ``best`` one, and whether the effect of one ``depends`` on the other.
     """
-    results, comparison, counts = judged.results, judged.comparison, judged.counts
+    results, comparison = judged.results, judged.comparison
     decide = results.study.decide
     parts = tuple(map(named, judged.parts))
     kept = keepsake.keepsake(judged)
@@ -81,13 +70,7 @@ def document(judged: Judged) -> dict[str, Any]:
         "doubts": [
             _doubt(doubt) for doubt in (*evidence.doubts(results), *evidence.failures(results))
         ],
-        "trials": {
-            "planned": counts.planned,
-            "valid": counts.valid,
-            "invalid": counts.invalid,
-            "failed": counts.failed,
-            "missing": counts.missing,
-        },
+        "trials": asdict(judged.counts),
         "tools": list(evidence.tools(results)),
         **({"keep": keepsake.document(kept)} if kept else {}),
         **staged.as_data(
@@ -95,10 +78,10 @@ def document(judged: Judged) -> dict[str, Any]:
         ),
         **ceiling.as_data(comparison.ceiling),
         **hosts.as_data(judged.hosts),
-        **block_hosts.as_data(judged.block_hosts),
+        **hosts.block_data(judged.block_hosts),
         **({"scaling": steps} if (steps := _scaling(parts)) else {}),
         **({"grids": panels.as_data(grids)} if (grids := panels.panels(comparison.grids)) else {}),
-        **({"borne": strains.as_data(judged.utilisation)} if judged.utilisation else {}),
+        **({"borne": scales.borne_data(judged.utilisation)} if judged.utilisation else {}),
     }
 
 

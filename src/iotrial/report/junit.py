@@ -20,7 +20,7 @@ from iotrial.model.finding import Finding, Verdict
 from iotrial.model.trial import Doubt
 from iotrial.report import words
 from iotrial.report.view import Part, View
-from iotrial.report.visible import visible
+from iotrial.report.words import visible
 from iotrial.units import format_value
 
 REGRESSION: tuple[Verdict, ...] = ("worse",)
@@ -34,8 +34,7 @@ def junit(view: View, *, failing: Collection[Verdict] = ()) -> str:
     name = f"{view.study} (pretended)" if view.pretended else view.study
     suite = ET.Element("testsuite", {"name": name, **_counts(cases)})
     if view.started is not None:
-        at = dt.datetime.fromtimestamp(view.started, dt.UTC)
-        suite.set("timestamp", at.strftime("%Y-%m-%dT%H:%M:%S"))
+        suite.set("timestamp", timestamp(view.started))
     suite.set("time", f"{max(view.seconds, 0):.3f}")
     properties = ET.SubElement(suite, "properties")
     for name, value in _properties(view):
@@ -45,8 +44,18 @@ def junit(view: View, *, failing: Collection[Verdict] = ()) -> str:
     ET.SubElement(suite, "system-out").text = "\n".join(filter(None, said))
     root = ET.Element("testsuites", {"name": "iotrial", **_counts(cases)})
     root.append(suite)
+    return text_of(root)
+
+
+def text_of(root: ET.Element) -> str:
+    """A document, indented, with its XML declaration."""
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def timestamp(at: float) -> str:
+    """Seconds since the epoch as a suite has them."""
+    return dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _counts(cases: Collection[ET.Element]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from iotrial.keep.fleet import grouped
 from iotrial.keep.native import export
 from iotrial.keep.winner import profile
 from iotrial.report.blocks import Block, Fold, Only, Pre, Section, Span, Text
-from iotrial.report.visible import visible, visible_lines
+from iotrial.report.words import visible, visible_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,28 @@
-"""What a report says of a race, in words: who was dropped or called the same, when, and how much
-could be seen in the end."""
+"""What a report says of a race: who was dropped or called the same, when, and how much could be
+seen in the end.
+
+A chart shows how that was decided: differences from the kept treatment, block by block.  It has a
+panel for each other treatment, all on one scale: the estimate as a line, its interval as a band,
+the margin behind both.  Where the band leaves the margin's side or fits into the margin,
+the race decided, and the panel ends.  The scale is even near the margin and logarithmic beyond,
+so that a loser by half and an equal within a tenth of a percent are read from one picture (a
+symmetric log scale: J. B. W. Webber (2013), A bi-symmetric log transformation for wide-range
+data, Measurement Science and Technology 24, 027001).
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iotrial.judgement.parts import Part
 from iotrial.model.finding import Place, Racer, RaceStory
-from iotrial.report import words
-from iotrial.report.blocks import Block, Column, Heading, Row, Span, Table, Text
-from iotrial.report.visible import visible
+from iotrial.report import drawing, words
+from iotrial.report.blocks import Block, Column, Figure, Heading, Row, Span, Table, Text
+from iotrial.report.drawing import SIGNS, WIDE, alt, faceted, svg
+from iotrial.report.words import visible
 from iotrial.units import format_change
 
 PLACES: dict[Place, str] = {
@@ -168,3 +179,209 @@ def blocks(part: Part) -> Iterator[Block]:
     yield Table(head, told, f"Race of {part.workload}")
     if changed := leading(story):
         yield Text(changed, "note")
+
+
+# -- the chart ------------------------------------------------------------------------------------
+
+PANELS = 30
+"""Panels: those that lasted longest; all are in the table."""
+_COLUMNS = 4
+_AXIS, _GAP = 46, 14
+"""Pixels for the numbers on the left, and between two panels."""
+_HEIGHT = 110
+_ROOM = 3.0
+"""Beyond so many times the largest estimate, or margin, intervals are cut."""
+_STEPS = (1, 2, 5)
+_COLOURS: dict[Place, drawing.Colour] = {
+    "same": drawing.SAME,
+    "open": drawing.UNSURE,
+    "worse": drawing.WORSE,
+    "guardrail": drawing.WORSE,
+}
+_SHAPES: dict[Place, str] = {
+    "same": "square",
+    "open": "circle",
+    "worse": "triangle-down",
+    "guardrail": "cross",
+}
+
+
+def race_figures(part: Part, margin: float, ident: str) -> tuple[Figure, ...]:
+    """The chart of a workload's race, where there was one and somebody to compare."""
+    story = part.race
+    if story is None or not (told := _drawn(story)):
+        return ()
+    title = f"How it was decided: difference from {visible(story.kept)}, block by block"
+    caption = (
+        f"Line: estimate; shade: its interval after each block; grey: changes under "
+        f"{words.share(margin)} do not matter. A panel ends where its treatment was dropped (▼), "
+        f"called the same (■), or where the study ended (●). Gaps: it rested. "
+        f"The scale is logarithmic beyond the margin{_CLOCK if _long(story) else ''}. "
+        f"{leading(story)}"
+    ).strip()
+    if len(told) < sum(bool(racer.path) for racer in story.racers):
+        caption += f" Drawn: the {len(told)} that lasted longest."
+    said = " ".join(
+        f"{visible(racer.label)}: {ending(racer, story.blocks)}, "
+        f"{difference(racer)}, {words.count(racer.trials, 'trial')}."
+        for racer in told
+    )
+    spec = race_spec(story, margin)
+    return (Figure("trials", svg(spec, f"{part.workload}: {title}", said, ident), title, caption),)
+
+
+def _drawn(story: RaceStory) -> tuple[Racer, ...]:
+    return tuple(racer for racer in ordered(story) if racer.path)[:PANELS]
+
+
+def race_spec(story: RaceStory, margin: float) -> dict[str, Any]:
+    """Small multiples: a panel a treatment, blocks to the right, change in % upwards."""
+    told = _drawn(story)
+    reach = _reach(told, margin)
+    panels = [_panel(racer, story.blocks) for racer in told]
+    first = min(racer.path[0][0] for racer in told)
+    columns = math.ceil(len(told) / math.ceil(len(told) / _COLUMNS))
+    width = (WIDE - _AXIS - _GAP * (columns - 1)) / columns
+    ticks = _ticks(reach, margin)
+    axis = alt.Axis(title=None, labelExpr=SIGNS, values=ticks, labelOverlap=False)
+    scale = alt.Scale(type="symlog", constant=margin * 100, domain=list(reach), nice=False)
+    y, low = (alt.Y(field, axis=axis, scale=scale) for field in ("v:Q", "low:Q"))
+    x = alt.X("b:Q").axis(
+        title=None, format="d", grid=False, labelOverlap=False,
+        values=_blocks(first, story, width),
+    )  # fmt: skip
+    x = x.scale(
+        type="log" if _long(story) else "linear",
+        domain=[first * 0.9, story.blocks * 1.1] if _long(story)
+        else [first - 0.5, story.blocks + 0.5],
+        nice=False,
+    )  # fmt: skip
+    color = alt.Color("k:N", legend=None).scale(
+        domain=list(_COLOURS), range=[colour.light for colour in _COLOURS.values()]
+    )
+    shape = alt.Shape("k:N", legend=None).scale(domain=list(_SHAPES), range=list(_SHAPES.values()))
+    base = alt.Chart()
+    looks = base.transform_filter("datum.what == 'look'")
+    ends = base.transform_filter("datum.what == 'end'")
+    layers = alt.layer(
+        base.transform_filter("datum.what == 'margin'")
+        .mark_rect(color=drawing.BAND.light, opacity=1).encode(y=low, y2=alt.Y2("high:Q")),
+        base.mark_rule(color=drawing.MUTED.light).encode(y=alt.Y(datum=0, axis=axis, scale=scale)),
+        looks.mark_area(opacity=0.22)
+        .encode(x=x, y=low, y2=alt.Y2("high:Q"), color=color, detail=alt.Detail("s:N")),
+        looks.mark_line(strokeWidth=2).encode(x=x, y=y, color=color, detail=alt.Detail("s:N")),
+        ends.mark_rule(strokeWidth=2.5).encode(x=x, y=low, y2=alt.Y2("high:Q"), color=color),
+        ends.mark_point(size=80, opacity=1, filled=True).encode(x=x, y=y, color=color, shape=shape),
+    )  # fmt: skip
+    header = alt.Header(
+        title=None, labelColor=drawing.INK.light, labelFontSize=12, labelAnchor="start",
+        labelExpr="slice(split(datum.value,'\\n'),1)", labelLineHeight=15, labelPadding=3,
+    )  # fmt: skip
+    names = [f"{place}\n{name}" for place, name in enumerate(panels)]
+    table = list(
+        itertools.chain.from_iterable(
+            _rows(racer, name, reach, margin) for racer, name in zip(told, names, strict=True)
+        )
+    )
+    chart = layers.facet(
+        facet=alt.Facet("p:N", sort=names, header=header),
+        columns=columns,
+        data=alt.NamedData("rows"),
+        spacing=_GAP,
+    ).resolve_axis(x="independent")
+    return faceted(chart, width, _HEIGHT, table)
+
+
+_CLOCK = ", and so are the blocks"
+_MANY = 24
+"""Blocks from which they are drawn on a logarithmic scale, or the early ones lie on the edge."""
+
+
+def _long(story: RaceStory) -> bool:
+    return story.blocks > _MANY
+
+
+def _blocks(first: int, story: RaceStory, width: float) -> list[int]:
+    """The blocks that the axis names."""
+    if _long(story):
+        return [each for each in (2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
+                if first <= each <= story.blocks]  # fmt: skip
+    step = max(1, math.ceil((story.blocks - first + 1) / max(2, width // 30)))
+    return list(range(first, story.blocks + 1, step))
+
+
+def _panel(racer: Racer, last: int) -> str:
+    return f"{visible(racer.label)}\n{ending(racer, last)}"
+
+
+def _percent(log: float) -> float:
+    return math.expm1(min(max(log, -700.0), 700.0)) * 100
+
+
+def _reach(told: Sequence[Racer], margin: float) -> tuple[float, float]:
+    """The scale's ends in %: all estimates, the last intervals, and room for earlier ones."""
+    middles = [_percent(middle) for racer in told for _, middle, _ in racer.path]
+    ends = [
+        _percent(end)
+        for racer in told
+        for _, middle, half in racer.path[-1:]
+        for end in (middle - half, middle + half)
+    ]
+    most = _ROOM * max(margin * 100, *map(abs, middles))
+    low = max(min(*middles, *ends, -2 * margin * 100), -most, -100.0)
+    high = min(max(*middles, *ends, 2 * margin * 100), most)
+    return low * 1.05, high * 1.05
+
+
+def _rows(
+    racer: Racer, panel: str, reach: tuple[float, float], margin: float
+) -> Iterator[drawing.Row]:
+    own = {"p": panel, "k": racer.place}
+    yield {**own, "what": "margin", "low": -margin * 100, "high": margin * 100}
+    before, stretch = racer.path[0][0], 0
+    for block, middle, half in racer.path:
+        stretch += block > before + 1  # it rested in between
+        before = block
+        yield {
+            **own, "what": "look", "s": stretch, "b": block, "v": _percent(middle),
+            **_within(_percent(middle - half), _percent(middle + half), reach),
+        }  # fmt: skip
+    # The last interval as the table has it: a dropped one's ends at the kept one's level.
+    low, high = (_percent(middle + side * half) for side in (-1, 1))
+    if racer.low is not None and racer.high is not None:
+        low, high = (racer.low - 1) * 100, (racer.high - 1) * 100
+    yield {**own, "what": "end", "b": block, "v": _percent(middle), **_within(low, high, reach)}
+
+
+def _within(low: float, high: float, reach: tuple[float, float]) -> dict[str, float]:
+    return {"low": max(low, reach[0]), "high": min(high, reach[1])}
+
+
+def _ticks(reach: tuple[float, float], margin: float) -> list[float]:
+    """0, the margin, and 1, 2 or 5 of the decades beyond it, wide enough apart to be read."""
+
+    def placed(value: float) -> float:
+        return math.copysign(math.log1p(abs(value) / (margin * 100)), value)
+
+    scaled = {tick: placed(tick) for tick in _candidates(reach, margin)}
+    whole = placed(reach[1]) - placed(reach[0])
+    kept: list[float] = []
+    for tick in sorted(scaled, key=lambda each: (abs(each) != 0, abs(each) != margin * 100)):
+        if all(abs(scaled[tick] - scaled[other]) > whole * 13 / _HEIGHT for other in kept):
+            kept.append(tick)
+    return sorted(kept)
+
+
+def _candidates(reach: tuple[float, float], margin: float) -> Iterator[float]:
+    most = max(map(abs, reach))
+    sizes = [0.0, margin * 100]
+    sizes += [
+        float(f"{step}e{decade}")
+        for decade in range(math.floor(math.log10(margin * 100)), math.ceil(math.log10(most)) + 1)
+        for step in _STEPS
+        if float(f"{step}e{decade}") > margin * 100
+    ]
+    for size in sizes:
+        for signed in {size, -size}:
+            if reach[0] <= signed <= reach[1]:
+                yield signed

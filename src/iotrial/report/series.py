@@ -11,7 +11,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
 from iotrial.report import words
-from iotrial.report.visible import visible
+from iotrial.report.words import visible
 
 DRAWN = 2000
 """Points on one chart beyond which more ink says nothing more."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from iotrial.judgement.stages import by_one_look, confirmed
 from iotrial.model.finding import Choice, StageFound
 from iotrial.model.study import Kept
 from iotrial.report.blocks import Block, Column, Heading, Row, Table, plain
-from iotrial.report.visible import visible
+from iotrial.report.words import visible
 
 CHOICE = ("factor", "current", "new", "decided by", "because")
 """The heads of the table of choices."""
@@ -119,16 +119,7 @@ def as_data(stages: Sequence[StageRow], chosen: Sequence[Choice]) -> dict[str, A
             }
             for each in stages
         ],
-        "choices": [
-            {
-                "factor": each.factor,
-                "current": each.current,
-                "new": each.new,
-                "stage": each.stage,
-                "why": each.why,
-            }
-            for each in chosen
-        ],
+        "choices": list(map(asdict, chosen)),
     }
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from iotrial.report import (
-    block_hosts,
     ceiling,
     effects,
     evidence,
@@ -20,7 +19,6 @@ from iotrial.report import (
     render,
     scaling,
     staged,
-    strains,
     trials,
     verdicts,
     words,
@@ -42,8 +40,8 @@ from iotrial.report.blocks import (
     Table,
     Text,
 )
+from iotrial.report.charts import Pictures, pictures
 from iotrial.report.keepsake import section as keepsake
-from iotrial.report.pictures import Pictures, pictures
 from iotrial.report.view import Part, View
 from iotrial.units import format_seconds
 
@@ -115,8 +113,8 @@ def _first(view: View, drawn: Pictures) -> Iterator[Block]:
     yield from staged.blocks(view.stages, view.choices)
     yield from ceiling.blocks(view.ceiling, drawn.curve)
     yield from hosts.blocks(view.hosts)
-    yield from block_hosts.blocks(view.block_hosts)
-    yield from strains.blocks(view.borne)
+    yield from hosts.of_blocks(view.block_hosts)
+    yield from scaling.borne_tables(view.borne)
     yield from verdicts.terms(view, drawn.note)
 
 

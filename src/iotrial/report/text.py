@@ -1,36 +1,29 @@
-"""Text: the verdicts on a terminal of any width, with or without colour.
+"""Text: the verdicts on a terminal of any width, with or without colour; and in brief,
+for who sees a report for the first time.
 
 Pure: the caller prints.  Names are put in as plain text, never as Rich markup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
 from rich.text import Text
 
 from iotrial.judgement.parts import VerdictRow
 from iotrial.model.finding import Verdict
-from iotrial.report import (
-    block_hosts,
-    ceiling,
-    effects,
-    hosts,
-    knees,
-    panels,
-    races,
-    scaling,
-    staged,
-    strains,
-    words,
-)
+from iotrial.model.results import Results
+from iotrial.report import ceiling, effects, hosts, knees, panels, races, scaling, staged, words
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.layout import Line, Sheet, paragraphs
-from iotrial.report.strip import Scale, ruler, scale, strip
+from iotrial.report.verdicts import averaged
 from iotrial.report.view import Part, View
+from iotrial.report.words import Scale, ruler, scale, strip
 
 _GAP = 3
 """Cells between two columns."""
@@ -85,7 +78,7 @@ def _room(view: View, width: int) -> _Room:
     rows = [row for part in view.parts for row in part.findings]
     change = max([_CHANGE, *(len(words.numbers(row.finding)) for row in rows)])
     n = max([1, *(len(str(row.finding.n)) for row in rows)])
-    level = max([len("level"), *(cell_len(_name(row, view)) for row in rows)])
+    level = max([len("level"), *(cell_len(view.level(row)) for row in rows)])
     left = width - change - n - _VERDICT - 3 * _GAP
     strip = min(_STRIP, left - _GAP - level)
     return _Room(level, change, n, strip if strip >= _NARROW else 0)
@@ -104,7 +97,8 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
     for part in view.parts:
         if part.findings:
             yield _heading(part)
-            yield from _averaged(part, view)
+            if said := averaged(part, view):
+                yield Text(said, style="yellow")
             yield _table(part, view, on, room)
             yield from _needed(part, view)
             yield from _scaling(part)
@@ -150,7 +144,7 @@ def _table(part: Part, view: View, on: Scale, room: _Room) -> Sheet:
         style = _STYLES[finding.verdict]
         drawn = [Text(strip(finding, on), style=style.removeprefix("bold "))] if room.strip else []
         table.add_row(
-            Text(_name(row, view)),
+            Text(view.level(row)),
             Text(words.numbers(finding)),
             Text(words.VERDICTS[finding.verdict], style=style),
             str(finding.n),
@@ -183,16 +177,10 @@ def _of_grids(view: View) -> Iterator[RenderableType]:
         yield Text()
 
 
-def _averaged(part: Part, view: View) -> Iterator[RenderableType]:
-    factors = [row.finding.factor for row in part.findings]
-    if said := panels.averaged(view.panels, part.workload, factors):
-        yield Text(said, style="yellow")
-
-
 def _needed(part: Part, view: View) -> Iterator[RenderableType]:
     """What each comparison needs that nobody can tell yet."""
     told = [(row, words.needs(row.finding)) for row in part.findings]
-    open_ = [f"{_name(row, view)}: {needs}" for row, needs in told if needs]
+    open_ = [f"{view.level(row)}: {needs}" for row, needs in told if needs]
     yield from (Text(line, style="yellow") for line in open_[:_MOST])
     if len(open_) > _MOST:
         yield Text(f"and {len(open_) - _MOST} more like these", style="yellow")
@@ -219,15 +207,19 @@ def _of_factors(part: Part) -> Iterator[RenderableType]:
     yield from map(Text, effects.fronts(part))
 
 
+def _ruled(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Sheet:
+    table = Sheet(*head, ruled=True)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
 def _of_hosts(view: View) -> Iterator[RenderableType]:
     """What each host of several contributed."""
     if not view.hosts:
         return
     yield Text("Hosts", style="bold")
-    table = Sheet(*hosts.HEAD, ruled=True)
-    for row in hosts.lines(view.hosts):
-        table.add_row(*map(Text, row))
-    yield table
+    yield _ruled(hosts.HEAD, hosts.lines(view.hosts))
     yield Text()
 
 
@@ -235,11 +227,8 @@ def _of_blocks(view: View) -> Iterator[RenderableType]:
     """Where each block ran, where they are spread over hosts."""
     if not view.block_hosts:
         return
-    yield Text(block_hosts.TITLE, style="bold")
-    table = Sheet(*block_hosts.HEAD, ruled=True)
-    for row in block_hosts.cells(view.block_hosts):
-        table.add_row(*map(Text, row))
-    yield table
+    yield Text(hosts.BLOCK_TITLE, style="bold")
+    yield _ruled(hosts.BLOCK_HEAD, hosts.block_rows(view.block_hosts))
     yield Text()
 
 
@@ -292,20 +281,12 @@ def _race(part: Part) -> Iterator[RenderableType]:
     yield table
 
 
-def _name(row: VerdictRow, view: View) -> str:
-    several = len({finding.factor for finding in view.findings}) > 1
-    return f"{row.finding.factor}={row.finding.level}" if several else row.finding.level
-
-
 def _scaling(part: Part) -> Iterator[RenderableType]:
     """Each step of a factor that counts, and what was seen then."""
     if not part.scaling:
         return
     yield Text("Scaling")
-    table = Sheet(*scaling.HEAD, ruled=True)
-    for step in part.scaling:
-        table.add_row(*map(Text, scaling.cells(step)))
-    yield table
+    yield _ruled(scaling.HEAD, map(scaling.cells, part.scaling))
 
 
 def _of_borne(view: View) -> Iterator[RenderableType]:
@@ -313,11 +294,8 @@ def _of_borne(view: View) -> Iterator[RenderableType]:
     for borne in view.borne:
         head = Text("Where the load went", style="bold")
         yield head.append(f"  {borne.workload}, {borne.treatment}", style="not bold")
-        table = Sheet(*strains.HEAD, ruled=True)
-        for row in strains.rows(borne):
-            table.add_row(*map(Text, row))
-        yield table
-        if more := strains.more(borne):
+        yield _ruled(scaling.BORNE_HEAD, scaling.borne_rows(borne))
+        if more := scaling.borne_more(borne):
             yield Text(more, style="dim")
         yield Text()
 
@@ -349,3 +327,93 @@ def _doubt(group: DoubtGroup, one: str) -> Iterator[RenderableType]:
     head = Text("doubt ", style="yellow").append(group.check, style="bold")
     yield head.append(f" ({where}{mark and ', which' + mark}): " + "; ".join(group.what))
     yield Line(f"→ {group.advice}", 2)
+
+
+# -- in brief -------------------------------------------------------------------------------------
+
+_GROUPS: tuple[tuple[Verdict, str], ...] = (
+    ("better", "green"),
+    ("worse", "red"),
+    ("same", ""),
+    ("cannot-tell", "yellow"),
+)
+
+
+def brief(view: View) -> RenderableType:
+    """The findings of all workloads by their verdict, within 80 columns."""
+    return Group(*paragraphs(_brief_lines(view)))
+
+
+def _brief_lines(view: View) -> Iterator[RenderableType]:
+    rows = list(_rows(view))
+    on = scale((row.finding for _, row in rows), view.margin, _STRIP)
+    if view.pretended:
+        yield Text(words.PRETENDED, style="bold yellow")
+    yield Text(view.question, style="bold")
+    same = f"Within {words.share(view.margin)} is the same."
+    yield Text(f"{'; '.join(_measured(view))}. {same}", style="dim")
+    yield Text()
+    yield _brief_table(rows, on)
+    yield Text()
+    for workload, row in rows:
+        if told := words.needs(row.finding):
+            yield Text(f"{workload}, {row.finding.level}: {told}", style="yellow")
+    doubts = words.count(len(view.doubt_groups), "doubt") if view.doubt_groups else "no doubts"
+    yield Text(
+        f"{words.done(view.counts, view.terms.one)} The intervals are right all together in "
+        f"{words.share(view.confidence)} of such studies; {doubts}.",
+        style="dim",
+    )
+
+
+def _rows(view: View) -> Iterator[tuple[str, VerdictRow]]:
+    """Each comparison once: of a race that its baseline does not lead, both ways are findings."""
+    for part in view.parts:
+        seen: set[frozenset[str]] = set()
+        for row in part.findings:
+            pair = frozenset((row.finding.level, row.finding.baseline))
+            if pair not in seen:
+                yield part.workload, row
+            seen.add(pair)
+
+
+def _brief_table(rows: Sequence[tuple[str, VerdictRow]], on: Scale) -> Table:
+    """One table for all, so that the columns of all groups are alike."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for title in ("load", "setting", "change in % (interval)"):
+        table.add_column(title, no_wrap=title != "setting", overflow="fold")
+    table.add_column(Text(ruler(on)), no_wrap=True, width=on.width)
+    usual = rows[0][1].finding.baseline if rows else ""
+    for verdict, style in _GROUPS:
+        found = [(load, row.finding) for load, row in rows if row.finding.verdict == verdict]
+        if found:
+            table.add_row(Text(words.VERDICTS[verdict], style=f"bold {style}"))
+        for load, finding in found:
+            name = finding.level
+            name += f" against {finding.baseline}" if finding.baseline != usual else ""
+            drawn = Text(strip(finding, on), style=style)
+            table.add_row(Text(f"  {load}"), Text(name), Text(words.numbers(finding)), drawn)
+    return table
+
+
+def _measured(view: View) -> Iterator[str]:
+    """``sequential: read bandwidth, more is better, against as found``."""
+    for part in view.parts:
+        if part.findings:
+            baselines = words.baselines([row.finding for row in part.findings])
+            said = (part.metric.title, words.direction(part.metric.higher), f"against {baselines}")
+            yield f"{part.workload}: {', '.join(filter(None, said))}"
+
+
+def changes(results: Results) -> str:
+    """What the trials did to settings, in words: which, and how often; empty for nothing."""
+    held = [record.before for record in results.records if record.before]
+    seen: dict[tuple[str, str], set[str]] = {}
+    for device, tunable, value in (each for settings in held for each in settings):
+        seen.setdefault((device, tunable), set()).add(value)
+    varied = [f"{name} of {device}" for (device, name), values in seen.items() if len(values) > 1]
+    times = sum(len(set(after) - set(before)) for before, after in pairwise(held))
+    if not varied:
+        return ""
+    often = words.count(times, "time")
+    return f"changed {often}, read back before and after each load: {', '.join(varied)}"

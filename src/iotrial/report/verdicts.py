@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from iotrial.judgement.parts import VerdictRow
+from iotrial.model.finding import Finding
 from iotrial.report import knees, panels, races, words
 from iotrial.report.blocks import (
     Block,
@@ -23,8 +24,8 @@ from iotrial.report.blocks import (
     Words,
     sentence,
 )
-from iotrial.report.strip import Scale, scale, strip
 from iotrial.report.view import Part, View
+from iotrial.report.words import Scale, scale, strip
 from iotrial.units import format_change, format_value
 
 STRIP = 180  # pixels
@@ -45,8 +46,8 @@ def of_part(part: Part, view: View) -> Iterator[Block]:
     """The same of one workload, where a shape has a table for each."""
     if part.findings:
         yield Text(f"{_about(part)}.")
-        if told := averaged(part, view):
-            yield Text(sentence(told))
+        if said := averaged(part, view):
+            yield Text(sentence(said))
         yield _table(view, (part,), view.terms.counted, f"Verdicts of {part.workload}")
 
 
@@ -78,17 +79,25 @@ def _about(part: Part) -> str:
 
 def _row(row: VerdictRow, view: View, on: tuple[Scale, Scale]) -> tuple[Words, ...]:
     finding, unit = row.finding, row.metric.unit
-    needs = words.needs(finding)
-    verdict = Span(words.VERDICTS[finding.verdict], f"verdict {finding.verdict}")
     drawn, written = on
     return (
-        level(row, view),
-        (verdict, Span(needs, "small")) if needs else verdict,
-        (f"{format_change(finding.ratio)} ", Span(f"({words.interval(finding)})", "k")),
+        view.level(row),
+        *told(finding),
         Picture(verdict_strip(row, drawn, view.margin), strip(finding, written).replace(" ", "·")),
         number(row.base, unit),
         number(row.value, unit),
         str(finding.n),
+    )
+
+
+def told(finding: Finding) -> tuple[Words, Words]:
+    """The verdict, with what would tell it where nobody can; and the change with its interval."""
+    needs = words.needs(finding)
+    verdict = Span(words.VERDICTS[finding.verdict], f"verdict {finding.verdict}")
+    interval = Span(f"({words.interval(finding)})", "k")
+    return (
+        (verdict, Span(needs, "small")) if needs else verdict,
+        (f"{format_change(finding.ratio)} ", interval),
     )
 
 
@@ -104,7 +113,7 @@ def guardrails(part: Part, view: View) -> Iterator[Block]:
     rows: tuple[Row, ...] = tuple(
         (
             row.metric.title,
-            level(row, view),
+            view.level(row),
             "\n".join(filter(None, _held(row))),
             words.change(row.finding),
             number(row.base, row.metric.unit),
@@ -130,8 +139,8 @@ def terms(view: View, note: str) -> Iterator[Block]:
     parts = [part for part in view.parts if part.findings]
     shaded = f"Shaded: changes under {words.share(view.margin)}, which do not matter. "
     could = "“Could tell from”: the smallest difference these trials would have shown."
-    told = any(races.could_tell(part).startswith("could") for part in view.parts)
-    said = (shaded if parts else "") + (could if told else "")
+    able = any(races.could_tell(part).startswith("could") for part in view.parts)
+    said = (shaded if parts else "") + (could if able else "")
     yield Only("html", Text(said.strip(), "note"))
     if note:
         yield Only("html", Text(note, "note"))
@@ -152,12 +161,6 @@ def averaged(part: Part, view: View) -> str:
     """What to think of averaged effects that grids contradict."""
     factors = [row.finding.factor for row in part.findings]
     return panels.averaged(view.panels, part.workload, factors)
-
-
-def level(row: VerdictRow, view: View) -> str:
-    """A level, with its factor where several are varied."""
-    several = len({finding.factor for finding in view.findings}) > 1
-    return f"{row.finding.factor}={row.finding.level}" if several else row.finding.level
 
 
 def number(value: float | None, unit: str) -> str:

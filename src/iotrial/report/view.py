@@ -1,6 +1,7 @@
 """View: everything a report says, as data.  Renderers add nothing and leave nothing unsaid.
 
-Text in a view is fit to look at (:mod:`iotrial.report.visible`) and not escaped for any format.
+Text in a view is fit to look at (:mod:`iotrial.report.words`) and not escaped for any format.
+Links lead to the files its numbers came from; none leads out of the results folder.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ from iotrial.judgement.parts import VerdictRow, metric_named
 from iotrial.judgement.utilisation import Borne, HostRow
 from iotrial.model.finding import Ceiling, Choice, Finding
 from iotrial.model.measurement import Metric
-from iotrial.model.results import Latency, Results
+from iotrial.model.results import ORIGINALS, Latency, Results
 from iotrial.model.trial import Doubt, TrialRecord, treatment_text
 from iotrial.report import evidence, staged, words
 from iotrial.report.keepsake import Keepsake, keepsake
-from iotrial.report.links import original, raw, source
 from iotrial.report.panels import Panel, panels
 from iotrial.report.series import Series, series
-from iotrial.report.visible import visible, visible_lines
+from iotrial.report.words import visible, visible_lines
 from iotrial.stats.host_effects import HostEffect
 
 
@@ -119,6 +119,11 @@ class View:
         rows = [row for part in self.parts for row in part.findings]
         rows += [row for part in self.parts for row in (*part.guardrails, *part.others)]
         return tuple(row.finding for row in rows)
+
+    def level(self, row: VerdictRow) -> str:
+        """A level, with its factor where several are varied."""
+        several = len({finding.factor for finding in self.findings}) > 1
+        return f"{row.finding.factor}={row.finding.level}" if several else row.finding.level
 
 
 def view(judged: Judged) -> View:
@@ -238,7 +243,7 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
     folder = quote(os.fsencode(trial.folder), safe="")
     latency = _latency(record, response.name)
     checks = [visible(doubt.check) for doubt in record.doubts]
-    origin, line = source(record.source)
+    origin, line = _parted(record.source)
     return TrialRow(
         number=trial.number,
         workload=visible(trial.workload),
@@ -253,7 +258,7 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
         name=visible(trial.folder),
         folder=folder,
         doubts=tuple([*checks, visible(record.error)] if record.error else checks),
-        source=original(origin),
+        source=_original(origin),
         line=visible(line),
         host=visible(trial.host),
         parts=tuple(quote(os.fsencode(part)) for part in record.parts),
@@ -263,6 +268,28 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
 def _number(record: TrialRecord, name: str, unit: str, folder: str) -> Number:
     for found in record.measurements:
         if found.metric == name and found.job == "all" and not found.censored:
-            origin, _ = source(record.source)
-            return Number(found.value, unit, original(origin) or raw(folder, found.raw))
+            origin, _ = _parted(record.source)
+            return Number(found.value, unit, _original(origin) or _raw(folder, found.raw))
     return Number(None, unit)
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """``originals/a.csv:12`` → the file and the line."""
+    file, colon, line = text.rpartition(":")
+    return (file, line) if colon and line.isdecimal() else (text, "")
+
+
+def _original(file: str) -> str:
+    """A link to an original; empty where it would lead out of the folder."""
+    parts = file.split("/")
+    if parts[0] != ORIGINALS or {"", ".", ".."} & set(parts):
+        return ""
+    return "/".join(quote(os.fsencode(part), safe="") for part in parts)
+
+
+def _raw(folder: str, file: str) -> str:
+    """``trials/0007-3fa9c1/fio.json``; empty where ``file`` would lead out of the folder."""
+    parts = file.split("/")
+    if not file or {"", ".", ".."} & set(parts):
+        return ""
+    return "/".join(["trials", folder, *(quote(os.fsencode(part), safe="") for part in parts)])

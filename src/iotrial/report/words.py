@@ -1,21 +1,58 @@
-"""How a report says a change, an interval and a verdict: the same words in every shape."""
+"""How a report says a name, a change, an interval and a verdict: the same words in every shape.
+
+Text that people did not choose (a device's model string, a file's name) may hold terminal
+escapes, line breaks, lone surrogates or characters that turn the reading direction, so that a
+line seems to say what it does not (CVE-2021-42574).  :func:`visible` shows them by their code
+instead.  Escaping for HTML or Markdown is another matter, and each renderer's own.
+
+An interval is also drawn with characters (:func:`strip`), on a scale that its neighbours share::
+
+    ├──●──┤    │        the interval lies below the baseline
+          ├─●──┼─┤      it holds the baseline: nothing can be told
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iotrial.model.finding import Finding, Verdict
 from iotrial.model.results import Latency
 from iotrial.model.trial import treatment_text
-from iotrial.report.visible import visible
 from iotrial.units import ABSURD, format_change, format_seconds, format_wait
 
 if TYPE_CHECKING:
     from iotrial.judgement.judged import Counts
+
+
+_TURNS = frozenset(map(chr, (0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))))
+_HIDDEN = frozenset(("Cc", "Cs", "Zl", "Zp"))
+_NO_XML = frozenset("\ufffe\uffff")  # XML 1.0, 2.2: a document that holds one is broken
+
+
+def _shown(character: str) -> str:
+    if character in _TURNS | _NO_XML or unicodedata.category(character) in _HIDDEN:
+        return character.encode("unicode_escape").decode()
+    return character
+
+
+@functools.lru_cache(maxsize=4096)
+def visible(text: str) -> str:
+    """One line of ``text``: control characters, line breaks, surrogates and turns of direction
+    are shown as ``\\x1b`` or ``\\u202e``."""
+    return text if text.isascii() and text.isprintable() else "".join(map(_shown, text))
+
+
+def visible_lines(text: str) -> str:
+    """As :func:`visible`, but line breaks and tabs stay what they are (a study file, a log)."""
+    return "\n".join(
+        "    ".join(visible(part) for part in line.split("\t")) for line in text.splitlines()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +162,7 @@ def headline(answer: str) -> tuple[str, tuple[str, ...]]:
     ``Keep none``.  One that says of a factor's levels what they are, ``scheduler against cfq: noop
     +2 %, …``, is parted between two levels.
     """
-    first, *others = _SENTENCE.split(answer)
+    first, *others = sentences(answer)
     head, colon, rest = first.partition(": ")
     if " against " in head and len(first) > _HEADING and (at := first.rfind(", ", 0, _HEADING)) > 0:
         return f"{first[:at]} …", (first[at + 2 :], *others)
@@ -135,7 +172,11 @@ def headline(answer: str) -> tuple[str, tuple[str, ...]]:
 
 
 _HEADING = 140  # characters
-_SENTENCE = re.compile(r"(?<=[.!?]) (?=[A-Z])")
+
+
+def sentences(text: str) -> list[str]:
+    """Each sentence of a text."""
+    return re.split(r"(?<=[.!?]) (?=[A-Z])", text)
 
 
 def direction(higher: bool | None) -> str:  # noqa: FBT001 -- three-valued, as Metric.higher is
@@ -196,3 +237,71 @@ def guard(finding: Finding, tolerated: float) -> str:
     outside = [end > limit if tolerated >= 0 else end < limit for end in ends]
     held = "beyond" if all(outside) else "may be beyond" if any(outside) else "within"
     return f"{held} {bare(limit).removesuffix('.0')} %"
+
+
+# -- an interval drawn with characters ------------------------------------------------------------
+
+_ROOM = 3.0
+"""An interval that is wider than this many times the spread of the ratios is cut: ``<`` ``>``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Ratios from ``low`` to ``high`` (both ends included, 1 between them) on ``width`` cells."""
+
+    low: float
+    high: float
+    width: int
+
+    def place(self, ratio: float) -> float:
+        """From 0 at ``low`` to 1 at ``high``."""
+        return (ratio - self.low) / (self.high - self.low)
+
+    def cell(self, ratio: float) -> int:
+        return min(self.width - 1, max(0, round(self.place(ratio) * (self.width - 1))))
+
+
+def scale(findings: Iterable[Finding], margin: float, width: int) -> Scale:
+    """One scale that holds every ratio, the baseline and the margin around it, and of every
+    interval as much as leaves the others readable."""
+    middles, ends = [1 - margin, 1 + margin], []
+    for finding in findings:
+        if math.isfinite(finding.ratio):
+            middles.append(finding.ratio)
+        ends += [end for end in (finding.low, finding.high) if end is not None]
+    least, most = min(middles), max(middles)
+    room = _ROOM * (most - least)
+    low = min([least, *(max(end, least - room) for end in ends)])
+    high = max([most, *(min(end, most + room) for end in ends)])
+    return Scale(low, high if high > low else low + 0.02, width)
+
+
+def strip(finding: Finding, on: Scale) -> str:
+    """``finding`` on the scale ``on``: exactly ``on.width`` characters."""
+    cells = [" "] * on.width
+    zero = on.cell(1.0)
+    cells[zero] = "│"
+    if finding.low is not None and finding.high is not None:
+        first, last = on.cell(finding.low), on.cell(finding.high)
+        cells[first : last + 1] = ["─"] * (last + 1 - first)
+        if first < zero < last:
+            cells[zero] = "┼"
+        cells[first] = "├" if finding.low >= on.low else "<"
+        cells[last] = "┤" if finding.high <= on.high else ">"
+    if math.isfinite(finding.ratio):
+        cells[on.cell(finding.ratio)] = {"": "●", "high": ">", "low": "<"}[finding.bound]
+    return "".join(cells)
+
+
+def ruler(on: Scale) -> str:
+    """The scale's ends in %, with 0 above the baseline where there is room for it."""
+    left, right = bare(on.low), f"{bare(on.high)} %"
+    cells = list(left + " " * max(1, on.width - len(left) - len(right)) + right)[: on.width]
+    return "".join(_marked(cells, on.cell(1.0), len(left), on.width - len(right)))
+
+
+def _marked(cells: Sequence[str], zero: int, left: int, right: int) -> list[str]:
+    marked = list(cells)
+    if left < zero < right - 1 and zero < len(marked):
+        marked[zero] = "0"
+    return marked

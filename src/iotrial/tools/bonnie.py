@@ -28,7 +28,7 @@ from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Re
 from iotrial.model.trial import Doubt
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.expression import evaluate
-from iotrial.tools.result import result
+from iotrial.tools.results import result
 from iotrial.units import parse_bytes
 
 _LETTERS = {

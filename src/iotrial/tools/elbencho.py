@@ -20,8 +20,18 @@ from iotrial.errors import UsageError
 from iotrial.formats.elbencho import output
 from iotrial.model.tool import Aimed, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
-from iotrial.tools.option_table import COUNT, COUNT_OR_NONE, SECONDS, SIZE, Table, size_of
-from iotrial.tools.parallel import Parallel, own_folder
+from iotrial.tools.parallel import (
+    COUNT,
+    COUNT_OR_NONE,
+    SECONDS,
+    SIZE,
+    Parallel,
+    Table,
+    as_words,
+    count_of,
+    own_folder,
+    size_of,
+)
 
 _PHASES = ("mkdirs", "write", "stat", "read", "delfiles", "deldirs")
 _CHANGING = ("mkdirs", "write", "delfiles", "deldirs")
@@ -80,17 +90,30 @@ class Elbencho(Parallel):
         reads = bool(said.keys() & {"read", "stat", "rwmixpct"})
         return Reach(reads=reads, writes=any(name in said for name in _CHANGING))
 
-    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
-        """Raises UsageError with the first problem, and where nothing says how large a file is."""
-        _TABLE.refuse(workload, self.check(workload, facts))
-        return _load(_TABLE.said(workload), aimed)
+    def load(self, said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
+        words = dict(said)
+        if "size" not in words and aimed.kind != "device" and words.keys() & {"write", "read"}:
+            if aimed.kind == "directory" or not aimed.size:
+                advice = 'say how large each file is, such as size = "1g"'
+                raise UsageError(
+                    f"elbencho needs a size of its files in {aimed.path}", advice=advice
+                )
+            words["size"] = aimed.size
+        if aimed.kind != "directory":
+            for name in ("mkdirs", "deldirs", "dirs", "files", "delfiles", "stat"):
+                if name in words:
+                    advice = "aim it at a directory, or leave that out"
+                    raise UsageError(f"elbencho: {name} is for a directory", advice=advice)
+        elif "write" in words and str(words.get("dirs", 1)).strip("0"):
+            words["mkdirs"] = True  # one that exists is no error
+        where = inside(own_folder(aimed, self.name)) if aimed.kind == "directory" else aimed.path
+        fixed = ("elbencho", "--nolive", "--lat", "--csvfile", _RESULT)
+        return Load((*fixed, *as_words(words, "--"), where))
 
-    def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
-        """See :class:`iotrial.model.tool.LaysOut`: its files, written once."""
-        _TABLE.refuse(workload, self.check(workload, facts))
+    def laying_out(self, said: Mapping[str, OptionValue]) -> Mapping[str, OptionValue]:
+        """Its files, written once."""
         kept = ("threads", "block", "size", "dirs", "files", "direct")
-        said = {name: value for name, value in _TABLE.said(workload).items() if name in kept}
-        return _load({"write": True, **said}, aimed)
+        return {"write": True, **{name: said[name] for name in said if name in kept}}
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """What a slow disk needs; no longer than its time limit."""
@@ -98,7 +121,9 @@ class Elbencho(Parallel):
         phases = [name for name in _PHASES if name in said]
         size, files = size_of(said.get("size", 0)), 1
         if aimed.kind == "directory":
-            files = _int(said, "threads") * max(1, _int(said, "dirs")) * _int(said, "files")
+            files = (
+                count_of(said, "threads") * max(1, count_of(said, "dirs")) * count_of(said, "files")
+            )
         moved = (size * files or aimed.size) * sum(name in said for name in ("write", "read"))
         total = moved / _SLOW_STREAM + files * len(phases) / _SLOW_RATE
         if "timelimit" in said:
@@ -121,29 +146,3 @@ class Elbencho(Parallel):
 
 TOOL = Elbencho()
 EXAMPLE: dict[str, object] = {"write": True, "size": "1m"}
-
-
-def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
-    words = dict(said)
-    if "size" not in words and aimed.kind != "device" and words.keys() & {"write", "read"}:
-        if aimed.kind == "directory" or not aimed.size:
-            advice = 'say how large each file is, such as size = "1g"'
-            raise UsageError(f"elbencho needs a size of its files in {aimed.path}", advice=advice)
-        words["size"] = aimed.size
-    if aimed.kind != "directory":
-        for name in ("mkdirs", "deldirs", "dirs", "files", "delfiles", "stat"):
-            if name in words:
-                advice = "aim it at a directory, or leave that out"
-                raise UsageError(f"elbencho: {name} is for a directory", advice=advice)
-    elif "write" in words and str(words.get("dirs", 1)).strip("0"):
-        words["mkdirs"] = True  # one that exists is no error
-    argv = ["elbencho", "--nolive", "--lat", "--csvfile", _RESULT]
-    for name, value in words.items():
-        argv += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-    where = inside(own_folder(aimed, "elbencho")) if aimed.kind == "directory" else aimed.path
-    return Load((*argv, where))
-
-
-def _int(said: Mapping[str, OptionValue], name: str) -> int:
-    text = str(said.get(name, 1))
-    return int(text) if text.isdecimal() else 1

@@ -35,13 +35,11 @@ from iotrial.model.listen import Listen
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Aimed, Course, Gate, Left, Load, Parsed, Reach, inside
 from iotrial.model.workload import Workload
-from iotrial.tools import fio_rules as rules
+from iotrial.tools import fio_options as rules
 from iotrial.tools import fio_server
-from iotrial.tools.fio_check import jobfile, passed, problems, sections
-from iotrial.tools.fio_depth import depth_of
+from iotrial.tools.fio_check import depth_of, jobfile, opened, passed, problems, reach_of, sections
 from iotrial.tools.fio_options import resolved
-from iotrial.tools.fio_reach import opened, reach_of
-from iotrial.tools.result import result
+from iotrial.tools.results import result
 
 _OUTPUT = "fio.json"
 _FOLDER = "iotrial-fio"
@@ -356,3 +354,29 @@ def _bytes(text: str, whole: float) -> float:
     if match[2] == "%":
         return whole * float(match[1]) / 100
     return float(match[1]) * 1024.0 ** " kmgt".index(match[2].lower() or " ")
+
+
+_OURS = ("output", "output-format", "eta", "log_avg_msec", "write_bw_log", "write_iops_log")
+"""What iotrial asks of fio for itself."""
+
+
+def job_of(
+    loads: Mapping[str, Sequence[str]], heading: Sequence[str], instead: Mapping[str, str]
+) -> str:
+    """A job file that does what a trial's command did, for people to use.
+
+    ``loads`` are fio's commands, each a section of that name, which fio executes at the same time;
+    ``heading`` lines of comment, ``instead`` options that get another value than the command's
+    (added where it has none).
+    """
+    lines = [f"# {line}" for line in heading]
+    for name, argv in loads.items():
+        said: dict[str, str] = {}
+        for word in argv[1:]:
+            if word.startswith("--"):
+                option, _, value = word[2:].partition("=")
+                if option not in (*_OURS, "name"):
+                    said[option] = value
+        said |= instead
+        lines += [f"[{name}]", *(f"{key}={value}" for key, value in said.items())]
+    return "\n".join([*lines, ""])

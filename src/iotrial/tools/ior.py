@@ -19,9 +19,18 @@ from iotrial.errors import UsageError
 from iotrial.formats.ior import text
 from iotrial.model.tool import Aimed, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
-from iotrial.tools.mpi import started
-from iotrial.tools.option_table import COUNT, SECONDS, SIZE, Table, size_of
-from iotrial.tools.parallel import Parallel, own_folder
+from iotrial.tools.parallel import (
+    COUNT,
+    SECONDS,
+    SIZE,
+    Parallel,
+    Table,
+    as_words,
+    count_of,
+    own_folder,
+    size_of,
+    started,
+)
 
 _TABLE = Table(
     "IOR",
@@ -72,24 +81,33 @@ class Ior(Parallel):
         both = not said.keys() & {"w", "r"}
         return Reach(reads="r" in said or both, writes="w" in said or both)
 
-    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
-        """Raises UsageError with the first problem, and for a device."""
-        _TABLE.refuse(workload, self.check(workload, facts))
-        return _load(_TABLE.said(workload), aimed)
+    def load(self, said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
+        if aimed.kind == "device":
+            advice = "aim it at a directory, or let the target have a filesystem"
+            what = f"IOR makes and removes its file; {aimed.path} is a device"
+            raise UsageError(what, advice=advice)
+        folder = inside(own_folder(aimed, self.name))
+        name = f"{folder}/ior" if aimed.kind == "directory" else aimed.path
+        words = ["ior", "-i", "1"]
+        words += ["-k"] if said.keys() & {"w", "r"} == {"r"} and "k" not in said else []
+        for letter, value in said.items():
+            if letter == "direct":
+                words.append("--posix.odirect")
+            elif letter != "processes":
+                words += as_words({letter: value})
+        return Load(started(count_of(said, "processes"), [*words, "-o", name]))
 
-    def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
-        """See :class:`iotrial.model.tool.LaysOut`: its files, written and kept."""
-        _TABLE.refuse(workload, self.check(workload, facts))
-        said = {name: v for name, v in _TABLE.said(workload).items() if name not in ("r", "D", "z")}
-        return _load({**said, "w": True, "k": True}, aimed)
+    def laying_out(self, said: Mapping[str, OptionValue]) -> Mapping[str, OptionValue]:
+        """Its files, written and kept."""
+        kept = {name: value for name, value in said.items() if name not in ("r", "D", "z")}
+        return {**kept, "w": True, "k": True}
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """What a slow disk needs; a stonewall ends a phase."""
         del aimed
         said, reach = _TABLE.said(workload), self.reach(workload)
-        count = [int(word) if (word := str(said.get(n, 1))).isdecimal() else 1
-                 for n in ("s", "processes")]  # fmt: skip
-        phase = (size_of(said.get("b", _BLOCK)) or _BLOCK) * count[0] * count[1] / _SLOW_STREAM
+        blocks = count_of(said, "s") * count_of(said, "processes")
+        phase = (size_of(said.get("b", _BLOCK)) or _BLOCK) * blocks / _SLOW_STREAM
         if str(said.get("D", "")).isdecimal():
             phase = min(phase, float(str(said["D"])))
         return _STARTUP + phase * (reach.reads + reach.writes)
@@ -104,19 +122,3 @@ class Ior(Parallel):
 
 
 TOOL = Ior()
-
-
-def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
-    if aimed.kind == "device":
-        advice = "aim it at a directory, or let the target have a filesystem"
-        raise UsageError(f"IOR makes and removes its file; {aimed.path} is a device", advice=advice)
-    name = f"{inside(own_folder(aimed, 'ior'))}/ior" if aimed.kind == "directory" else aimed.path
-    words = ["ior", "-i", "1"]
-    words += ["-k"] if said.keys() & {"w", "r"} == {"r"} and "k" not in said else []
-    for letter, value in said.items():
-        if letter == "direct":
-            words.append("--posix.odirect")
-        elif letter != "processes":
-            words += [f"-{letter}"] if value is True else [f"-{letter}", str(value)]
-    processes = int(str(said.get("processes", 1)))
-    return Load(started(processes, [*words, "-o", name]))

@@ -7,8 +7,7 @@ of single-stream mode), ``size`` (-s, of each file), ``record`` (-r, 4 KiB), ``o
 (-I), ``include_close`` (-c), ``include_flush`` (-e), ``cpu`` (-+u), ``mix_read`` (-+p, percent),
 ``each`` (-C: each process too), ``excel`` (-b: a spreadsheet beside the output, and compared).
 
-``stand_in = "fio"`` has fio run the same phases, where IOzone is not to be had: see
-:mod:`iotrial.tools.iozone_by_fio`.
+``stand_in = "fio"`` has fio run the same phases, where IOzone is not to be had.
 
 Every run has ``-R``: the report repeats each number, and the parser compares.  IOzone replaces
 the file it is given (seen with -w too: the inode changes), so a file as the target is left alone,
@@ -17,6 +16,17 @@ child cannot open its file (seen with 3.489): the limit of the trial ends it.  I
 when it ends by itself; those of one that is ended, iotrial removes.
 
 IOzone has neither ``--version`` nor a package in Debian's main component.
+
+Where fio stands in, its jobs do IOzone's phases one after another on the same files,
+``ioengine=sync`` (read and write) or ``psync`` (pread and pwrite), each phase over the whole file
+in whole records, one file for each process, removed by the last phase.  What is another thing in
+fio: the phases of stdio (fwrite, fread) and rewriting one record do not exist; a stride passes the
+file once; fio's processes do not stop when the first is done.  So a doubt labels every trial, and
+such numbers are compared with each other only.  Metrics have IOzone's names
+(``random_read.bw``), with fio's quantities.
+
+Sources: fio(1) (``rw``, ``ddir_seq_add``: ``read:-8k`` reads backwards), iozone(1); seen with
+fio 3.33.
 """
 
 from __future__ import annotations
@@ -29,15 +39,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iotrial.errors import FormatError, IotrialError, UsageError
+from iotrial.formats.fio import json_output as fio_json
+from iotrial.formats.fio.jobfile import escaped, unwritable
 from iotrial.formats.iozone import text as iozone
 from iotrial.formats.iozone.xls import FORMAT as SHEET
+from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
 from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Reach
 from iotrial.model.trial import Doubt
 from iotrial.model.workload import Workload
-from iotrial.tools import iozone_by_fio
 from iotrial.tools.expression import evaluate
-from iotrial.tools.result import result
+from iotrial.tools.results import result
 from iotrial.units import format_bytes, parse_bytes
 
 OPERATIONS = (
@@ -145,7 +157,7 @@ class Iozone:
         if workload.option("stand_in"):
             if why := self.unnameable(workload, aimed):
                 raise UsageError(f"workload {workload.name}: {why}", advice="Rename it.")
-            made = iozone_by_fio.load(_phases(said, size), folder or "/", name)
+            made = _load_of_fio(_phases(said, size), folder or "/", name)
             return Load(made.argv, (*made.files, note))
         words = ["iozone", "-R", "-s", f"{size // 1024}k"]
         words += ["-a"] if said.auto else ["-r", f"{said.record // 1024}k"]
@@ -157,7 +169,7 @@ class Iozone:
 
     def unnameable(self, workload: Workload, aimed: Aimed) -> str:
         """See :class:`iotrial.model.tool.Naming`: IOzone takes any path, fio's job files do not."""
-        return iozone_by_fio.unfit(*_place(aimed)) if workload.option("stand_in") else ""
+        return _unfit_for_fio(*_place(aimed)) if workload.option("stand_in") else ""
 
     def leaves(
         self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]
@@ -181,9 +193,9 @@ class Iozone:
         return f"{version.strip()[:60]!r}: is another program named iozone?"
 
     def parse(self, folder: Path) -> Parsed:
-        if (folder / iozone_by_fio.JOBS).exists():
-            parsed = iozone_by_fio.parse(folder)
-            data = (folder / iozone_by_fio.JOBS).read_bytes()
+        if (folder / _JOBS).exists():
+            parsed = _parsed_of_fio(folder)
+            data = (folder / _JOBS).read_bytes()
             direct, flushed = b"direct=1" in data, b"end_fsync=1" in data
         else:
             parsed, data = _own(folder)
@@ -295,8 +307,8 @@ def _mix_read(workload: Workload, facts: Mapping[str, float]) -> int:
     return int(share)
 
 
-def _phases(said: _Said, size: int) -> iozone_by_fio.Phases:
-    return iozone_by_fio.Phases(
+def _phases(said: _Said, size: int) -> Phases:
+    return Phases(
         operations=said.operations,
         threads=said.threads,
         size=size,
@@ -311,7 +323,7 @@ def _together(said: _Said, workload: Workload) -> Iterator[tuple[str, str]]:
     if said.size and (said.size < said.record or said.size % said.record):
         yield "size", f"it is no multiple of the record of {format_bytes(said.record)}"
     if workload.option("stand_in"):
-        lacking = iozone_by_fio.missing(said.operations)
+        lacking = _missing_in_fio(said.operations)
         if lacking:
             yield "operations", f"fio, which is to stand in, has nothing like {', '.join(lacking)}"
         for name in ("auto", "excel", "each", "cpu", "include_close"):
@@ -374,3 +386,114 @@ _UNFLUSHED = Doubt(
     "writes were timed without their flush: part of them was still in memory",
     "take include_flush = true (on NFS include_close too), or direct = true",
 )
+
+
+# -- by fio ---------------------------------------------------------------------------------------
+
+_JOBS = "iozone.fio"
+_OUTPUT = "fio.json"
+_STRIDE = 17  # records from one to the next; IOzone's default
+_PHASES = {
+    "write": ("write", "rewrite"),
+    "read": ("read", "reread"),
+    "random": ("random_read", "random_write"),
+    "backward": ("backward_read",),
+    "stride": ("stride_read",),
+    "mixed": ("mixed",),
+    "pwrite": ("pwrite",),
+    "pread": ("pread",),
+}
+_AGAIN = "repeat the trial: fio did not end by itself"
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """What IOzone would have been told.  Sizes in bytes; ``mix_read`` in percent."""
+
+    operations: tuple[str, ...]
+    threads: int
+    size: int
+    record: int
+    direct: bool
+    flush: bool
+    mix_read: int
+
+
+def _missing_in_fio(operations: Sequence[str]) -> list[str]:
+    """The operations that fio has no counterpart of."""
+    return [each for each in operations if each not in _PHASES]
+
+
+def _unfit_for_fio(directory: str, name: str) -> str:
+    """Why a job file cannot name such files in ``directory``, or would name others; '' it can."""
+    found = unwritable(directory) or unwritable(f"{name}.0")
+    if not found:
+        return ""
+    return f"fio would load other files than {directory}/{name}.0: {found!r} is in their path"
+
+
+def _load_of_fio(phases: Phases, directory: str, name: str) -> Load:
+    """The files are ``name.0`` and so on in ``directory``."""
+    lines = [
+        "[global]",
+        f"directory={escaped(directory)}",
+        f"filename_format={name}.$jobnum",
+        f"size={phases.size}",
+        f"bs={phases.record}",
+        f"numjobs={max(1, phases.threads)}",
+        f"direct={int(phases.direct)}",
+        f"end_fsync={int(phases.flush)}",
+        "group_reporting=1",
+        "randrepeat=0",
+        "fallocate=none",
+        "ioengine=sync",
+    ]
+    steps = [step for each in phases.operations for step in _PHASES[each]]
+    for at, step in enumerate(steps, 1):
+        lines += [f"[{step}]", "stonewall", *_job(step, phases)]
+        lines += ["unlink=1"] if at == len(steps) else []
+    argv = ("fio", "--output-format=json+", f"--output={_OUTPUT}", "--eta=never", _JOBS)
+    return Load(argv, ((_JOBS, ("\n".join(lines) + "\n").encode()),))
+
+
+def _job(step: str, phases: Phases) -> list[str]:
+    if step == "backward_read":
+        return [f"rw=read:-{2 * phases.record}"]
+    if step == "stride_read":
+        records = phases.size // phases.record
+        stops = -(-records // _STRIDE)
+        return [f"rw=read:{(_STRIDE - 1) * phases.record}", f"io_size={stops * phases.record}"]
+    if step == "mixed":
+        return ["rw=randrw", f"rwmixread={phases.mix_read}", "unified_rw_reporting=1"]
+    engine = ["ioengine=psync"] if step in ("pwrite", "pread") else []
+    kinds = {"random_read": "randread", "random_write": "randwrite"}
+    kind = kinds.get(step, "read" if step in ("read", "reread", "pread") else "write")
+    return [f"rw={kind}", *engine]
+
+
+def _parsed_of_fio(folder: Path) -> Parsed:
+    """IOzone's names for fio's numbers, and the doubt that says whose they are."""
+    data = result(folder, _OUTPUT, "fio, which stands in for IOzone,", what="report")
+    parsed = fio_json.parse(data, _OUTPUT)
+    found = [renamed for each in parsed.measurements for renamed in _renamed(each)]
+    if not found:
+        raise FormatError(f"{folder / _OUTPUT}: no phase of IOzone in fio's report", advice=_AGAIN)
+    what = "fio ran these phases in IOzone's place (stand_in): these are not IOzone's numbers"
+    doubt = Doubt("stand-in", what, "Compare them only with others that fio ran.")
+    return Parsed(tuple(found), (*_others(parsed.doubts), doubt))
+
+
+def _renamed(each: Measurement) -> list[Measurement]:
+    """A phase's own numbers; ``all`` would put phases together that ran one after another."""
+    phase, _, ordinal = each.job.rpartition("#")
+    operation, _, quantity = each.metric.partition(".")
+    if ordinal != "1" or not any(phase in steps for steps in _PHASES.values()):
+        return []
+    if operation == "cpu":
+        return []
+    return [Measurement(f"{phase}.{quantity}", each.value, each.unit, "all", each.raw)]
+
+
+def _others(doubts: Sequence[Doubt]) -> list[Doubt]:
+    """Without fio's doubt that its jobs ran one after another: that is how it was meant."""
+    return [doubt for doubt in doubts if doubt.check != "one-after-another"]

@@ -22,7 +22,7 @@ from iotrial.errors import UsageError
 from iotrial.formats.iperf3 import output as iperf3
 from iotrial.model.tool import Aimed, Load, Parsed, Reach
 from iotrial.model.workload import OptionValue, Workload
-from iotrial.tools.result import result
+from iotrial.tools.results import result
 
 _SWITCHES = {
     "udp": "--udp", "reverse": "--reverse", "bidir": "--bidir", "zerocopy": "--zerocopy",

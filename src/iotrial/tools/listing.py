@@ -25,7 +25,7 @@ from iotrial.model.measurement import Measurement, metric
 from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
 from iotrial.model.trial import Doubt
 from iotrial.model.workload import OptionValue, Workload
-from iotrial.tools.result import result
+from iotrial.tools.results import result
 
 _DEFAULTS: dict[str, str | int] = {"entries": 10_000, "passes": 3, "what": "ls", "cache": "cold"}
 _WORDS = {"what": ("ls", "find", "ls-l", "stat"), "cache": ("cold", "warm")}

@@ -21,9 +21,18 @@ from iotrial.errors import UsageError
 from iotrial.formats.ior import mdtest
 from iotrial.model.tool import Aimed, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
-from iotrial.tools.mpi import started
-from iotrial.tools.option_table import COUNT, COUNT_OR_NONE, SIZE, Table, size_of
-from iotrial.tools.parallel import Parallel, own_folder
+from iotrial.tools.parallel import (
+    COUNT,
+    COUNT_OR_NONE,
+    SIZE,
+    Parallel,
+    Table,
+    as_words,
+    count_of,
+    own_folder,
+    size_of,
+    started,
+)
 
 _PHASES = ("C", "T", "E", "r")
 _TABLE = Table(
@@ -77,16 +86,22 @@ class Mdtest(Parallel):
             writes=every or bool(said.keys() & {"C", "r"}),
         )
 
-    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
-        """Raises UsageError with the first problem, and for a target that is no directory."""
-        _TABLE.refuse(workload, self.check(workload, facts))
-        return _load(_TABLE.said(workload), aimed)
+    def load(self, said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
+        if aimed.kind != "directory":
+            advice = "aim it at a directory, or let the target have a filesystem"
+            raise UsageError(f"mdtest works in a directory; {aimed.path} is none", advice=advice)
+        folder = f"{inside(own_folder(aimed, self.name))}/mdtest"
+        plain = {
+            letter: size_of(value) if letter in ("w", "e") else value  # older ones know no 4k
+            for letter, value in said.items()
+            if letter != "processes"
+        }
+        words = ("mdtest", "-i", "1", "-d", folder, *as_words(plain))
+        return Load(started(count_of(said, "processes"), words))
 
-    def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
-        """See :class:`iotrial.model.tool.LaysOut`: its files and directories, made only."""
-        _TABLE.refuse(workload, self.check(workload, facts))
-        said = {name: v for name, v in _TABLE.said(workload).items() if name not in _PHASES}
-        return _load({**said, "C": True}, aimed)
+    def laying_out(self, said: Mapping[str, OptionValue]) -> Mapping[str, OptionValue]:
+        """Its files and directories, made only."""
+        return {**{name: value for name, value in said.items() if name not in _PHASES}, "C": True}
 
     def seconds(self, workload: Workload, aimed: Aimed) -> float:
         """What a slow disk needs."""
@@ -94,9 +109,8 @@ class Mdtest(Parallel):
         said = _TABLE.said(workload)
         phases = sum(letter in said for letter in _PHASES) or len(_PHASES)
         kinds = 1 if said.keys() & {"F", "D"} else 2
-        counts = [int(word) if (word := str(said.get(n, 1))).isdecimal() else 1
-                  for n in ("n", "processes")]  # fmt: skip
-        return _STARTUP + counts[0] * counts[1] * kinds * phases / _SLOW_RATE
+        items = count_of(said, "n") * count_of(said, "processes")
+        return _STARTUP + items * kinds * phases / _SLOW_RATE
 
     def buffered(self, workload: Workload) -> str:
         """See :class:`iotrial.model.tool.Caching`."""
@@ -106,16 +120,3 @@ class Mdtest(Parallel):
 
 TOOL = Mdtest()
 EXAMPLE: dict[str, object] = {"items": 1000}
-
-
-def _load(said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
-    if aimed.kind != "directory":
-        advice = "aim it at a directory, or let the target have a filesystem"
-        raise UsageError(f"mdtest works in a directory; {aimed.path} is none", advice=advice)
-    words = ["mdtest", "-i", "1", "-d", f"{inside(own_folder(aimed, 'mdtest'))}/mdtest"]
-    for letter, value in said.items():
-        if letter in ("w", "e"):
-            words += [f"-{letter}", str(size_of(value))]  # older ones know no 4k
-        elif letter != "processes":
-            words += [f"-{letter}"] if value is True else [f"-{letter}", str(value)]
-    return Load(started(int(str(said.get("processes", 1))), words))

@@ -154,7 +154,7 @@ def sections_of(name: str) -> tuple[str, ...]:
 
 @cache
 def fio_options() -> frozenset[str]:
-    """Options beside those of :func:`iotrial.tools.fio_rules.option_table`: of rarer engines."""
+    """Options beside those of :func:`iotrial.tools.fio_options.option_table`: of rarer engines."""
     return frozenset(row[0] for row in _rows("fio.txt"))
 
 

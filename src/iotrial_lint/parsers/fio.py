@@ -20,8 +20,8 @@ from pathlib import PurePosixPath
 from iotrial.errors import FormatError, IotrialError
 from iotrial.formats.fio.jobfile import filenames, included
 from iotrial.formats.fio.jobfile import parse as parse_jobs
-from iotrial.tools import fio_rules
-from iotrial.tools.fio_rules import option_table
+from iotrial.tools import fio_options
+from iotrial.tools.fio_options import option_table
 from iotrial.units import parse_bytes
 from iotrial_lint.parsers import Parser, Read
 from iotrial_lint.rule import Complaint, Entry, Sheet
@@ -170,7 +170,7 @@ class Job:
 
     @property
     def writes(self) -> bool:
-        return self.rw not in fio_rules.READS
+        return self.rw not in fio_options.READS
 
     @property
     def engine(self) -> str:
@@ -234,7 +234,7 @@ def by_entry(found: Iterable[tuple[Entry | None, Job]]) -> Iterator[tuple[int, t
 def seconds(value: str) -> float | None:
     """A duration as it is meant; None when it is none."""
     try:
-        return fio_rules.duration(value)
+        return fio_options.duration(value)
     except IotrialError:
         return None
 

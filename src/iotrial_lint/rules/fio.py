@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from iotrial.tools.fio_rules import RW, SYNCHRONOUS, nearest_rw, option_table
+from iotrial.tools.fio_options import RW, SYNCHRONOUS, nearest_rw, option_table
 from iotrial.units import format_bytes
 from iotrial_lint.known import fio_options
 from iotrial_lint.parsers.fio import Job, alike, by_entry, jobs, own, seconds

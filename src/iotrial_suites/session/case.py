@@ -1,6 +1,14 @@
 """One case, played: its steps are done one by one, and what it left is undone, whatever happens.
 
-Read :func:`play` first.
+Read :func:`play` first.  What a case needs is looked at before: every reason why it cannot be done
+is said, not only the first.
+
+The kernel's log is looked at before and afterwards.  Records of ``/dev/kmsg`` have sequence
+numbers, so that what is new is known exactly, also where the log has wrapped round.  Trouble is
+what the kernel itself marks as a defect, and I/O that failed.
+
+Sources: Documentation/ABI/testing/dev-kmsg; the lists of the test suites of others (blktests
+``_check_dmesg``, xfstests ``_check_dmesg``, Documentation/admin-guide/tainted-kernels.rst).
 """
 
 from __future__ import annotations
@@ -8,9 +16,9 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from iotrial.errors import (
@@ -22,15 +30,22 @@ from iotrial.errors import (
     TargetRefused,
 )
 from iotrial.execute.interruption import Interruption
+from iotrial.look.facts import version
+from iotrial.look.machine import distribution
+from iotrial.look.reading import status, text
 from iotrial.model.host import Host
 from iotrial.model.step import spoken
+from iotrial.model.target import Target
 from iotrial_suites.case import (
+    MIB,
     Case,
     Failed,
     Join,
     Known,
     Lose,
+    Machine,
     Mount,
+    Needs,
     Node,
     Note,
     NotHere,
@@ -41,14 +56,226 @@ from iotrial_suites.case import (
     Scene,
     Start,
     Started,
+    State,
     Step,
     Undo,
+    numbers,
 )
-from iotrial_suites.result import State, numbers
 from iotrial_suites.session.evidence import Evidence
-from iotrial_suites.session.kernel_log import READ, Record, newest, records, since, trouble
-from iotrial_suites.session.needs import Party, missing, room
 from iotrial_suites.session.stage import Stage, open_stages
+
+# -- the kernel's log -----------------------------------------------------------------------------
+
+READ = (
+    "sh",
+    "-c",
+    'exec 2>/dev/null; dd if=/dev/kmsg iflag=nonblock bs=16k status=none | tail -c "$1"',
+    "iotrial-kmsg",
+    str(1 << 20),
+)
+"""Prints the records that the kernel still has, the newest MiB of them."""
+READABLE = ("dd", "if=/dev/kmsg", "of=/dev/null", "iflag=nonblock", "bs=16k", "count=1")
+
+_RECORD = re.compile(r"(\d+),(\d+),(\d+),[^;]*;(.*)")
+_SIGNS = (
+    r"\bkernel BUG at\b",
+    r"\bBUG: ",
+    r"^WARNING: ",
+    r"\bOops\b",
+    r"\bgeneral protection fault\b",
+    r"\bunable to handle\b",
+    r"\b[Kk]ernel panic\b",
+    r"^INFO: task .* blocked for more than",
+    r"^INFO: rcu_\w+ (self-)?detected stall",
+    r"\bsoft lockup\b",
+    r"\bhard LOCKUP\b",
+    r"\bDEADLOCK\b",
+    r"\bpossible (circular|recursive) locking\b",
+    r"\bKASAN: ",
+    r"\bUBSAN: ",
+    r"\bkmemleak: \d+ new",
+    r"\bslab .* corruption\b",
+    r"\bOut of memory: ",
+    r"\bI/O error\b",
+    r"\bMedium [Ee]rror\b",
+    r"\blost (async )?page write\b",
+    r"\bEXT4-fs (error|.*: error)",
+    r"\bXFS \(.*\): .*([Cc]orrupt|shutdown|Internal error)",
+    r"\bBTRFS (error|critical)",
+    r"\bDisk failure\b",
+    r"\buncorrectable\b",
+)
+_TROUBLE = re.compile("|".join(_SIGNS))
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A line of the log: sequence number, seconds since the boot, text."""
+
+    number: int
+    seconds: float
+    text: str
+
+    def __str__(self) -> str:
+        return f"[{self.seconds:.6f}] {self.text}"
+
+
+def records(text: str) -> tuple[Record, ...]:
+    """What was read of /dev/kmsg; a record cut off at the front, and lines that continue one
+    (they begin with a blank), are left out."""
+    found = (_RECORD.fullmatch(line) for line in text.split("\n"))
+    return tuple(
+        Record(int(match[2]), int(match[3]) / 1e6, match[4]) for match in found if match is not None
+    )
+
+
+def newest(seen: Sequence[Record]) -> int:
+    """The number of the last record, -1 without any."""
+    return seen[-1].number if seen else -1
+
+
+def since(seen: Iterable[Record], number: int) -> tuple[Record, ...]:
+    """The records after this one.  A reboot counts anew."""
+    found = tuple(seen)
+    if found and found[-1].number < number:
+        return found
+    return tuple(each for each in found if each.number > number)
+
+
+def trouble(new: Iterable[Record], announced: Sequence[str]) -> tuple[str, ...]:
+    """The lines that are trouble, and that no expression of ``announced`` is found in."""
+    known = [re.compile(each) for each in announced]
+    return tuple(
+        str(each)
+        for each in new
+        if _TROUBLE.search(each.text) and not any(one.search(each.text) for one in known)
+    )
+
+
+# -- what a case needs ----------------------------------------------------------------------------
+
+LOOK = """\
+for word; do
+    case $word in
+        c:*) command -v -- "${word#?:}" >/dev/null 2>&1 ;;
+        p:*) [ -e "${word#?:}" ] ;;
+        m:*)
+            plain=${word#?:}
+            [ -d "/sys/module/$plain" ] || modprobe -n -q -- "$plain" 2>/dev/null ||
+                case " $(tr '\\t\\n' '  ' </proc/filesystems) " in *" $plain "*) ;; *) false ;; esac
+            ;;
+    esac || printf '%s\\n' "$word"
+done
+"""
+"""Arguments: c:COMMAND, p:PATH, m:MODULE.  Prints those that are missing."""
+
+LOOP_CONTROL = "/dev/loop-control"
+_OWN_WAY = {"lvm": "version", "multipath": "-h"}
+"""What is asked for a version, in place of ``--version``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """The hosts that take part, each with the devices that were handed over for it, and how large
+    those are in bytes (by path); the names of those that may be ``lost``."""
+
+    hosts: Sequence[Host]
+    machines: Sequence[Machine]
+    given: Mapping[str, tuple[Target, ...]] = field(default_factory=dict)
+    sizes: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    lost: frozenset[str] = frozenset()
+
+    def devices(self, host: str, needs: Needs) -> tuple[Target, ...]:
+        """Those that are large enough for a case."""
+        return tuple(
+            target
+            for target in self.given.get(host, ())
+            if self.sizes.get((host, target.path), 0) >= needs.size
+        )
+
+
+def machine_of(host: Host, tools: Sequence[str]) -> Machine:
+    """Kernel, distribution and versions of tools."""
+    kernel = host.run(["uname", "-r"]).text.strip()
+    release = distribution(text(host, "/etc/os-release"))
+    return Machine(host.name, kernel, release, {name: version_of(host, name) for name in tools})
+
+
+def version_of(host: Host, tool: str) -> str:
+    """What a tool calls itself; some have their own way of saying it."""
+    words = "-V" if tool.startswith("mkfs.") else _OWN_WAY.get(tool)
+    if words:
+        try:
+            said = host.run([tool, words], timeout=10.0)
+        except HostError:
+            return ""
+        lines = (said.stdout + said.stderr).decode("utf-8", "replace").strip().splitlines()
+        return lines[0].strip() if lines and said.exit != 127 else ""  # noqa: PLR2004
+    return version(host, tool)
+
+
+def missing(case: Case, party: Party) -> tuple[str, ...]:
+    """Every reason why a case cannot be done; none: it can."""
+    needs = case.needs
+    found: list[str] = []
+    if len(party.hosts) < needs.hosts:
+        there = "is one" if len(party.hosts) == 1 else f"are {len(party.hosts)}"
+        found.append(f"needs {needs.hosts} hosts, and there {there} (--on)")
+    elif needs.loses and (name := party.hosts[1].name) not in party.lost:
+        found.append(f"crashes {name}, or takes a link of it down: allow it by --lose {name}")
+    several = len(party.hosts) > 1
+    for host, machine in list(zip(party.hosts, party.machines, strict=True))[: needs.hosts]:
+        reasons = _on(host, machine, needs, party)
+        found += [f"{host.name}: {reason}" if several else reason for reason in reasons]
+    return tuple(found)
+
+
+def _on(host: Host, machine: Machine, needs: Needs, party: Party) -> list[str]:
+    found = []
+    if needs.root and host.unprivileged:
+        found.append(f"needs root: {host.unprivileged}")
+    if needs.kernel and numbers(machine.kernel) < needs.kernel:
+        wanted = ".".join(map(str, needs.kernel))
+        found.append(f"needs Linux {wanted}, and this is {machine.kernel}")
+    asked = [
+        *(f"c:{each}" for each in needs.commands),
+        *(f"m:{each}" for each in needs.modules),
+        *(f"p:{each}" for each in needs.paths),
+    ]
+    lacking = host.run(["sh", "-c", LOOK, "iotrial-needs", *asked]).text.splitlines()
+    found += [_WORDS[each[0]].format(each[2:]) for each in asked if each in lacking]
+    return found + _devices(host, needs, party)
+
+
+_WORDS = {
+    "c": "the command {} is not installed",
+    "m": "the module {} is neither in this kernel nor to be loaded",
+    "p": "there is no {}",
+}
+
+
+def _devices(host: Host, needs: Needs, party: Party) -> list[str]:
+    if not needs.devices:
+        return []
+    there = party.devices(host.name, needs)
+    if len(there) >= needs.devices:
+        return []
+    if needs.disks or needs.shared:
+        kind = f"{'shared ' if needs.shared else ''}disk{'s' if needs.devices > 1 else ''}"
+        wanted = f"{needs.devices} {kind} of at least {needs.size // MIB} MiB"
+        given = "1 was" if len(there) == 1 else f"{len(there) or 'none'} were"
+        return [f"needs {wanted}, and {given} given (--devices)"]
+    if status(host, LOOP_CONTROL) is None:  # where it is, opening it loads what is a module
+        return [f"there is no {LOOP_CONTROL} (modprobe loop), and too few disks were given"]
+    return []
+
+
+def room(needs: Needs) -> int:
+    """Bytes of a scratch device."""
+    return max(needs.size, MIB)
+
+
+# -- a case played --------------------------------------------------------------------------------
 
 _LOG_WITHIN = 20.0
 _SHOWN = 5

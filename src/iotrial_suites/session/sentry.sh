@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # Sentry: runs one command of a check on the host, apart from whoever asked, and answers in bounded
 # time also where the command never ends (a process that waits for a dead disk cannot be killed).
-# execute/checking/sentry.py makes its words and reads its answers.
+# session/evidence.py makes its words and reads its answers.
 # Asks for POSIX sh, coreutils and util-linux (flock, setsid).  It starts few processes: where
 # processors are emulated each takes long.
 #

@@ -30,8 +30,7 @@ from iotrial.model.step import Look
 from iotrial.model.target import Aim, Mounting, Target
 from iotrial.model.tool import Reach
 from iotrial_suites.case import Mount, Said, Start, Started, Undo
-from iotrial_suites.session.evidence import CLEAN_UP, Evidence, Witness
-from iotrial_suites.session.sentry import Sentry, Task, base_of
+from iotrial_suites.session.evidence import CLEAN_UP, Evidence, Sentry, Task, Witness, base_of
 
 LEASE = 30.0
 """Seconds after which a host that is out of reach puts everything back."""

@@ -51,7 +51,7 @@ from iotrial_suites.suites.clustered import (
     stop,
     whole,
 )
-from iotrial_suites.suites.o2cb import beating, made, still
+from iotrial_suites.suites.filesystems import beating, made, still
 from iotrial_suites.suites.vocabulary import (
     Doing,
     back,

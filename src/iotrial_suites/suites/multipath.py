@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from iotrial_suites.case import NotHere, Scene, Script, case
 from iotrial_suites.suites import suite_of
-from iotrial_suites.suites.loads import begin, end
 from iotrial_suites.suites.paths import (
     LOSES_PATHS,
     NEEDS,
@@ -30,6 +29,8 @@ from iotrial_suites.suites.paths import (
 )
 from iotrial_suites.suites.vocabulary import (
     Doing,
+    begin,
+    end,
     expect,
     join,
     note,

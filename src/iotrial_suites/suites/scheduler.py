@@ -1,11 +1,169 @@
-"""I/O schedulers: every one takes every setting of its queue, and gives it back."""
+"""I/O schedulers: every one takes every setting of its queue, and gives it back.
+
+Each setting is changed, read back, given back and read back.  They are those of the catalogue
+(:mod:`iotrial.tunables`), and other values are taken from their domains.  What a setting is known
+to move may move; anything else that differs at the end is a failure.
+"""
 
 from __future__ import annotations
 
-from iotrial_suites.case import MIB, Needs, Scene, Script, case
+from collections.abc import Iterator, Mapping
+
+from iotrial.model.tunable import Tunable
+from iotrial.tunables import families
+from iotrial_suites.case import MIB, Case, Failed, Needs, NotHere, Said, Scene, Script, case
 from iotrial_suites.suites import suite_of
-from iotrial_suites.suites.knob_round import offered, put, select, takes_every_setting, values
-from iotrial_suites.suites.vocabulary import expect, join, note, run, start
+from iotrial_suites.suites.vocabulary import Doing, expect, join, note, read, run, start, writing
+
+_SCHEDULER = "queue.scheduler"
+_SKIPPED = frozenset({_SCHEDULER, "queue.wbt_lat_usec"})
+"""The scheduler is the case itself; wbt_lat_usec, once written, does not follow the scheduler any
+more until the device goes, and no file shows that."""
+_LOOK = """\
+cd "$1" || exit
+status=0
+if [ "$#" = 3 ]; then
+    printf %s "$3" | dd of="$2" bs=64k conv=notrunc status=none
+    status=$?
+fi
+for file in * iosched/*; do
+    [ -f "$file" ] && read -r value 2>/dev/null <"$file" && printf '%s\\t%s\\n' "$file" "$value"
+done
+exit "$status"
+"""
+"""Arguments: a queue's folder; a file in it and what to write into it first, if anything.  Prints
+every file that can be read, and what it says."""
+
+CHANGES = tuple(row for row in families()["queue"] if row.name not in _SKIPPED)
+
+
+def name_of(node: str) -> str:
+    """``/dev/loop7`` → ``loop7``, as /sys/block has it."""
+    return node.removeprefix("/dev/").replace("/", "!")
+
+
+def folder_of(node: str) -> str:
+    return f"/sys/block/{name_of(node)}/queue"
+
+
+def offered(node: str) -> Doing[tuple[str, ...]]:
+    """The schedulers that the kernel offers for a device, modules not loaded left out."""
+    text = yield from read(f"{folder_of(node)}/scheduler")
+    return tuple(text.replace("[", "").replace("]", "").split())
+
+
+def select(node: str, scheduler: str) -> Doing[None]:
+    """Set a scheduler and see it in force.  Raises NotHere where the kernel does not offer it."""
+    path = f"{folder_of(node)}/scheduler"
+    said = yield from run(*writing(path), stdin=scheduler, exits=None)
+    if said.exit:
+        there = yield from offered(node)
+        if scheduler not in there:
+            raise NotHere(f"this kernel has no {scheduler} for {node}: {', '.join(there)}")
+        raise Failed(f"{scheduler} is offered for {node}, and refused: {said.complaint}")
+    now = yield from read(path)
+    expect(f"[{scheduler}]" in now.split(), f"{scheduler} was written, and {path} reads {now!r}")
+
+
+def values(node: str) -> Doing[dict[str, str]]:
+    """What every file of the queue reads, by its name below ``queue/``."""
+    said = yield from run("sh", "-c", _LOOK, "iotrial-look", folder_of(node))
+    return _parsed(said)
+
+
+def put(node: str, file: str, value: str) -> Doing[tuple[str, dict[str, str]]]:
+    """Write a file of the queue, in one write(2): why it was refused ('': it was not), and what
+    every file reads afterwards."""
+    argv = ("sh", "-c", _LOOK, "iotrial-put", folder_of(node), file, value)
+    said = yield from run(*argv, exits=None)
+    return said.complaint if said.exit else "", _parsed(said)
+
+
+def _parsed(said: Said) -> dict[str, str]:
+    pairs = (line.partition("\t") for line in said.stdout.splitlines())
+    return {name: value.strip() for name, _, value in pairs}
+
+
+def others(row: Tunable, value: str) -> Iterator[str]:
+    """Values to try in place of this one, the likeliest first: all other choices, or numbers near
+    it within the domain."""
+    domain = row.domain(value.encode())
+    for choice in domain.choices:
+        if choice != value:
+            yield choice
+    if domain.choices or not value.lstrip("-").isdigit():
+        return
+    number = int(value)
+    nearby = (number // 2, number - 1, number + 1, 4, 64)
+    # Times are kept in ticks of the kernel: twice a whole number of ticks is one too.
+    tried = (number * 2, *nearby) if row.unit == "ms" else (*nearby, number * 2)
+    for other in dict.fromkeys(tried):
+        if other != number and other >= 0 and not domain.refusal(str(other)):
+            yield str(other)
+
+
+def takes_every_setting(scheduler: str) -> Case:
+    """The case of one scheduler."""
+
+    def steps(scene: Scene) -> Script:
+        node = scene.devices[0]
+        before = yield from offered(node)
+        expect(before, f"/sys/block/{name_of(node)}/queue/scheduler reads nothing")
+        yield from select(node, scheduler)
+        start = yield from values(node)
+        rows = [row for row in CHANGES if file_of(row) in start]
+        expect(rows, f"none of the settings of {scheduler} is there")
+        for row in rows:
+            yield from _there_and_back(node, row, start[file_of(row)])
+        yield from _as_at_the_start(node, start)
+
+    return Case(
+        name=scheduler,
+        title=f"{scheduler} takes every setting of the queue, and gives it back",
+        steps=steps,
+        needs=Needs(devices=1),
+    )
+
+
+def file_of(row: Tunable) -> str:
+    """Its file, below ``queue/``."""
+    return row.path.partition("/queue/")[2]
+
+
+def _there_and_back(node: str, row: Tunable, was: str) -> Doing[None]:
+    """Change a setting, see the change, give it back, see that."""
+    file = file_of(row)
+    path = f"{folder_of(node)}/{file}"
+    for value in others(row, was):
+        refused, now = yield from put(node, file, value)
+        if not refused:
+            expect(
+                row.observe(now.get(file, "").encode()) == value,
+                f"{path} took {value} for {was}, and reads {now.get(file)!r}",
+            )
+            break
+        # Domains are wider than what one device takes: a refusal is an answer, but must be one.
+        still = now.get(file)
+        expect(still == was, f"{path} refused {value}, and reads {still!r} instead of {was}")
+    else:
+        return
+    refused, now = yield from put(node, file, was)
+    expect(not refused, f"{path} read {was}, and does not take it back: {refused}")
+    expect(now.get(file) == was, f"{path} was given back {was}, and reads {now.get(file)!r}")
+
+
+def _as_at_the_start(node: str, start: Mapping[str, str]) -> Doing[None]:
+    """What was moved along goes back too; then nothing differs."""
+    now = yield from values(node)
+    for row in CHANGES:
+        file = file_of(row)
+        if file in start and now.get(file) != start[file]:
+            _, now = yield from put(node, file, start[file])
+    different = [
+        f"{f}: {start[f]} before, {now.get(f)} now" for f in start if now.get(f) != start[f]
+    ]
+    expect(not different, f"the queue of {node} is not as it was: {'; '.join(different)}")
+
 
 BFQ = takes_every_setting("bfq")
 

@@ -34,33 +34,36 @@ from iotrial_suites.suites.clustered import (
     same_on_members,
 )
 from iotrial_suites.suites.filesystems import (
+    NEEDS,
+    SLOW,
     again,
     attributed,
     attributes,
+    beating,
     filled,
-    inlined,
-    reflinked,
-    same,
-    wrecked,
-)
-from iotrial_suites.suites.loads import Load, begin, end, once
-from iotrial_suites.suites.o2cb import beating, made, still
-from iotrial_suites.suites.paths import LOSES_PATHS, mapped, noticed, offline, online
-from iotrial_suites.suites.together import (
-    NEEDS,
-    SLOW,
     in_turn,
+    inlined,
     looked,
+    made,
     mounted,
     needs,
+    reflinked,
+    same,
+    still,
     unmounted,
     worked,
+    wrecked,
 )
+from iotrial_suites.suites.paths import LOSES_PATHS, mapped, noticed, offline, online
 from iotrial_suites.suites.vocabulary import (
     Doing,
+    Load,
+    begin,
+    end,
     expect,
     lose,
     mount,
+    once,
     pause,
     read,
     refused,

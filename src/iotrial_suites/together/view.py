@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 from urllib.parse import quote
 
+from iotrial.judgement import Judged
 from iotrial.report import words
+from iotrial.report.document import FORMAT, document
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.evidence import Machine as Facts
 from iotrial.report.view import Part, View
-from iotrial.report.visible import visible
+from iotrial.report.words import visible
 from iotrial.stats.recommend import TOLD
 from iotrial.units import format_value
-from iotrial_suites.report.words import lines, seconds, summary
-from iotrial_suites.result import Checked, Result, State
+from iotrial_suites.case import Checked, Result, State
+from iotrial_suites.report import lines, seconds, summary
 
 STRESS = "stress"
 """The suite whose cases have a table of their own."""
@@ -339,3 +342,20 @@ def _at_links(measured: Sequence[Measured]) -> Iterator[str]:
                         f"{study.name}: {part.workload} is at{how} what the link carries ({most})"
                         " at every level, and cannot show what an array costs."
                     )
+
+
+def data(
+    all_: Together, sessions: Sequence[Checks], studies: Sequence[tuple[str, Judged]]
+) -> dict[str, Any]:
+    """For ``report --as json`` of several folders: what ``check --json`` and ``compare --json`` say
+    of each folder, with the folder's name and what all of them do not show.  ``studies`` are names
+    of folders, and what they came to."""
+    return {
+        "format": FORMAT,
+        "title": all_.title,
+        "summary": list(all_.leads),
+        "hosts": [asdict(each) for each in all_.hosts],
+        "checks": [{"folder": each.name, **each.checked.as_dict()} for each in sessions],
+        "studies": [{"folder": name, **document(judged)} for name, judged in studies],
+        "gaps": list(all_.gaps),
+    }

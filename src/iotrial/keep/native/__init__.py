@@ -9,7 +9,7 @@ by ``order`` that takes it, unless formats are chosen; some are never chosen by 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -116,6 +116,12 @@ _WORD = re.compile(r"[A-Za-z0-9_.,:=+@/-]+")
 _COMMENT, _MORE = 200, "…"
 """The bytes of a line of comment at most, and the sign that it was longer."""
 _INTERFACE = re.compile(r"[A-Za-z0-9_.@][A-Za-z0-9_.@-]*")
+
+
+def by_device(profile: Profile) -> Iterator[tuple[str, tuple[Entry, ...]]]:
+    """Each device, and the settings of it."""
+    for device in dict.fromkeys(entry.device for entry in profile.entries):
+        yield device, tuple(entry for entry in profile.entries if entry.device == device)
 
 
 def is_word(text: str) -> bool:

@@ -8,7 +8,7 @@ matches by the hardware address.  Applied by udev when the interface appears.
 from __future__ import annotations
 
 from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, header, is_interface
+from iotrial.keep.native import Format, NativeFile, by_device, header, is_interface
 from iotrial.keep.profile import Profile
 
 _SWITCH = {"on": "yes", "off": "no"}
@@ -50,11 +50,7 @@ def _value(entry: Entry) -> str:
 
 
 def _write(profile: Profile) -> tuple[NativeFile, ...]:
-    devices = dict.fromkeys(entry.device for entry in profile.entries)
-    return tuple(
-        _file(profile, device, tuple(e for e in profile.entries if e.device == device))
-        for device in devices
-    )
+    return tuple(_file(profile, device, entries) for device, entries in by_device(profile))
 
 
 def _file(profile: Profile, device: str, entries: tuple[Entry, ...]) -> NativeFile:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, header
+from iotrial.keep.native import Format, NativeFile, by_device, header
 from iotrial.keep.profile import Profile
 from iotrial.tunables import tunable
 
@@ -30,11 +30,7 @@ def _takes(entry: Entry) -> bool:
 
 
 def _write(profile: Profile) -> tuple[NativeFile, ...]:
-    points = dict.fromkeys(entry.device for entry in profile.entries)
-    return tuple(
-        _file(profile, point, tuple(e for e in profile.entries if e.device == point))
-        for point in points
-    )
+    return tuple(_file(profile, point, entries) for point, entries in by_device(profile))
 
 
 def _file(profile: Profile, point: str, entries: tuple[Entry, ...]) -> NativeFile:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 
 from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, header, is_interface, is_word
+from iotrial.keep.native import Format, NativeFile, by_device, header, is_interface, is_word
 from iotrial.keep.profile import Profile
 
 _KEYS = {
@@ -43,16 +43,12 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     path = f"/etc/iotrial/{profile.name}.nmcli"
     undo = 'nmcli connection modify UUID KEY ""'
     lines = []
-    for device in dict.fromkeys(entry.device for entry in profile.entries):
+    for device, entries in by_device(profile):
         quoted = shlex.quote(device)
         lines.append(
             f'uuid=$(nmcli -g GENERAL.CON-UUID device show {quoted}) && [ -n "$uuid" ] || exit'
         )
-        pairs = [
-            f"{_KEYS[entry.tunable]} {shlex.quote(entry.value)}"
-            for entry in profile.entries
-            if entry.device == device
-        ]
+        pairs = [f"{_KEYS[entry.tunable]} {shlex.quote(entry.value)}" for entry in entries]
         lines.append(f'nmcli connection modify "$uuid" {" ".join(pairs)} || exit')
         lines.append(f'nmcli connection up "$uuid" ifname {quoted} || exit')
     text = f"#!/bin/sh\n{header(profile, profile.entries, undo)}{chr(10).join(lines)}\n"

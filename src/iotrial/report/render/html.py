@@ -1,18 +1,24 @@
 """Blocks as one HTML page that needs nothing beside it.
 
-What all pages have is :mod:`iotrial.report.page`'s.  Every text is escaped by markupsafe.
+Every text is escaped by markupsafe.  Nothing in a page is fetched, and its content security policy
+forbids that anything be: only the page's own style sheet and its own script, both named by their
+hashes, are let through.
 """
 
 from __future__ import annotations
 
+import base64
 import functools
+import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
+from importlib import resources
 
-from jinja2 import Template
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 import iotrial
+from iotrial.report import drawing
 from iotrial.report.blocks import (
     Block,
     Callout,
@@ -37,7 +43,6 @@ from iotrial.report.blocks import (
     of,
     pieces,
 )
-from iotrial.report.page import hashed, resource, sheet, templates
 
 _TAGS = {"strong": "strong", "code": "code", "small": "small"}
 _NOTHING = Markup()
@@ -45,7 +50,7 @@ _NOTHING = Markup()
 
 def html(document: Document) -> str:
     """The page."""
-    style, script = sheet(), resource("sort.js") if document.sortable else _NOTHING
+    style, script = _sheet(), _resource("sort.js") if document.sortable else _NOTHING
     return _template().render(
         name=document.name or document.title,
         title=document.title.replace(" %", "\u00a0%"),
@@ -55,15 +60,40 @@ def html(document: Document) -> str:
         foot=document.foot,
         version=iotrial.__version__,
         style=style,
-        style_hash=hashed(style),
+        style_hash=_hashed(style),
         script=script,
-        script_hash=hashed(script),
+        script_hash=_hashed(script),
     )
 
 
 @functools.cache
 def _template() -> Template:
-    return templates().get_template("page.html.j2")
+    """What it is given is escaped, and what it misses is an error."""
+    found = Environment(
+        loader=PackageLoader("iotrial.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return found.get_template("page.html.j2")
+
+
+def _resource(name: str) -> Markup:
+    """A file beside the template, as it is."""
+    text = resources.files("iotrial.report").joinpath("templates", name).read_text("utf-8")
+    return Markup(text)  # noqa: S704 -- the package's own
+
+
+def _sheet() -> Markup:
+    """The style sheet, and for the dark the exchange of every colour the charts draw with."""
+    dark = drawing.dark("svg.chart")
+    return _resource("report.css") + Markup(dark)  # noqa: S704 -- the palette is ours
+
+
+def _hashed(text: str) -> str:
+    """A content security policy's name for an inline style or script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _blocks(blocks: Sequence[Block]) -> Markup:

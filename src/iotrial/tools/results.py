@@ -1,4 +1,5 @@
-"""What several loads at the same time measured together.  Pure.
+"""Results: the file in which a tool said what it measured, and what several loads at the same time
+measured together.
 
 What is counted adds up: I/Os, bytes, IOPS, bandwidths.  The time is that of the longest; the CPU of
 a load generator is the mean of theirs; a largest is the largest, a least the least.  Latencies are
@@ -12,7 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from iotrial.errors import FormatError
 from iotrial.model.measurement import Measurement, split
 from iotrial.model.tool import Merging, Parsed, Tool
 
@@ -90,3 +93,16 @@ def _weighted(
             pairs = zip(numbers, known, strict=True)
             return math.fsum(number * by for number, by in pairs) / math.fsum(known)
     return None
+
+
+def result(folder: Path, file: str, tool: str, *, what: str = "result") -> bytes:
+    """The bytes of the file ``file`` of one execution of ``tool``.
+
+    Raises FormatError where it is not there: the tool ended before it could write it.
+    """
+    path = folder / file
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        advice = f"look at stderr beside it: {tool} ended before its {what}"
+        raise FormatError(f"{path}: {tool} wrote no {what}", advice=advice) from None
