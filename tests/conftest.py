@@ -14,6 +14,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +33,7 @@ settings.register_profile("busy", **BUSY, derandomize=True)
 settings.register_profile("explore", **BUSY)
 settings.load_profile("explore" if os.environ.get("IOTRIAL_EXPLORE") else "busy")
 
+SOURCE = Path(__file__).resolve().parents[1] / "src"
 LOOP_CONTROL = Path("/dev/loop-control")
 LOOP_CTL_REMOVE = 0x4C81  # <linux/loop.h>
 LOOP_SIZE = 64 * 2**20
@@ -44,6 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--going-on", metavar="FILE", help="leave out the tests in FILE; add those that pass to it"
+    )
+    parser.addoption(
+        "--without-wings", action="store_true", help="the core alone, as if no wing was installed"
     )
 
 
@@ -60,8 +65,33 @@ def _own_mounts() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     _own_mounts()
     os.environ["IOTRIAL_PLUGINS"] = ""  # whoever runs the tests may have plugins
+    if config.getoption("--without-wings"):
+        config.pluginmanager.register(WithoutWings(), "without-wings")
     if path := config.getoption("--going-on"):
         config.pluginmanager.register(GoingOn(Path(path)), "going-on")
+
+
+class WithoutWings:
+    """No wing can be imported, and tests about one are left out: the core works by itself."""
+
+    names = tuple(path.name for path in SOURCE.glob("iotrial_*"))
+
+    def __init__(self) -> None:
+        for name in [name for name in sys.modules if name.startswith("iotrial_")]:
+            del sys.modules[name]
+        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+
+    def find_spec(self, name: str, *_: object) -> None:
+        root = name.partition(".")[0]
+        if root in self.names:
+            raise ModuleNotFoundError(f"No module named {root!r}", name=root)
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """A file that names a wing is that wing's test."""
+        if not collection_path.name.startswith("test_"):
+            return None
+        text = collection_path.read_text("utf-8")
+        return True if any(name in text for name in self.names) else None
 
 
 class GoingOn:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import itertools
 import os
 import pkgutil
@@ -184,7 +183,11 @@ def wing(module: str) -> ModuleType | None:
     """A module of a wing (a package beside the core, such as ``iotrial_lint``), imported; None
     where the wing is not installed.  The core reaches a wing through here alone."""
     root = module.partition(".")[0]
-    if importlib.util.find_spec(root) is None:
+    try:
+        importlib.import_module(root)
+    except ModuleNotFoundError as error:
+        if error.name != root:
+            raise
         return None
     return importlib.import_module(module)
 
@@ -373,7 +376,7 @@ def _loaded(path: Path) -> tuple[Plugin, ...]:
     found = tuple(
         plugin
         for kind in KINDS.values()
-        if _values(kind, module)
+        if wing(kind.type.partition(":")[0]) and _values(kind, module)
         for plugin in _checked(kind, module, origin)
     )
     if not found:

@@ -9,7 +9,7 @@ import pytest
 
 from deaths import HOWS
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.load import upkeep
+from iotrial.execute.load import chores
 from iotrial.execute.runner import execute_study
 from iotrial.execute.settings.journal import sessions
 from iotrial.execute.settings.restore import restore
@@ -88,7 +88,7 @@ def test_without_the_debt_something_would_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That the test above can fail."""
-    monkeypatch.setattr(upkeep, "_owed", lambda _path, _argv: ())
+    monkeypatch.setattr(chores, "_owed", lambda _path, _argv: ())
     host = FakeHost()
     run(host, tmp_path / "whole")
     stayed = 0

@@ -15,7 +15,7 @@ import pytest
 
 from deaths import Life, Tally, enumerate_deaths, hold_each_and_pay, killed, length, opened
 from iotrial.errors import SettingRefused
-from iotrial.execute.settings import cgroups, tuning
+from iotrial.execute.settings import tuning
 from iotrial.execute.settings.journal import open_journal
 from iotrial.execute.settings.restore import restore
 from iotrial.hosts.fake import FakeHost
@@ -121,7 +121,7 @@ def live(host: FakeHost, treatments: Sequence[Treatment]) -> None:
     """One life, to its end unless the host says otherwise."""
     bench = opened(host)
     names = [name for treatment in treatments for name in treatment]
-    cgroups.own(host, bench.journal, names)
+    tuning.own(host, bench.journal, names)
     bench.own_groups(groups_of(names))
     hold_each_and_pay(
         bench,
@@ -161,7 +161,7 @@ def test_every_treatment_changes_something(family: str) -> None:
     for treatment in FAMILIES[family].treatments:
         host = FakeHost()
         before = host.settings()
-        cgroups.own(host, open_journal(host, "/tmp", {"boot_id": "", "token": "t"}), treatment)
+        tuning.own(host, open_journal(host, "/tmp", {"boot_id": "", "token": "t"}), treatment)
         for name, value in treatment.items():
             try:
                 tuning.apply(host, [Setting(device_of(name), name, value)])

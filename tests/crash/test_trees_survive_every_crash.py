@@ -9,7 +9,7 @@ import pytest
 
 from deaths import enumerate_deaths, hold_each_and_pay, killed, opened
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.load.upkeep import clear, own
+from iotrial.execute.load.chores import clear, own
 from iotrial.execute.runner import execute_study
 from iotrial.execute.settings.restore import restore
 from iotrial.hosts.fake import FakeHost, HostCrashed

@@ -17,7 +17,7 @@ import pytest
 
 from iotrial.errors import FileRefused, RefusedError
 from iotrial.execute.load.load import TOKEN
-from iotrial.execute.settings import cgroups
+from iotrial.execute.settings import tuning
 from iotrial.execute.settings.journal import Journal, open_journal
 from iotrial.execute.settings.restore import restore
 from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
@@ -75,7 +75,7 @@ def fio(device: str, folder: str, rw: str, seconds: int = 3) -> subprocess.Popen
     """A load that begins now, in the group if one is named."""
     job = ["fio", "--name=x", f"--filename=/dev/{device}", f"--rw={rw}", "--bs=4k", "--direct=1"]
     job += ["--iodepth=4", "--ioengine=libaio", f"--runtime={seconds}", "--time_based"]
-    argv = cgroups.join([*job, "--output-format=json"], folder)
+    argv = tuning.join([*job, "--output-format=json"], folder)
     return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
 
 
@@ -99,7 +99,7 @@ def test_a_load_in_the_group_is_as_slow_as_it_was_told_to_be(
 ) -> None:
     """Beside one that nobody limits: what keeps the machine busy keeps it from both."""
     host, name, device = LocalHost(), f"cgroup.v1.{what}", number(in_memory)
-    folder = cgroups.own(host, books, [name])
+    folder = tuning.own(host, books, [name])
     group = snapshot(host, [name], device)
     assert rate(fio(in_memory, folder, rw, 1), seen) > 3 * limit, "the group itself limits nothing"
     apply(host, [Setting(device, name, str(limit))])
@@ -113,7 +113,7 @@ def test_a_load_in_the_group_is_as_slow_as_it_was_told_to_be(
 
 def test_all_limits_are_held_and_given_back(loop_device: str, books: Journal) -> None:
     host, device = LocalHost(), number(loop_device)
-    cgroups.own(host, books, NAMES)
+    tuning.own(host, books, NAMES)
     group = snapshot(host, NAMES, device)
     assert {each.value for each in group.values} == {"unset"}
     asked = [Setting(device, name, str(1000 + at)) for at, name in enumerate(NAMES)]
@@ -126,9 +126,9 @@ def test_all_limits_are_held_and_given_back(loop_device: str, books: Journal) ->
 def test_a_killed_run_leaves_no_group_behind(loop_device: str, books: Journal) -> None:
     """The load is still at work in the group when the restore begins."""
     host = LocalHost()
-    folder = cgroups.own(host, books, NAMES)
+    folder = tuning.own(host, books, NAMES)
     apply(host, [Setting(number(loop_device), "cgroup.v1.read_iops", "50")])
-    argv = cgroups.join(
+    argv = tuning.join(
         (
             *("fio", "--name=x", f"--filename=/dev/{loop_device}", "--rw=randread", "--direct=1"),
             *("--numjobs=3", "--runtime=600", "--time_based", "--bs=4k"),
@@ -161,7 +161,7 @@ def test_limits_of_the_version_that_is_not_here_are_refused(books: Journal) -> N
     if controllers.exists() and "io" in controllers.read_text().split():
         pytest.skip("this kernel has the io controller of cgroup v2")
     with pytest.raises(RefusedError, match="no io controller of cgroup v2") as caught:
-        cgroups.own(LocalHost(), books, ["cgroup.v2.read_bps"])
+        tuning.own(LocalHost(), books, ["cgroup.v2.read_bps"])
     assert "cgroup.v1.…" in caught.value.advice
 
 
@@ -171,7 +171,7 @@ def test_the_fake_answers_random_writes_as_the_kernel_does(
 ) -> None:
     """Never a multiple of 2³² for iops: the kernel would divide by it."""
     host, fake, device = LocalHost(), Groups(), number(loop_device)
-    cgroups.own(host, books, NAMES)
+    tuning.own(host, books, NAMES)
     fake.made.add(ROOT)
 
     def fake_write(path: str, data: bytes) -> None:

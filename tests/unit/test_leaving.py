@@ -10,7 +10,7 @@ import pytest
 from deaths import opened
 from iotrial.errors import OwedError, TrialError
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.load.upkeep import clear, own
+from iotrial.execute.load.chores import clear, own
 from iotrial.execute.runner import execute_study
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings.debris import unmake

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from stats_studies import noisy, results
 
-from iotrial.execute.load.strained import keep
+from iotrial.execute.load.part import keep_strain
 from iotrial.judgement import Judged, completed
 from iotrial.judgement.utilisation import Step
 from iotrial.model.results import Strain
@@ -56,7 +56,7 @@ def judged(tmp_path: Path) -> Judged:
     for record in made.records:
         folder = tmp_path / "trials" / record.trial.folder
         folder.mkdir(parents=True)
-        keep(folder, strains(int(dict(record.trial.treatment)["scale"])))
+        keep_strain(folder, strains(int(dict(record.trial.treatment)["scale"])))
     parts = tuple(
         replace(r, parts=tuple(f"box{n}/lun" for n in range(1, int(r.trial.treatment[0][1]) + 1)))
         for r in made.records

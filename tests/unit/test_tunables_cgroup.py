@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import HostError, RefusedError, SettingRefused, UsageError
-from iotrial.execute.settings import cgroups
+from iotrial.execute.settings import tuning
 from iotrial.execute.settings.journal import Journal, open_journal, read_session
 from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake import FakeHost
@@ -73,15 +73,15 @@ def test_a_name_that_is_no_device_number_goes_nowhere() -> None:
 
 def test_no_limit_needs_no_group() -> None:
     host = FakeHost()
-    assert cgroups.own(host, journal(host), ["queue.scheduler"]) == ""
-    assert cgroups.join(["fio", "x"], "") == ("fio", "x")
+    assert tuning.own(host, journal(host), ["queue.scheduler"]) == ""
+    assert tuning.join(["fio", "x"], "") == ("fio", "x")
 
 
 @pytest.mark.parametrize(("names", "folder"), [(V1_NAMES, V1), (V2_NAMES, V2)])
 def test_the_group_is_owed_before_it_is_made(names: list[str], folder: str) -> None:
     host = FakeHost()
     books = journal(host)
-    assert cgroups.own(host, books, names) == folder
+    assert tuning.own(host, books, names) == folder
     session = read_session(books.path, host.read(books.path))
     assert [(each.what, each.plan) for each in session.made] == [("folder", {"folder": folder})]
     words = [what.partition(" ")[0] for what in host.log]
@@ -97,7 +97,7 @@ def test_the_group_is_owed_before_it_is_made(names: list[str], folder: str) -> N
 @pytest.mark.parametrize(("names", "folder"), [(V1_NAMES, V1), (V2_NAMES, V2)])
 def test_all_limits_are_set_and_given_back(names: list[str], folder: str) -> None:
     host = FakeHost()
-    cgroups.own(host, journal(host), names)
+    tuning.own(host, journal(host), names)
     before = host.settings()
     group = snapshot(host, names, DEVICE)
     assert len(group.owed) == len(names)
@@ -111,22 +111,22 @@ def test_all_limits_are_set_and_given_back(names: list[str], folder: str) -> Non
 
 def test_limits_of_both_versions_are_one_study_too_many() -> None:
     with pytest.raises(RefusedError, match="one of them"):
-        cgroups.wanted([*V1_NAMES, *V2_NAMES])
+        tuning.wanted([*V1_NAMES, *V2_NAMES])
 
 
 def test_a_group_that_is_there_already_is_somebody_elses() -> None:
     host = FakeHost()
     host.run(["mkdir", V1])
     with pytest.raises(RefusedError, match="there already"):
-        cgroups.own(host, journal(host), V1_NAMES)
+        tuning.own(host, journal(host), V1_NAMES)
 
 
 def test_a_kernel_without_the_controller_says_which_it_has() -> None:
     host = FakeHost(refuse={"read /sys/fs/cgroup/cgroup.controllers": 2})
     with pytest.raises(RefusedError, match="no io controller of cgroup v2") as caught:
-        cgroups.own(host, journal(host), V2_NAMES)
+        tuning.own(host, journal(host), V2_NAMES)
     assert "cgroup.v1.…" in caught.value.advice
-    assert cgroups.kinds(host) == (V1,)
+    assert tuning.kinds(host) == (V1,)
 
 
 def test_a_group_that_cannot_be_made_is_an_error_of_the_host() -> None:
@@ -134,7 +134,7 @@ def test_a_group_that_cannot_be_made_is_an_error_of_the_host() -> None:
     known = host.machine.programs
     known["mkdir"] = known["mkdir"]._replace(command=known["rmdir"].command)
     with pytest.raises(HostError, match="cannot be made"):
-        cgroups.own(host, journal(host), V1_NAMES)
+        tuning.own(host, journal(host), V1_NAMES)
 
 
 def test_a_limit_before_the_group_is_made_is_refused_by_the_kernel() -> None:
@@ -145,7 +145,7 @@ def test_a_limit_before_the_group_is_made_is_refused_by_the_kernel() -> None:
 def test_the_load_becomes_itself_in_the_group(tmp_path: Path) -> None:
     """A folder in the place of the group: the pid that is written is the load's own."""
     words = ["a b", "$(reboot)", "'", ""]
-    argv = cgroups.join(["printf", "%s|", "x", *words], str(tmp_path))
+    argv = tuning.join(["printf", "%s|", "x", *words], str(tmp_path))
     (tmp_path / "cgroup.procs").write_text("")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as load:
         said, _ = load.communicate(timeout=10)
@@ -154,7 +154,7 @@ def test_the_load_becomes_itself_in_the_group(tmp_path: Path) -> None:
 
 
 def test_a_load_that_cannot_join_does_not_run(tmp_path: Path) -> None:
-    argv = cgroups.join(["touch", str(tmp_path / "ran")], str(tmp_path / "none"))
+    argv = tuning.join(["touch", str(tmp_path / "ran")], str(tmp_path / "none"))
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert "cgroup.procs" in done.stderr
@@ -163,10 +163,10 @@ def test_a_load_that_cannot_join_does_not_run(tmp_path: Path) -> None:
 
 def test_a_pretended_load_keeps_its_group_from_going(tmp_path: Path) -> None:
     host = FakeHost()
-    cgroups.own(host, journal(host), V1_NAMES)
-    load = host.start(cgroups.join(["sleep", "5"], V1), folder=tmp_path, environment={})
+    tuning.own(host, journal(host), V1_NAMES)
+    load = host.start(tuning.join(["sleep", "5"], V1), folder=tmp_path, environment={})
     assert "busy" in host.run(["rmdir", V1]).complaint
     load.kill(gently=True)
     assert host.run(["rmdir", V1]).exit == 0
-    lost = host.start(cgroups.join(["sleep", "5"], V1), folder=tmp_path, environment={})
+    lost = host.start(tuning.join(["sleep", "5"], V1), folder=tmp_path, environment={})
     assert lost.wait(1.0) == 2

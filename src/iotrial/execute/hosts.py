@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from iotrial.errors import HostUnreachable, Interrupted, LockedError, OwedError, RefusedError
 from iotrial.execute.keep.kept import refuse_pending
-from iotrial.execute.load.upkeep import Upkeep
+from iotrial.execute.load.chores import Upkeep
 from iotrial.execute.preflight import check_machine
 from iotrial.execute.session import HostSession, open_session
 from iotrial.execute.settings.guard import locked

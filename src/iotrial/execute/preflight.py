@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,7 @@ from iotrial.look.refusals import refusals, unread
 from iotrial.model.host import Host
 from iotrial.model.study import Study
 from iotrial.model.tool import Tool
-from iotrial.model.trial import Trial
-from iotrial.model.tunable import Setting
-from iotrial.plan.aa import detour
 from iotrial.plan.ahead import each_study
-from iotrial.plan.design import settings as settings_of
 from iotrial.tools import executed, tool
 
 
@@ -101,14 +96,6 @@ def check_levels(session: HostSession) -> None:
     )
     if known:
         raise refused_by(known)
-
-
-def aside(session: HostSession, trial: Trial) -> tuple[Setting, ...]:
-    """The settings that are held for a moment before a trial of an A/A study (:mod:`plan.aa`)."""
-    other, aa = detour(session.study, trial), session.study.aa
-    if not other or aa is None or aa.of is None:
-        return ()
-    return settings_of(aa.of, replace(trial, treatment=other), session.topologies)
 
 
 def refused_by(problems: list[str]) -> StudyError:

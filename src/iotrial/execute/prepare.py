@@ -17,12 +17,13 @@ from iotrial import store as stores
 from iotrial.errors import SettingLost, SettingRefused, StudyError
 from iotrial.execute.hosts import Hosts
 from iotrial.execute.interruption import Interruption
+from iotrial.execute.load.chores import Upkeep
 from iotrial.execute.load.served import check_paths
-from iotrial.execute.load.upkeep import Upkeep
-from iotrial.execute.preflight import aside, check_levels, check_options, check_resume, refused_by
+from iotrial.execute.preflight import check_levels, check_options, check_resume, refused_by
 from iotrial.execute.session import HostSession
-from iotrial.execute.settings import cgroups
+from iotrial.execute.settings import tuning
 from iotrial.execute.spread import by_itself
+from iotrial.execute.trial import aside
 from iotrial.look.facts import gather, numbers
 from iotrial.look.kernels import likeness
 from iotrial.look.machine import same_kernel
@@ -88,7 +89,7 @@ _HERE = "The controller takes a share of it; measure without [hosts] instead."
 
 
 def prepare(hosts: Hosts, folder: Path, interruption: Interruption) -> stores.Store:
-    """Make the crew ready for its first trial, and the results ``folder`` to put it in."""
+    """Make the hosts ready for the first trial, and the results ``folder`` to put it in."""
     written = hosts.study
     offered = combined(hosts.each(_offer).values())
     hosts.adopt(with_available(written, offered))
@@ -135,7 +136,7 @@ def _own(hosts: Hosts, session: HostSession) -> None:
         for device, names in _tuned(session).items()
     }
     tuned = {device: names for device, names in mine.items() if names}
-    session.group = cgroups.own(
+    session.group = tuning.own(
         session.host, session.journal, [n for ns in tuned.values() for n in ns]
     )
     session.own_groups(tuned)

@@ -1,6 +1,6 @@
-"""Rack: a study whose blocks are spread over hosts, as many at the same time as there are hosts.
+"""Spread: a study whose blocks are spread over hosts, as many at the same time as there are hosts.
 
-Each host has a crew of its own and a thread that does its trials in their order; what the plan
+Each host has a thread of its own that does its trials in their order; what the plan
 says of one host is what a study on that host alone would be.  A host that is lost is asked for
 again and again while others are at work; when they have nothing left to do, they take its blocks
 over (:mod:`iotrial.plan.design`).  What a thread learns that ends the study (a setting that
@@ -36,7 +36,7 @@ SHARE = 50.0
 
 
 def by_itself(hosts: Hosts, place: Place) -> Hosts:
-    """One host of a crew as a crew of its own, which may lose it."""
+    """One host of several by itself, which may be lost."""
     session = hosts.sessions.get(place.name)
     alone = Hosts(
         alone_on(hosts.study, place),
@@ -59,8 +59,8 @@ def by_itself(hosts: Hosts, place: Place) -> Hosts:
 
 @dataclass
 class SpreadRun:
-    """``crews`` are the hosts by name, also those that are lost; ``spent`` those whose budget is;
-    ``ended`` is set when something ends the study."""
+    """``hosts_of`` are the hosts by name, each by itself, also those that are lost; ``spent`` those
+    whose budget is; ``ended`` is set when something ends the study."""
 
     hosts_of: dict[str, Hosts]
     store: Store
@@ -73,7 +73,7 @@ class SpreadRun:
 
     @property
     def in_turn(self) -> bool:
-        """As a crew's, whose hosts these are."""
+        """As of the hosts that these are."""
         return any(hosts.in_turn for hosts in self.hosts_of.values())
 
     @property
@@ -212,7 +212,7 @@ def execute_over(hosts: Hosts, store: Store, limits: Limits) -> str:
 
 @contextmanager
 def _apart(hosts: Hosts) -> Iterator[dict[str, Hosts]]:
-    """A crew for each host; whatever becomes of them, all hosts are the one crew's again."""
+    """Each host by itself; whatever becomes of them, they are the hosts of one study again."""
     hosts_of = {place.name: by_itself(hosts, place) for place in hosts.study.places}
     try:
         yield hosts_of

@@ -10,11 +10,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from iotrial.execute.hosts import HostLost, Hosts
-from iotrial.execute.load import start, strained
-from iotrial.execute.load.part import TrialPart, by_host, gathered, trial_parts
-from iotrial.execute.load.upkeep import Upkeep
+from iotrial.execute.load import start
+from iotrial.execute.load.chores import Upkeep
+from iotrial.execute.load.part import (
+    TrialPart,
+    by_host,
+    gathered,
+    keep_strain,
+    strained,
+    trial_parts,
+)
 from iotrial.execute.manual import Limits
-from iotrial.execute.preflight import aside
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings.tuning import changes
 from iotrial.look import machine
@@ -25,6 +31,8 @@ from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Parsed
 from iotrial.model.trial import HOST_LOST, Doubt, Trial, TrialRecord, TrialState
 from iotrial.model.tunable import Setting
+from iotrial.plan.aa import detour
+from iotrial.plan.design import settings as settings_of
 from iotrial.store import Store
 from iotrial.tools import tool
 from iotrial.tools.results import merged
@@ -106,7 +114,7 @@ def _lost(lost: HostLost) -> _Came:
 
 @dataclass
 class _Upkept:
-    """The chores around a trial: ``took`` seconds, and at which posts they were begun."""
+    """The chores around a trial: ``took`` seconds, and at which parts they were begun."""
 
     took: float = 0.0
     begun: tuple[TrialPart, ...] = ()
@@ -156,7 +164,7 @@ def _worked(
     parts: tuple[TrialPart, ...],
     within: tuple[Path, Limits, _Upkept],
 ) -> _Came:
-    """The trial on all its posts, with its chores around it.  Raises HostLost."""
+    """The trial on all its parts, with its chores around it.  Raises HostLost."""
     _, _, upkeep = within
     problem = upkeep.begin(hosts, parts)
     other = hosts.wanted(trial, aside)
@@ -214,7 +222,7 @@ def _measured(
         for part, _, _, told in came
         for doubt in (*told.doubts, *part.doubts, *part.decide(told))
     ]
-    strained.keep(folder, strained.strained([(part, told) for part, _, _, told in came]))
+    keep_strain(folder, strained([(part, told) for part, _, _, told in came]))
     began = start.starts(parts, shared)
     seconds = max(part.ended.seconds for part in parts)
     drifted = (*_early(hosts, held), *_drift(hosts, before, after, writers))
@@ -251,7 +259,7 @@ def _writers(hosts: Hosts) -> tuple[str, ...]:
 
 def _early(hosts: Hosts, held: Mapping[str, tuple[Setting, ...]]) -> tuple[Doubt, ...]:
     """What a treatment set must be in force when its load begins; what a chore changes has failed
-    the trial already (:meth:`iotrial.execute.load.upkeep.Upkeep.prepare`)."""
+    the trial already (:meth:`iotrial.execute.load.chores.Upkeep.prepare`)."""
     changed = [
         f"{name}: {what}" if len(hosts.study.places) > 1 else what
         for name, seen in held.items()
@@ -307,3 +315,11 @@ def drift(
 
 def _triples(settings: tuple[Setting, ...]) -> tuple[tuple[str, str, str], ...]:
     return tuple((s.device, s.tunable, s.value) for s in settings)
+
+
+def aside(session: HostSession, trial: Trial) -> tuple[Setting, ...]:
+    """The settings that are held for a moment before a trial of an A/A study (:mod:`plan.aa`)."""
+    other, aa = detour(session.study, trial), session.study.aa
+    if not other or aa is None or aa.of is None:
+        return ()
+    return settings_of(aa.of, replace(trial, treatment=other), session.topologies)

@@ -1,6 +1,6 @@
 """Family ``cgroup``: what the control group of the load may do to the device under test.
 
-The load runs in a group that iotrial makes and removes (``iotrial.execute.settings.cgroups``).
+The load runs in a group that iotrial makes and removes (``iotrial.execute.settings.tuning``).
 There are two kinds of limit, and a kernel offers one of them: the blkio controller of cgroup v1
 (``cgroup.v1.…``) or the io controller of v2 (``cgroup.v2.…``).  A limit is also the way to
 imitate a slow disk: the same machine, the same software, less of it.

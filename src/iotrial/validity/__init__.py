@@ -3,7 +3,7 @@
 A function with ``@check`` or ``@study_check`` in a module of this package is a plugin
 (:class:`~iotrial.model.validity.Check`); what is read around a load, what is decided of it and the
 page ``docs/validity.md`` follow from here.  Nothing here calls a host:
-:mod:`iotrial.execute.load.validity` reads all that all checks want in one round trip before the
+:mod:`iotrial.execute.load.part` reads all that all checks want in one round trip before the
 load and one after it.
 """
 

@@ -139,7 +139,7 @@ def _is_own(file: Held, allowed: Allowed) -> bool:
 
 
 def watching(host: Host, parts: Sequence[TrialPart], working: str) -> Callable[[], None] | None:
-    """What looks at the loads of ``posts`` on one host, which work in the folder ``working``; None
+    """What looks at the loads of ``parts`` on one host, which work in the folder ``working``; None
     where the host cannot be asked so.  It raises TargetRefused."""
     session = parts[0].session
     mine = [part for part in parts if _writes(part)]

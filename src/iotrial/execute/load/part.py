@@ -1,35 +1,45 @@
-"""A post: one part of a trial, and what is done at it before, during and after its load.
+"""A part of a trial: one load on one target of one host, and what is done for it before, during
+and after.
 
-A trial has one post, or one for each (host, target) pair that it loads at the same time.
+Most trials have one part; one that loads several targets has a part for each.  The checks of
+validity say what is to be read around a load (:mod:`iotrial.validity`); it is read here.  What each
+host, link, adapter, device and path bore meanwhile is kept as ``strain.json`` in the trial's
+folder; what it means is decided when it is read (:mod:`iotrial.stats.scaling`).
 """
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from iotrial import validity
 from iotrial.errors import FormatError, TrialError
 from iotrial.execute.hosts import Hosts
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.load import validity
 from iotrial.execute.load.cache import meet_cache
-from iotrial.execute.load.chores import gather_evidence
+from iotrial.execute.load.chores import clear, gather_evidence, lefts, own
 from iotrial.execute.load.load import Ended, last_words
 from iotrial.execute.load.sealed import DEV, Seal
 from iotrial.execute.load.served import Client
-from iotrial.execute.load.upkeep import clear, lefts, own
 from iotrial.execute.session import HostSession
+from iotrial.formats.strain import Hung, Told, between, limits, strains
 from iotrial.look.inodes import folders_of, settled
+from iotrial.model.host import Host
 from iotrial.model.listen import Listen
+from iotrial.model.results import Strain
+from iotrial.model.step import Look
 from iotrial.model.target import Aim, Topology
 from iotrial.model.tool import (
+    Caching,
     Gate,
     Gated,
     Left,
     Load,
     Parsed,
+    Queueing,
     Served,
     Tool,
     Tracing,
@@ -40,8 +50,81 @@ from iotrial.model.trial import Doubt, Trial, TrialState
 from iotrial.model.validity import Case, Scene, Snapshot
 from iotrial.model.workload import Workload
 from iotrial.plan.design import workload_of
+from iotrial.plan.placement import nics, spread, ways
 from iotrial.tools import tool
+from iotrial.trial_files import STRAIN, STRAIN_FORMAT
+from iotrial.units import parse_bytes
+from iotrial.validity import written
 from iotrial.validity.disk import measured
+from iotrial.validity.written import TELEMETRY
+
+
+def scene_of(session: HostSession, trial: Trial, facts: Mapping[str, float]) -> Scene:
+    """What the checks need to know of a trial before its load begins."""
+    aim, workload = session.aims[trial.target], workload_of(session.study, trial)
+    driver = tool(workload.tool)
+    reach = driver.reach(workload)
+    buffered = driver.buffered(workload) if isinstance(driver, Caching) else ""
+    topology = session.topologies.get(trial.target) if reach.storage else None
+    return Scene(
+        device=aim.device if reach.storage else "",
+        disks=topology.names("disk") if topology else (),
+        kind=aim.target.under_load,
+        reads=reach.reads,
+        writes=reach.writes,
+        direct=isinstance(driver, Caching) and not buffered,
+        buffered=buffered,
+        cache=workload.cache,
+        size=_size(aim, workload),
+        memory=facts.get("memory", 0.0),
+        cpus=max(1, int(facts.get("cpus", 1))),
+        depth=driver.depth(workload, facts) if isinstance(driver, Queueing) else 0,
+        ways=_ways(topology) if topology else (),
+        below=tuple(node.name for node in topology.nodes) if topology else (),
+    )
+
+
+def _ways(topology: Topology) -> tuple[tuple[str, str, str], ...]:
+    return tuple((w.disk, w.hub, w.numa) for w in ways(topology)) if spread(topology) else ()
+
+
+def _size(aim: Aim, workload: Workload) -> int:
+    """Bytes that a load may use, 0 unknown: of all files where it has a folder."""
+    if aim.target.under_load != "directory":
+        return aim.target.size or (aim.identity.size if aim.identity else 0)
+    try:
+        size = parse_bytes(str(workload.option("size", "0")))
+        return size * int(str(workload.option("numjobs", 1)))
+    except ValueError:
+        return 0
+
+
+def take(host: Host, scene: Scene) -> Snapshot:
+    """Everything that any check wants read, now: one round trip."""
+    wanted = validity.readings(scene)
+    answers = host.batch([Look(reading.probe) for reading in wanted])
+    said = {
+        reading.probe.place: reading.keep(answer.raw.decode("utf-8", "replace"))
+        for reading, answer in zip(wanted, answers, strict=True)
+        if not answer.errno
+    }
+    return Snapshot(host.clock(), said)
+
+
+def decide(
+    folder: Path, scene: Scene, seen: tuple[Snapshot, Snapshot], load: tuple[float, Parsed]
+) -> tuple[Doubt, ...]:
+    """Write down what was ``seen`` before and after a load in the trial's folder, and judge it.
+    ``load`` is how many seconds it lived and what it said."""
+    seconds, parsed = load
+    samples = written.samples(folder / written.TELEMETRY)
+    pauses = written.pauses(folder / written.PAUSES)
+    case = Case(scene, *seen, seconds, parsed.measurements, samples, pauses, parsed.disks)
+    written.save(folder, case)
+    if not parsed.measurements:
+        return ()  # it failed: there is nothing to doubt
+    said = {doubt.check for doubt in parsed.doubts}
+    return validity.judged(case, said | ({"cached"} if "page-cache" in said else set()))
 
 
 @dataclass
@@ -101,8 +184,8 @@ class TrialPart:
     def look(self) -> None:
         """Read what the checks of validity want."""
         session = self.session
-        self.scene = self.scene or validity.scene_of(session, self.trial, self.session.numbers)
-        self.seen.append(validity.take(session.host, self.scene))
+        self.scene = self.scene or scene_of(session, self.trial, self.session.numbers)
+        self.seen.append(take(session.host, self.scene))
 
     def command(self) -> tuple[str, ...]:
         """What is executed on the host; what does the load is written down, with the files it
@@ -194,13 +277,11 @@ class TrialPart:
         """What the checks of validity say."""
         assert self.scene is not None  # noqa: S101 (for the type checker: looked before)
         before, after = self.seen
-        return validity.decide(
-            self.folder, self.scene, (before, after), (self.ended.seconds, parsed)
-        )
+        return decide(self.folder, self.scene, (before, after), (self.ended.seconds, parsed))
 
 
 def trial_parts(hosts: Hosts, trial: Trial, folder: Path) -> tuple[TrialPart, ...]:
-    """The posts of a trial, each with its folder.  Of a study with one part the trial's own."""
+    """The parts of a trial, each with its folder.  Of a study with one part the trial's own."""
     if not hosts.several:
         return (TrialPart(hosts.first, trial, folder),)
     parts = []
@@ -213,7 +294,7 @@ def trial_parts(hosts: Hosts, trial: Trial, folder: Path) -> tuple[TrialPart, ..
 
 
 def by_host(parts: Sequence[TrialPart]) -> Mapping[str, list[TrialPart]]:
-    """The posts of each host, in their order."""
+    """The parts of each host, in their order."""
     found: dict[str, list[TrialPart]] = {}
     for part in parts:
         found.setdefault(part.session.name, []).append(part)
@@ -221,7 +302,7 @@ def by_host(parts: Sequence[TrialPart]) -> Mapping[str, list[TrialPart]]:
 
 
 def gathered(doubts: Sequence[tuple[str, Doubt]], most: int = 4) -> tuple[Doubt, ...]:
-    """Doubts of several posts, by their names, those of one kind as one; of a post without a name,
+    """Doubts of several parts, by their names, those of one kind as one; of a part without a name,
     the only one, as they are."""
     if not any(name for name, _ in doubts):
         return tuple(doubt for _, doubt in doubts)
@@ -238,7 +319,7 @@ def gathered(doubts: Sequence[tuple[str, Doubt]], most: int = 4) -> tuple[Doubt,
 
 
 def seal_of(part: TrialPart) -> Seal:
-    """What the load of a post may not write.  Of its target, what iotrial made or the study arms
+    """What the load of a part may not write.  Of its target, what iotrial made or the study arms
     is nobody's loss; disks beside it are, whatever the load."""
     aim, session = part.aim, part.session
     reach = part.driver.reach(part.workload)
@@ -262,3 +343,39 @@ def seal_of(part: TrialPart) -> Seal:
     if reach.writes and not (directory and there_alone):
         return disks
     return replace(disks, shut=(aim.path,), free=folders)
+
+
+def strained(came: Sequence[tuple[TrialPart, Parsed]]) -> tuple[Strain, ...]:
+    """Everything of every host that took part."""
+    parsed = {id(part): told for part, told in came}
+    found: list[Strain] = []
+    for host, parts in by_host([part for part, _ in came]).items():
+        told = [each for part in parts if (each := _told(part, parsed[id(part)]))]
+        found += strains(host, told)
+    return tuple(found)
+
+
+def keep_strain(folder: Path, found: Sequence[Strain]) -> None:
+    """Write it down; nothing where there is nothing."""
+    if found:
+        rows = [each.as_dict() for each in found]
+        text = json.dumps({"format": STRAIN_FORMAT, "strains": rows}, separators=(",", ":"))
+        (folder / STRAIN).write_text(text + "\n", encoding="utf-8")
+
+
+def _told(part: TrialPart, parsed: Parsed) -> Told | None:
+    path = part.folder / TELEMETRY
+    data = path.read_bytes() if path.is_file() else b""
+    span = between(data, part.measured(parsed), part.ended.seconds)
+    if span is None:
+        return None
+    known = ways(part.topology)
+    return Told(
+        part=part.name,
+        device=part.aim.device,
+        first=span[0],
+        last=span[1],
+        ways={way.disk: Hung(way.hub, way.speed) for way in known},
+        limits=limits(data, {way.disk: way.queues for way in known}),
+        nics=nics(part.topology),
+    )

@@ -1,4 +1,4 @@
-"""Start: the loads of all posts of a trial, at the same moment, watched until the last has ended.
+"""Start: the loads of all parts of a trial, at the same moment, watched until the last has ended.
 
 One load on one host is executed as it is.  Several on one host are started by one shell there, in
 a folder each; on several hosts each such shell waits for a common moment, or the tools themselves
@@ -28,7 +28,7 @@ from iotrial.execute.load.sealed import means, sealing
 from iotrial.execute.load.served import Execute, through
 from iotrial.execute.manual import Limits
 from iotrial.execute.session import HostSession
-from iotrial.execute.settings import cgroups
+from iotrial.execute.settings import tuning
 from iotrial.look import ports
 from iotrial.model.event import Sampled, Ticked
 from iotrial.model.results import Sample
@@ -88,7 +88,7 @@ class Together:
 
 
 def load(hosts: Hosts, parts: Sequence[TrialPart], limits: Limits, folder: Path) -> Together:
-    """Execute the loads of all posts; each knows then how it ended.
+    """Execute the loads of all parts; each knows then how it ended.
 
     Raises Interrupted after ending them, HostLost.
     """
@@ -160,7 +160,7 @@ def _on(
             execute: Execute = _served(parts, shared) if first.served else execute_load
             ended = execute(
                 host,
-                cgroups.join(_sealed(parts, argv), session.group),
+                tuning.join(_sealed(parts, argv), session.group),
                 folder=where,
                 token=session.journal.token,
                 watch=replace(watch, look=look, begun=lambda: _noted(shared, session.name, began)),
