@@ -33,7 +33,7 @@ import numpy as np
 from pyarrow import csv
 
 from iotrial.formats import formats
-from iotrial.formats.fio import log_kernel
+from iotrial_import.formats import fio_log_ios
 
 NAMES = ["time", "value", "direction", "size", "priority"]
 NAME = "job_clat.1.log"
@@ -119,17 +119,17 @@ def ours(path: Path) -> tuple[int, int]:
 
 def usual(path: Path) -> tuple[int, int]:
     """Ours without the compiled reader."""
-    reader, log_kernel.reader = log_kernel.reader, lambda *_: None
+    reader, fio_log_ios.reader = fio_log_ios.reader, lambda *_: None
     try:
         return ours(path)
     finally:
-        log_kernel.reader = reader
+        fio_log_ios.reader = reader
 
 
 def loading() -> Figure:
     """Loads the compiled reader."""
     began = time.perf_counter()
-    ready = log_kernel.load() is not None
+    ready = fio_log_ios.load() is not None
     name = "loading ours, beforehand (s)" if ready else "loading ours: there is no numba here"
     return Figure(name, time.perf_counter() - began)
 

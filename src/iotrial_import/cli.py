@@ -13,8 +13,7 @@ from iotrial.errors import FormatError, UsageError
 from iotrial.model.trial import Doubt
 from iotrial.units import format_bytes
 from iotrial_import.files import Given
-from iotrial_import.legend import Legend
-from iotrial_import.run import Original
+from iotrial_import.legend import Legend, Original
 
 _LARGE = 64 * 2**20  # bytes: a moment
 
@@ -92,7 +91,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     """
     from rich.text import Text
 
-    from iotrial_import import copies, fio_logs, plausible, summary
+    from iotrial_import import copies, fio_logs, plausible
     from iotrial_import import files as reading
     from iotrial_import import folder as keeping
     from iotrial_import.cells import cells
@@ -128,8 +127,8 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     with writing(folder):
         merged = keeping.merged(placed, done)
         keeping.keep(folder, keeping.Imported(text, done, originals, doubts, merged))
-    output.document(summary.document(folder, placed, done, originals, doubts))
-    for line in summary.told(folder, placed, done, originals, doubts):
+    output.document(keeping.document(folder, placed, done, originals, doubts))
+    for line in keeping.told(folder, placed, done, originals, doubts):
         output.answer(Text(line))  # no markup: [columns], names of files
     return 0
 
@@ -163,7 +162,7 @@ def _read(
 def _map(originals: list[Original]) -> str:
     """What the columns of the tables are, as TOML.  Raises UsageError for none, and for several
     tables that differ: a map is of one."""
-    from iotrial_import.formats.table.columns import to_toml
+    from iotrial_import.formats.table_columns import to_toml
 
     every = {columns: each.file for each in originals for columns in each.columns}
     if not every:

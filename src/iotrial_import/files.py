@@ -1,4 +1,9 @@
-"""Files → runs: which format reads a file, and what it finds.  Reads only."""
+"""Files → runs: which format reads a file, and what it finds.  Reads only.
+
+Results may stand within something else: what a mail quotes, what stands below many warnings.  Lines
+stay where they are in what is read, so that an error's line is that of the file.  Of a file that
+lies beside results and is none that iotrial takes, it is said whose output it is.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import hashlib
 import lzma
 import mmap
 import os
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,16 +27,122 @@ from iotrial.errors import FormatError, UsageError
 from iotrial.files import parse_line, read_bytes
 from iotrial.formats import formats
 from iotrial.formats.fio import jobfile as fio_jobfile
-from iotrial.formats.fio.log_name import log_name
-from iotrial.formats.lines import plain
+from iotrial.formats.fio.log import log_name
+from iotrial.formats.text import plain
 from iotrial.model.recording import Buffer, Format
 from iotrial.model.trial import Doubt
 from iotrial_import.copies import Print
-from iotrial_import.foreign import refusal
-from iotrial_import.formats.table.columns import Tabular
-from iotrial_import.legend import Legend
-from iotrial_import.run import Original
-from iotrial_import.within import END, FAR, HEAD, pieces, unquoted
+from iotrial_import.formats.table_columns import Tabular
+from iotrial_import.legend import Legend, Original
+
+_QUOTES = re.compile(rb"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
+_QUOTE = re.compile(rb"^>(?![=\d])", re.MULTILINE)  # ">16712" is a number that was cut off
+_FEW = 3
+"""Lines that begin with ``>``: fewer are prompts of a shell, or parts of something else."""
+
+HEAD = 64 * 1024
+"""Bytes that a format is recognised by."""
+FAR, END = 8 * 2**20, 2**20
+"""Bytes of the beginning and of the end of a file that are looked through."""
+_AGAIN = 20
+"""Lines of one shape that are kept: of a result, enough to know it."""
+_SHAPED = 60
+"""Bytes of a line that are its shape: warnings end in whatever they warn of."""
+_NUMBERED = re.compile(rb"\S*\d\S*")  # node012, 0x7f3a1c, 10:00:01
+_MOST = 32  # pieces
+
+
+def unquoted(data: Buffer) -> Buffer:
+    """The text without the ``> `` that a mail puts before each line it quotes; as it is where
+    there are no such lines."""
+    if len(data) > FAR:
+        return data  # no mail
+    content = bytes(data[:])
+    if b"\0" in content[:HEAD]:
+        return data  # no text
+    if sum(1 for _ in zip(_QUOTE.finditer(content), range(_FEW), strict=False)) < _FEW:
+        return data
+    return _QUOTES.sub(b"", content)
+
+
+def pieces(data: Buffer) -> Iterator[bytes]:
+    """Parts of a file, of up to 64 KiB, that say more than its first 64 KiB: what is left of it
+    without the lines that come again and again with other numbers (warnings of every rank, of
+    every job), each part beginning with a line and half of it in the next one.
+
+    Of a large file the first 8 MiB and the last one are looked through."""
+    found = b"\n".join(line[:HEAD] for line in _unlike(data))
+    starts = [0]
+    while (next_line := found.find(b"\n", starts[-1] + HEAD // 2) + 1) > 0:
+        starts.append(next_line)
+    if len(starts) > _MOST:
+        starts = starts[: _MOST // 2] + starts[-_MOST // 2 :]
+    yield from (found[at : at + HEAD] for at in starts)
+
+
+def _unlike(data: Buffer) -> Iterator[bytes]:
+    parts = [data[:FAR], data[max(FAR, len(data) - END) :]]
+    seen: Counter[bytes] = Counter()
+    for line in b"\n".join(map(bytes, parts)).split(b"\n"):
+        shape = _NUMBERED.sub(b"#", line[:_SHAPED])
+        seen[shape] += 1
+        if seen[shape] <= _AGAIN:
+            yield line
+
+
+_TOOLS: tuple[tuple[str, str], ...] = (
+    ("ioping", r"^--- .+ ioping statistics ---|\d [KMG]iB <<< |\d [KMG]iB >>> "),
+    ("hdparm -t", r"^ ?Timing (?:buffered disk|cached|O_DIRECT disk|O_DIRECT cached) reads:"),
+    ("diskspd", r"^Command Line: .*diskspd|^Input parameters:\s+timespan: "),
+    ("iperf 2", r"^(?:Client connecting to .+,|Server listening on) (?:TCP|UDP) port \d"),
+    ("vmstat", r"^procs -+memory-+ -+swap-+ -+io-+|^ *r +b +swpd +free +(?:buff|inact) +"),
+    ("mpstat", r"^(?:\d\d:\d\d:\d\d.*|Average:) +CPU +%usr +%nice +%sys +%iowait"),
+    ("pidstat", r"^#? ?(?:\d\d:\d\d:\d\d.*|Time|Average:) +UID +(?:TGID +)?PID +"),
+    ("sysbench", r"^sysbench \d+\.\d+"),
+    ("CrystalDiskMark", r"^CrystalDiskMark \d"),
+    ("smartctl", r"^smartctl \d+\.\d+ "),
+    ("blktrace", r"^=+ All Devices =+\s*$|^Total \([^)\n]+\):\s*$\s{1,9}Reads Queued:"),
+    ("pfind", r"^rank, errors, unknown, found, total, checked, job steal "),
+    ("perf", r"^ ?Performance counter stats for "),
+)
+_KNOWN = tuple((tool, re.compile(each.encode(), re.MULTILINE)) for tool, each in _TOOLS)
+_SECTION = re.compile(rb"^\[[^\]\n]{1,200}\][ \t\r]*$", re.MULTILINE)
+_OPTION = re.compile(
+    rb"^[ \t]*(?:rw|readwrite|ioengine|blocksize|bs|iodepth|numjobs|filename|directory)[ \t]*=",
+    re.MULTILINE,
+)
+_INSTEAD = {
+    "iperf 2": "Measure with iperf3: its JSON and text are read.",
+    "pfind": "This lists its processes; IO500's result list has the rate of its phase find.",
+    "vmstat": "iostat -x and sar -d tell of each device what vmstat tells of all: they are read.",
+    "mpstat": "sar -u tells of the CPUs: it is read.",
+    "pidstat": "sar -u tells of the CPUs: it is read.",
+}
+_LOOKED = 64 * 1024
+
+
+def whose(head: bytes) -> str:
+    """The tool that wrote a file which begins with ``head``; '' unknown."""
+    return next((tool for tool, each in _KNOWN if each.search(head[:_LOOKED])), "")
+
+
+def refusal(head: bytes, name: str) -> FormatError | None:
+    """Why a file is no result for iotrial, where that is known; None where it is not."""
+    if tool := whose(head):
+        return FormatError(
+            f"{name}: this is the output of {tool}, which iotrial does not read",
+            advice=_INSTEAD.get(
+                tool,
+                "Write its numbers into a table (CSV): a line of names with units, a row a run.",
+            ),
+        )
+    if _SECTION.search(head[:_LOOKED]) and _OPTION.search(head[:_LOOKED]):
+        return FormatError(
+            f"{name}: this is a job file of fio: it says what was to be run, and has no result",
+            advice="Name it *.fio and import it with fio's results: it tells what is in flight.",
+        )
+    return None
+
 
 LARGEST_UNPACKED = 2**30
 """Bytes a packed file may come to: it is unpacked in memory."""

@@ -4,12 +4,12 @@ Files of one folder and one name (``x_bw.1.log``, ``x_clat.2.log``, ``x_clat.1.l
 one run of fio.  Within a job each quantity is taken from the log that knows it best: bandwidth
 and IOPS from their own, percentiles from a log of every I/O rather than from histograms, of which
 fio does not write the last.  The jobs are then put together by
-:mod:`iotrial_import.merged`.
+:mod:`iotrial_import.cells`.
 
 A run has one unit for all its latencies, which logs of fio before 3.18 do not say
-(:mod:`iotrial.formats.fio.log_unit` judges them one by one).  It is decided by what is surest: what
-a JSON output of the run says; a log that can only be in one; the I/Os in flight, where the rate
-of the job is known; the longest of the latencies, since ``lat`` = ``slat`` + ``clat``.
+(:mod:`iotrial_import.formats.fio_log` judges them one by one).  It is decided by what is surest:
+what a JSON output of the run says; a log that can only be in one; the I/Os in flight, where the
+rate of the job is known; the longest of the latencies, since ``lat`` = ``slat`` + ``clat``.
 
 Logs that a JSON output in their folder names (``write_lat_log=x``) are of that run: it has all
 their numbers, and better ones.
@@ -22,13 +22,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from iotrial.formats.fio.log_name import HIST, LogName, log_name
-from iotrial.formats.fio.log_unit import MICRO, NANO, UNIT, judged_doubt
+from iotrial.formats.fio.log import HIST, LogName, log_name
 from iotrial.model.measurement import Measurement, split
 from iotrial.model.recording import Recording
 from iotrial.model.trial import Doubt
-from iotrial_import.merged import Part, doubts_of, joined, merged, workload_of
-from iotrial_import.run import Original
+from iotrial_import.cells import Part, doubts_of, joined, merged, workload_of
+from iotrial_import.formats.fio_log import MICRO, NANO, UNIT, judged_doubt
+from iotrial_import.legend import Original
 
 _KINDS = ("bw", "iops", "lat", "clat", "slat", HIST)
 """In the order in which they are believed; histograms lack what came last."""

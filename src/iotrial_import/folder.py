@@ -7,6 +7,11 @@
     measurements.jsonl   one line a run
     originals/           the files as they were given
     originals.json       of each: its name, bytes, SHA-256, format, and how many runs it has
+
+A percentile over repeats is that of all their I/Os: histograms are added up bin by bin.  Where one
+run has none, or has other bins, there is no such percentile.
+
+And what ``import`` says it found: as one document, and in words.
 """
 
 from __future__ import annotations
@@ -15,24 +20,42 @@ import hashlib
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from iotrial import files
 from iotrial.errors import UsageError
-from iotrial.model.results import ORIGINALS, Latency
+from iotrial.formats.fio.bins import percentiles, together
+from iotrial.model.results import ORIGINALS, Latency, Percentile
 from iotrial.model.study import Decide
-from iotrial.model.trial import Doubt, Trial, TrialRecord
+from iotrial.model.trial import Doubt, Treatment, Trial, TrialRecord
 from iotrial.plan import recorded
 from iotrial.store import Store
 from iotrial_import import plausible
-from iotrial_import.bounds import bounds
 from iotrial_import.cells import Cells
-from iotrial_import.identities import impossible
-from iotrial_import.legend import Legend
-from iotrial_import.repeats import latencies
-from iotrial_import.run import Original, Run
+from iotrial_import.formats.table_columns import key as quoted
+from iotrial_import.legend import Legend, Original, Run
+from iotrial_import.plausible import bounds, impossible
+
+
+def latencies(runs: Sequence[Run]) -> Iterator[Latency]:
+    """Of every workload and treatment in order; ``runs`` are those that count."""
+    cells: dict[tuple[str, Treatment], list[Run]] = defaultdict(list)
+    for run in runs:
+        cells[run.workload, run.treatment].append(run)
+    for (workload, treatment), mine in cells.items():
+        for name in dict.fromkeys(name for run in mine for name in run.recording.bins):
+            bins = together([run.recording.bins.get(name) for run in mine])
+            if bins is None:
+                continue
+            shares = tuple(
+                Percentile(p, value * bins.tick, value >= bins.last)
+                for p, value in percentiles(bins.counts).items()
+            )
+            if shares:
+                ios = sum(bins.counts.values())
+                yield Latency(workload, treatment, name, len(mine), ios, shares)
 
 
 def study_text(cells: Cells, legend: Legend, name: str) -> str:
@@ -161,3 +184,124 @@ def _kept(folder: Path, name: str, path: Path, original: Original) -> dict[str, 
         "format": original.format,
         "runs": len(original.recordings),
     }
+
+
+_SHOWN = 12
+_UNUSED = ("note", "name")
+
+
+def document(
+    folder: Path,
+    cells: Cells,
+    found: Sequence[TrialRecord],
+    originals: Mapping[str, tuple[Path, Original]],
+    doubts: Sequence[Doubt],
+) -> dict[str, object]:
+    """What ``import --json`` says: a contract."""
+    return {
+        "results": str(folder),
+        "files": [
+            {
+                "file": name,
+                "format": each.format,
+                "runs": len(each.recordings),
+                **({"columns": _roles(each)} if each.columns else {}),
+            }
+            for name, (_, each) in originals.items()
+        ],
+        "factors": {name: list(labels) for name, labels in cells.factors},
+        "measurements": [
+            {
+                "trial": record.trial.folder,
+                "workload": record.trial.workload,
+                "job": each.job,
+                "treatment": dict(record.trial.treatment),
+                "metric": each.metric,
+                "value": each.value,
+                "unit": each.unit,
+                "censored": each.censored,
+                "source": record.source,
+            }
+            for record in found
+            for each in record.measurements
+        ],
+        "doubts": [
+            {
+                "trial": doubt.trial,
+                "check": doubt.check,
+                "what": doubt.what,
+                "advice": doubt.advice,
+                "invalid": doubt.invalid,
+            }
+            for doubt in (*doubts, *(d for record in found for d in record.doubts))
+        ],
+    }
+
+
+def told(
+    folder: Path,
+    cells: Cells,
+    found: Sequence[TrialRecord],
+    originals: Mapping[str, tuple[Path, Original]],
+    doubts: Sequence[Doubt],
+) -> list[str]:
+    """What ``import`` says to a person."""
+    every_file = [each for _, each in originals.values()]
+    lines = (
+        [_file(each) for each in every_file] if len(every_file) <= _SHOWN else _files(every_file)
+    )
+    lines += [said for each in every_file if (said := _left_out(each))][:_SHOWN]
+    lines.append("")
+    workloads = list(dict.fromkeys(run.workload for run in cells.runs))
+    lines.append(f"workloads: {_listed(workloads)}")
+    for name, labels in cells.factors:
+        lines.append(f"{name}: {_listed(labels)}")
+    numbers = sum(len(record.measurements) for record in found)
+    lines.append(f"{_count(len(found), 'run')}, {_count(numbers, 'measurement')}")
+    every = [*doubts, *(d for record in found for d in record.doubts)]
+    where = {record.trial.folder: record.source.partition("/")[2] for record in found}
+    lines += [
+        f"doubt {d.check} {where.get(d.trial, d.trial) or '(all)'}: {d.what}"
+        for d in every[:_SHOWN]
+    ]
+    if len(every) > _SHOWN:
+        lines.append(f"… and {_count(len(every) - _SHOWN, 'doubt')} more: iotrial report {folder}")
+    lines += ["", f"results in {folder}; next: iotrial compare {folder}"]
+    return lines
+
+
+def _file(original: Original) -> str:
+    return f"{original.file}: {original.format}, {_count(len(original.recordings), 'run')}"
+
+
+def _left_out(original: Original) -> str:
+    """The columns of a file's tables of which nothing is made; '' none."""
+    names = [name for name, role in _roles(original).items() if role in _UNUSED and name]
+    if not names:
+        return ""
+    example = f'{quoted(names[0])} = "factor"'
+    what = f"{original.file}: ignored: {_listed(names)}"
+    return f"{what} (where one is a factor: {example} below [columns] of a --map file)"
+
+
+def _roles(original: Original) -> dict[str, str]:
+    return {each.name: each.role for table in original.columns for each in table.columns}
+
+
+def _files(originals: Sequence[Original]) -> list[str]:
+    """Many files, a line a format."""
+    lines = []
+    for name in sorted({each.format for each in originals}):
+        mine = [each for each in originals if each.format == name]
+        runs = sum(len(each.recordings) for each in mine)
+        lines.append(f"{name}: {_count(len(mine), 'file')}, {_count(runs, 'run')}")
+    return lines
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" … ({len(names)})" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

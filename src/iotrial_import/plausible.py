@@ -12,20 +12,40 @@
   cannot show a difference.
 - ``cached``: random reads as fast as sequential ones come from a memory, not from a disk.
 
-Source: J. D. C. Little, Operations Research 9 (1961) 383-387.
+``impossible`` are numbers of one run that exclude each other.  Of each job and of all, for each
+latency:
+
+- its percentiles never fall, and lie with its mean between its minimum and maximum, but for the
+  width of a bin of fio's histogram;
+- nothing takes no time: its mean is above 0 where I/Os were done or any percentile is;
+- ``lat`` is ``slat`` and ``clat`` together, and no less than either;
+- no percentile lies beyond the last bin of fio's histogram.
+
+And no rate or time is beyond what any machine can do (10^10 I/Os or 10^15 bytes a second, 10^18
+bytes, 10 years): a counter that ran over, or a unit that was mistaken.
+
+``censored`` is what is a bound and no value: on which side the truth lies, and why.  What took
+longer than the last bin of fio's histogram is counted there, so that 16,712 ms or 17.1 s is all
+that such a fio can say.
+
+Sources: J. D. C. Little, Operations Research 9 (1961) 383-387; ``stat.c`` and ``stat.h`` of fio
+(``plat_val_to_idx``, ``FIO_IO_U_PLAT_GROUP_NR``: 19 groups of 64 bins in µs until 2.99, 29 in ns
+since).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
-from iotrial.model.measurement import split
+from iotrial.formats.fio.report import LAST_BIN
+from iotrial.model.measurement import Measurement, split
 from iotrial.model.trial import Doubt
 from iotrial.units import format_value, parse_bytes
-from iotrial_import.legend import Legend
-from iotrial_import.run import Run
+from iotrial_import.legend import Legend, Run, some
 
 _OFF, _MIX_OFF = 0.01, 0.02
 _UNITS = (2.0**20, 1e6, 2.0**10, 1e3)  # bytes/s
@@ -219,3 +239,137 @@ def _ratio(random: Run, sequential: Run) -> float | None:
         if one and two:
             return one / two
     return None
+
+
+_LATENCY = re.compile(r"(?P<of>.+\.)?(?P<stage>[sc]?lat)\.(?P<what>min|max|mean|p[\d.]+)")
+_BIN = 0.02  # a bin of fio's is 1/64 wide, and its middle is said
+_ROUNDED = 0.02  # three numbers of three digits
+_LEAST = 2e-6  # s: of whole microseconds each may be one off
+_BEYOND_ANY = {"1/s": 1e10, "bytes/s": 1e15, "bytes": 1e18, "s": 10 * 365.25 * 86400}
+_LAST = max(tick * last for tick, last in LAST_BIN.items())
+_ADVICE = "One of the numbers is not of this run: see the file, and take it from the tool again."
+
+Measured = Mapping[str, Measurement]
+
+
+def impossible(run: Run) -> Iterator[Doubt]:
+    """A doubt for each job of a run whose numbers exclude each other; it does not count."""
+    of_job: dict[str, dict[str, Measurement]] = defaultdict(dict)
+    for each in run.recording.measurements:
+        of_job[each.job].setdefault(each.metric, each)
+    for job, values in of_job.items():
+        found = [*_beyond(values), *_latencies(values)]
+        if found:
+            whose = "" if job == "all" else f"job {job}: "
+            more = f"; and {len(found) - 1} more" if len(found) > 1 else ""
+            yield Doubt("impossible", f"{whose}{found[0]}{more}", _ADVICE, invalid=True)
+
+
+def _beyond(values: Measured) -> Iterator[str]:
+    for name, each in values.items():
+        if not 0 <= each.value <= _BEYOND_ANY.get(each.unit, float("inf")):
+            yield f"{name} is {each.value:.3g} {each.unit}"
+
+
+def _latencies(values: Measured) -> Iterator[str]:
+    stages: dict[tuple[str, str], dict[str, Measurement]] = defaultdict(dict)
+    for name, each in values.items():
+        if said := _LATENCY.fullmatch(name):
+            stages[said["of"] or "", said["stage"]][said["what"]] = each
+    for (of, stage), found in stages.items():
+        yield from _vanished(f"{of}{stage}", found, values.get(f"{of}iops"))
+        yield from _ordered(f"{of}{stage}", found)
+    for of in dict.fromkeys(of for of, _ in stages):
+        yield from _sum(
+            of, {s: stages[of, s] for s in ("lat", "clat", "slat") if (of, s) in stages}
+        )
+
+
+def _ordered(name: str, found: Measured) -> Iterator[str]:
+    """Percentiles that fall, or values outside of minimum and maximum.  Bounds are no values."""
+    exact = {what: each for what, each in found.items() if not each.censored}
+    ranks = sorted((each for each in exact if each[0] == "p"), key=lambda p: float(p[1:]))
+    for one, two in pairwise(ranks):
+        if exact[two].value < exact[one].value:
+            yield f"{name}.{two} {_said(exact[two])} is below {name}.{one} {_said(exact[one])}"
+    least, most = exact.get("min"), exact.get("max")
+    for what in (*ranks, "mean") if "mean" in exact else ranks:
+        slack = _BIN if what != "mean" else 1e-3
+        value = exact[what].value
+        if least and value < least.value * (1 - slack) - 1e-9:
+            yield f"{name}.{what} {_said(exact[what])} is below its minimum {_said(least)}"
+        if most and value > most.value * (1 + slack) + 1e-9:
+            yield f"{name}.{what} {_said(exact[what])} is above its maximum {_said(most)}"
+    for what, each in found.items():
+        if what[0] == "p" and each.value > _LAST * (1 + _BIN):
+            yield f"{name}.{what} {_said(each)} is beyond the last bin of any fio"
+            return
+
+
+def _vanished(name: str, found: Measured, rate: Measurement | None) -> Iterator[str]:
+    """A mean of 0 though there were I/Os that took time.  ``slat`` may be too short to be seen."""
+    mean = found.get("mean")
+    if mean is None or mean.value > 0 or name.endswith("slat"):
+        return
+    others = [each for what, each in found.items() if what != "mean" and each.value > _LEAST]
+    if others or (rate and rate.value > 0):
+        why = f"{others[0].metric} is {_said(others[0])}" if others else "there were I/Os"
+        yield f"{name}.mean is 0, though {why}"
+
+
+def _sum(of: str, stages: Mapping[str, Measured]) -> Iterator[str]:
+    means = {stage: each["mean"].value for stage, each in stages.items() if "mean" in each}
+    if "lat" not in means:
+        return
+    whole = means.pop("lat")
+    slack = _ROUNDED * whole + _LEAST
+    for stage, value in means.items():
+        if value > whole + slack:
+            said = format_value(value, "s"), format_value(whole, "s")
+            yield f"{of}{stage}.mean {said[0]} is above {of}lat.mean {said[1]}"
+            return
+    if len(means) == 2 and abs(sum(means.values()) - whole) > slack:  # noqa: PLR2004 (both)
+        parts = " and ".join(f"{stage} {format_value(v, 's')}" for stage, v in means.items())
+        yield f"{of}lat.mean {format_value(whole, 's')} is not {parts} together"
+
+
+def _said(each: Measurement) -> str:
+    return format_value(each.value, each.unit)
+
+
+_CHECK = "censored"
+_NEAR = 1e-3  # 16711.68 ms is printed as 16712
+_NAMED = 4
+_LAST_BIN = (
+    "the last bin of fio's histogram is there, and what took longer is counted in it",
+    "How much longer, this version of fio cannot say; the maximum (clat.max) may.",
+)
+_SAID = (
+    "the file gives a bound (the end of a bin, or a value that was cut), no value",
+    "It is compared as a bound; measure again with finer means if it matters.",
+)
+_SIDES = {"high": "at least", "low": "at most"}
+
+
+def bounds(run: Run) -> Iterator[Doubt]:
+    """A doubt for the bounds of each side and reason that no doubt of the file names."""
+    named = " ".join(doubt.what for doubt in run.recording.doubts if doubt.check == _CHECK)
+    groups: dict[tuple[str, bool], dict[str, list[str]]] = {}
+    for each in run.recording.measurements:
+        if each.censored and each.job == "all" and each.metric not in named:
+            value = f"{each.value:,.6g} {each.unit}".rstrip()
+            alike = groups.setdefault((each.censored, _is_last_bin(each)), {})
+            alike.setdefault(value, []).append(each.metric)
+    for (side, last), values in groups.items():
+        said = []
+        for value, metrics in values.items():
+            verb = "is" if len(metrics) == 1 else "are"
+            said.append(f"{some(metrics, _NAMED, ', ')} {verb} {_SIDES[side]} {value}")
+        why, advice = _LAST_BIN if last else _SAID
+        yield Doubt(_CHECK, f"{some(said, _NAMED, ', ')}: {why}", advice)
+
+
+def _is_last_bin(each: Measurement) -> bool:
+    ends = [tick * last for tick, last in LAST_BIN.items()]
+    latency = "lat.p" in each.metric and each.unit == "s"
+    return latency and any(math.isclose(each.value, end, rel_tol=_NEAR) for end in ends)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.formats.bonnie.output import FILES, IO, runs
+from iotrial.formats.bonnie import FILES, IO, runs
 from iotrial.model.tool import Aimed
 from iotrial.model.workload import Workload
 from iotrial.tools.bonnie import TOOL

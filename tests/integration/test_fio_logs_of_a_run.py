@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.formats.fio import log as fio_log
 from iotrial.formats.fio.json_output import parse
 from iotrial.model.recording import Recording
 from iotrial_import import fio_logs
 from iotrial_import.files import read as read_file
-from iotrial_import.formats import fio_hist_log
+from iotrial_import.formats import fio_hist_log, fio_log
 from iotrial_import.legend import Legend
 
 pytestmark = pytest.mark.skipif(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.formats.iozone.text import FORMAT
+from iotrial.formats.iozone import FORMAT
 
 pytestmark = [
     pytest.mark.root,

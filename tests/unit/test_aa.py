@@ -18,7 +18,7 @@ from iotrial.errors import UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_study
 from iotrial.formats import telemetry
-from iotrial.formats.fio.course import course
+from iotrial.formats.fio.log import course
 from iotrial.hosts.fake import FakeHost
 from iotrial.model.study import Study
 from iotrial.model.tool import Aimed, Course, Load

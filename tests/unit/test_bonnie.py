@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError, UsageError
+from iotrial.formats import bonnie as of_table
 from iotrial.formats import formats
-from iotrial.formats.bonnie import table as of_table
-from iotrial.formats.bonnie.output import FILES, FORMAT, IO, Run, parse, runs
+from iotrial.formats.bonnie import FILES, FORMAT, IO, Run, parse, runs
 from iotrial.model.measurement import metric
 from iotrial.model.tool import Aimed, Parsed
 from iotrial.model.workload import OptionValue, Workload

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from iotrial.formats.strain import Hung, Told, between, limits, strains
+from iotrial.formats.telemetry import Hung, Told, between, limits, strains
 from iotrial.model.results import Strain, strain_of
 from iotrial.stats.scaling import typical, uneven, why
 

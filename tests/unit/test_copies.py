@@ -17,10 +17,8 @@ from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
 from iotrial.model.trial import Doubt
 from iotrial_import.cells import Cells, cells
-from iotrial_import.copies import Print, sole
-from iotrial_import.file_words import words_of
-from iotrial_import.legend import Legend
-from iotrial_import.run import Original
+from iotrial_import.copies import Print, sole, words_of
+from iotrial_import.legend import Legend, Original
 
 RECORDED = Path(__file__).parent.parent / "data" / "fio"
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
 from iotrial.formats import formats
-from iotrial.formats.dd.operands import Asked, asked
-from iotrial.formats.dd.output import FORMAT, parse
+from iotrial.formats.dd import FORMAT, Asked, asked, parse
 from iotrial.model.measurement import metric
 from iotrial.model.tool import Parsed
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from iotrial.errors import FormatError
 from iotrial.formats import formats
-from iotrial.formats.elbencho.output import FORMAT, parse
+from iotrial.formats.elbencho import FORMAT, parse
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.recording import Recording
 from iotrial.plan.sense import known_metric

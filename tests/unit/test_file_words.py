@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
 from iotrial_import.cells import Cells, cells
-from iotrial_import.legend import Legend, parse
-from iotrial_import.run import Original
+from iotrial_import.legend import Legend, Original, parse
 
 
 def gathered(files: Sequence[str], legend: Legend | None = None, **known: Sequence[str]) -> Cells:

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
+from iotrial.formats.fio.bins import PERCENTILES, added_up, percentiles
 from iotrial.formats.fio.json_output import FORMAT, parse
-from iotrial.formats.histogram import PERCENTILES, merged, percentiles
 from iotrial.model.measurement import metric
 from iotrial.model.tool import Parsed
 
@@ -342,7 +342,7 @@ def test_a_mutated_report_gives_sound_numbers_or_a_format_error(data: bytes) -> 
 
 @given(st.lists(st.dictionaries(st.integers(0, 10**9), st.integers(0, 10**6)), min_size=1))
 def test_merging_keeps_every_io_and_the_order_of_percentiles(parts: list[dict[int, int]]) -> None:
-    total = merged(parts)
+    total = added_up(parts)
     assert sum(total.values()) == sum(sum(part.values()) for part in parts)
     found = list(percentiles(total).values())
     assert found == sorted(found)

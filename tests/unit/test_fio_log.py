@@ -20,16 +20,15 @@ from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
 from iotrial.formats import formats
-from iotrial.formats.fio import log as fio_log
-from iotrial.formats.fio import log_kernel as fio_log_kernel
-from iotrial.formats.fio import log_plain
+from iotrial.formats.fio import log_rows
 from iotrial.formats.fio import log_rows as fio_log_rows
 from iotrial.formats.fio.bins import MOST, bins_of, edge, middle
 from iotrial.formats.fio.json_output import parse
-from iotrial.formats.fio.log_layout import job_of, kind_of, layout_of
+from iotrial.formats.fio.log import job_of, kind_of, layout_of
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
-from iotrial_import.formats import fio_hist_log
+from iotrial_import.formats import fio_hist_log, fio_log
+from iotrial_import.formats import fio_log_ios as fio_log_kernel
 from iotrial_import.formats.fio_hist_log import histograms
 
 DATA = Path(__file__).parent.parent / "data" / "fio-log"
@@ -408,7 +407,7 @@ def test_a_mapped_file_is_read_in_flat_memory(tmp_path: Path, way: str) -> None:
 import mmap, sys
 from pathlib import Path
 from iotrial.formats import formats
-from iotrial.formats.fio import log_kernel
+from iotrial_import.formats import fio_log_ios as log_kernel
 if sys.argv[2] == "compiled":
     log_kernel.load()
 def peak():
@@ -513,7 +512,7 @@ def test_without_pyarrow_the_same_is_read_and_refused(
 ) -> None:
     usual = said_of(*mutated)
     with monkeypatch.context() as patch:
-        patch.setattr(fio_log_rows, "_reader", lambda: log_plain.columns)
+        patch.setattr(fio_log_rows, "_reader", lambda: log_rows.columns_by_numpy)
         assert said_of(*mutated) == usual
 
 
@@ -521,7 +520,7 @@ def test_without_pyarrow_the_same_is_read_and_refused(
 def test_without_pyarrow_a_log_says_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = said_of(path.read_bytes(), path.name)
     assert usual != ["error", "error"]
-    monkeypatch.setattr(fio_log_rows, "_reader", lambda: log_plain.columns)
+    monkeypatch.setattr(fio_log_rows, "_reader", lambda: log_rows.columns_by_numpy)
     assert said_of(path.read_bytes(), path.name) == usual
 
 

@@ -16,11 +16,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
-from iotrial.formats.fio import log as fio_log
-from iotrial.formats.fio import log_ios as fio_log_ios
-from iotrial.formats.fio import log_kernel, log_rows
-from iotrial.formats.fio.log_kernel import PAD, SECONDS, Reader
-from iotrial.formats.fio.log_layout import _LAYOUTS, KINDS, Layout
+from iotrial.formats.fio import log_rows
+from iotrial.formats.fio.log import _LAYOUTS, KINDS, Layout
+from iotrial_import.formats import fio_log, fio_log_ios
+from iotrial_import.formats import fio_log_ios as log_kernel
+from iotrial_import.formats.fio_log_ios import PAD, SECONDS, Reader
 
 pytest.importorskip("numba", reason="numba, which is optional, is not installed")
 DATA = Path(__file__).parent.parent / "data" / "fio-log"
@@ -37,7 +37,7 @@ EDGES = sorted(
 
 
 def reader(layout: Layout, kind: str) -> Reader:
-    found = log_kernel.reader(layout, kind, log_kernel.WORTH)
+    found = fio_log_ios.reader(layout, kind, fio_log_ios.WORTH)
     assert found
     return found
 
@@ -191,7 +191,7 @@ def test_what_could_not_be_added_up_exactly_is_left_to_the_usual_way(
 def both(data: bytes, name: str) -> tuple[object, object]:
     """A file read in the usual way, and with the kernel: the runs, or what the error says."""
     found: list[object] = []
-    for swift in (lambda *_: None, log_kernel.reader):
+    for swift in (lambda *_: None, fio_log_ios.reader):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(log_kernel, "reader", swift)
             try:
@@ -204,14 +204,14 @@ def both(data: bytes, name: str) -> tuple[object, object]:
 @pytest.fixture(scope="module", autouse=True)
 def _loaded() -> None:
     """From here on, logs of any size are read by the kernel."""
-    assert log_kernel.load()
+    assert fio_log_ios.load()
 
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each block, whether the kernel read it."""
     seen: list[bool] = []
-    made = log_kernel.reader
+    made = fio_log_ios.reader
 
     def watched(layout: Layout, kind: str, size: int) -> Reader | None:
         read = made(layout, kind, size)
@@ -301,8 +301,8 @@ def test_a_log_is_read_by_the_kernel_where_that_is_worth_loading_it() -> None:
     code = """
 import sys
 from iotrial.formats import formats
-from iotrial.formats.fio import log_kernel
-from iotrial.formats.fio.log_layout import Layout
+from iotrial_import.formats import fio_log_ios as log_kernel
+from iotrial.formats.fio.log import Layout
 log = formats()["fio-log"]
 log.read(b"1, 2, 0, 4096, 0\\n" * 9, "x_clat.1.log")
 layout = Layout(("time", "value", "direction"))
@@ -316,11 +316,11 @@ print(log_kernel.reader(layout, "clat", 1) is None)
 
 def test_without_numba_logs_are_read_in_the_usual_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    assert log_kernel.load.__wrapped__() is None
-    monkeypatch.setattr(log_kernel, "load", log_kernel.cache(log_kernel.load.__wrapped__))
-    assert log_kernel.reader(PLAIN, "clat", log_kernel.WORTH) is None
+    assert fio_log_ios.load.__wrapped__() is None
+    monkeypatch.setattr(log_kernel, "load", fio_log_ios.cache(fio_log_ios.load.__wrapped__))
+    assert fio_log_ios.reader(PLAIN, "clat", fio_log_ios.WORTH) is None
 
 
 def test_a_machine_of_another_byte_order_has_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "byteorder", "big")
-    assert log_kernel.load.__wrapped__() is None
+    assert fio_log_ios.load.__wrapped__() is None

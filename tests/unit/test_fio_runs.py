@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
+from iotrial.formats.fio.bins import middle
 from iotrial.formats.fio.json_output import FORMAT, parse
-from iotrial.formats.fio.report import _histogram, _middle
+from iotrial.formats.fio.report import _histogram
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
 
@@ -171,7 +172,7 @@ def test_bins_named_by_number_are_those_fio_names_by_value() -> None:
         5: 1, 133: 2, 16711680: 3,
     }  # fmt: skip
     assert _histogram({"5": 1, **named, "FIO_IO_U_PLAT_VAL": 32}, "f") == {}
-    middles = [_middle(index) for index in range(1216)]
+    middles = [middle(index) for index in range(1216)]
     assert middles == sorted(set(middles))
 
 

@@ -16,8 +16,8 @@ from iotrial.errors import FormatError
 from iotrial.formats import formats
 from iotrial.model.recording import Format, Recording
 from iotrial_import.files import HEAD, recognised
-from iotrial_import.identities import impossible
-from iotrial_import.run import Run
+from iotrial_import.legend import Run
+from iotrial_import.plausible import impossible
 
 DATA = Path(__file__).parents[1] / "data"
 FOLDERS = {

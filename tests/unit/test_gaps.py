@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from iotrial.cli.main import status
 from iotrial.model.trial import Doubt
-from iotrial_import.formats.table import pasted, xlsx
+from iotrial_import.formats import table, table_xlsx
 
 NOTHING = ("NaN", "nan", "inf", "-inf", "Infinity", "", "n/a", "N/A", "-", "null", "#DIV/0!")
 
@@ -21,7 +21,7 @@ NOTHING = ("NaN", "nan", "inf", "-inf", "Infinity", "", "n/a", "N/A", "-", "null
 def said(text: str) -> tuple[int, tuple[Doubt, ...]]:
     """How many runs a table has, and the doubts on what it lacks."""
     data = text.encode()
-    return len(pasted.FORMAT.read(data, "t.csv")), pasted.FORMAT.gaps(data, "t.csv")
+    return len(table.FORMAT.read(data, "t.csv")), table.FORMAT.gaps(data, "t.csv")
 
 
 @pytest.mark.parametrize("cell", NOTHING)
@@ -78,7 +78,7 @@ def test_a_spreadsheet_names_sheet_and_row() -> None:
     book.active.title = "old"
     file = io.BytesIO()
     book.save(file)
-    (doubt,) = xlsx.FORMAT.gaps(file.getvalue(), "t.xlsx")
+    (doubt,) = table_xlsx.FORMAT.gaps(file.getvalue(), "t.xlsx")
     assert doubt.what == "t.xlsx sheet 'old', row 3 (iops: NaN) has no value, and is no run"
 
 

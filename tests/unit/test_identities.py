@@ -12,8 +12,8 @@ from iotrial.formats import formats
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
 from iotrial_import.files import HEAD, recognised
-from iotrial_import.identities import impossible
-from iotrial_import.run import Run
+from iotrial_import.legend import Run
+from iotrial_import.plausible import impossible
 
 DATA = Path(__file__).parents[1] / "data"
 UNITS = {"iops": "1/s", "bw": "bytes/s", "bytes": "bytes"}

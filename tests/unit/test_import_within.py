@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import FormatError
-from iotrial_import.files import read
-from iotrial_import.legend import Legend
-from iotrial_import.run import Original
-from iotrial_import.within import unquoted
+from iotrial_import.files import read, unquoted
+from iotrial_import.legend import Legend, Original
 
 DATA = Path(__file__).parents[1] / "data"
 RESULTS = [

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 
 from iotrial.errors import FormatError
 from iotrial.formats import formats
-from iotrial.formats.ior.mdtest import FORMAT as MDTEST
-from iotrial.formats.ior.mdtest import parse as parse_mdtest
-from iotrial.formats.ior.text import FORMAT as IOR
-from iotrial.formats.ior.text import parse as parse_ior
+from iotrial.formats.ior import FORMAT as IOR
+from iotrial.formats.ior import parse as parse_ior
+from iotrial.formats.mdtest import FORMAT as MDTEST
+from iotrial.formats.mdtest import parse as parse_mdtest
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Format, Recording
 from iotrial.plan.sense import known_metric

@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
-from iotrial.formats import formats
-from iotrial.formats.iozone import text
-from iotrial.formats.iozone.command import command
-from iotrial.formats.iozone.text import FORMAT
-from iotrial.formats.iozone.xls import FORMAT as SHEET
+from iotrial.formats import formats, iozone
+from iotrial.formats.iozone import FORMAT
+from iotrial.formats.iozone_tables import command
+from iotrial.formats.iozone_xls import FORMAT as SHEET
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
 from iotrial.plan.sense import known_metric
@@ -218,7 +217,7 @@ def test_a_run_that_was_killed_gives_what_it_had_and_a_doubt(name: str) -> None:
     assert len(values(found[0])) == 26
     assert 0 < len(values(found[-1])) < 26
     with pytest.raises(FormatError, match="complete"):
-        text.parse(data(name), name)
+        iozone.parse(data(name), name)
 
 
 def test_a_number_that_is_cut_is_left_out() -> None:
@@ -323,7 +322,7 @@ def test_a_mode_whose_rates_do_not_count_makes_the_trial_invalid() -> None:
 
 
 def test_a_run_of_several_record_sizes_is_bytes_over_time() -> None:
-    parsed = text.parse(data("auto"), "auto")
+    parsed = iozone.parse(data("auto"), "auto")
     rates = [values(each)["write.bw"] for each in recordings("auto")]
     sizes = [float(dict(each.treatment)["size"][:-1]) * KB for each in recordings("auto")]
     time = sum(size / rate for size, rate in zip(sizes, rates, strict=True))
@@ -331,7 +330,7 @@ def test_a_run_of_several_record_sizes_is_bytes_over_time() -> None:
     assert found["all", "write.bw"] == pytest.approx(sum(sizes) / time)
     assert found["64k/32k#1", "stride_read.iops"] == pytest.approx(9318832 / 32)
     with pytest.raises(FormatError, match="one is wanted"):
-        text.parse(data("throughput_counts"), "x")
+        iozone.parse(data("throughput_counts"), "x")
 
 
 @pytest.mark.parametrize(

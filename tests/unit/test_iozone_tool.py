@@ -10,7 +10,7 @@ import pytest
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.execute.preflight import remedy
-from iotrial.formats.iozone.text import FORMAT
+from iotrial.formats.iozone import FORMAT
 from iotrial.model.tool import Aimed, Parsed
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.sense import known_metric

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats import formats
-from iotrial.formats.iperf3.output import FORMAT, parse
+from iotrial.formats.iperf3 import FORMAT, parse
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
 from iotrial.model.tool import Aimed

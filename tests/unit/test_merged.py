@@ -14,20 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotrial.cli.main import status
-from iotrial.formats.fio import json_output, log
+from iotrial.formats.fio import json_output
 from iotrial.formats.fio.json_output import parse
-from iotrial.formats.fio.log_layout import job_of, kind_of
-from iotrial.formats.fio.log_name import log_name
+from iotrial.formats.fio.log import job_of, kind_of, log_name
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Bins, Recording
 from iotrial.model.trial import Doubt
 from iotrial_import import fio_logs, plausible
-from iotrial_import.cells import cells
+from iotrial_import.cells import Part, cells, merged
 from iotrial_import.files import read
-from iotrial_import.formats import fio_hist_log
-from iotrial_import.legend import Legend
-from iotrial_import.merged import Part, merged
-from iotrial_import.run import Original
+from iotrial_import.formats import fio_hist_log, fio_log
+from iotrial_import.legend import Legend, Original
 
 DATA = Path(__file__).parent.parent / "data"
 HOSTS = DATA / "fio-log" / "two-hosts"
@@ -132,7 +129,7 @@ def test_import_makes_one_run_of_the_logs_of_a_run(
 def test_logs_of_other_names_folders_and_hosts_are_other_runs(here: Path) -> None:
     log_of_one = (DATA / "fio-log" / "3.42_clat.1.log").read_bytes()
     names = ["a/x_clat.1.log", "b/x_clat.1.log", "a/y_clat.1.log", "a/x_clat.1.log.h", "a/clat.log"]
-    originals = [Original(name, "fio-log", log.FORMAT.read(log_of_one, name)) for name in names]
+    originals = [Original(name, "fio-log", fio_log.FORMAT.read(log_of_one, name)) for name in names]
     assert fio_logs.together(originals) == originals
 
 
@@ -150,7 +147,7 @@ def logs(files: dict[str, bytes]) -> Recording:
         Original(
             name,
             "fio-hist-log" if "hist" in name else "fio-log",
-            (fio_hist_log if "hist" in name else log).FORMAT.read(data, name),
+            (fio_hist_log if "hist" in name else fio_log).FORMAT.read(data, name),
         )
         for name, data in files.items()
     ]
@@ -279,9 +276,9 @@ def test_the_parts_of_a_log_merged_are_the_log(
     rows = sorted(rows)
     place = data.draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
     files = [[row for row, to in zip(rows, place, strict=True) if to == n] for n in range(4)]
-    (whole,) = log.FORMAT.read(lines(*rows), "x_clat.1.log")
+    (whole,) = fio_log.FORMAT.read(lines(*rows), "x_clat.1.log")
     parts = [
-        Part(str(n), log.FORMAT.read(lines(*mine), "x_clat.1.log")[0])
+        Part(str(n), fio_log.FORMAT.read(lines(*mine), "x_clat.1.log")[0])
         for n, mine in enumerate(files)
         if mine
     ]
@@ -578,7 +575,7 @@ def told(name: str, mean: float, **options: str) -> Original:
 @pytest.mark.parametrize("mean", [30e-6, 30e-3])
 def test_logs_that_an_output_names_are_its_run_and_in_its_unit(mean: float) -> None:
     files = averages(30_000, 2)
-    found = [Original(f"a/{n}", "fio-log", log.FORMAT.read(d, n)) for n, d in files.items()]
+    found = [Original(f"a/{n}", "fio-log", fio_log.FORMAT.read(d, n)) for n, d in files.items()]
     output = told("a/out.json", mean, write_lat_log="/elsewhere/x")
     (run,) = fio_logs.together([*found, output])
     assert run.files == ("a/out.json", *(f"a/{name}" for name in files))
@@ -589,7 +586,9 @@ def test_logs_that_an_output_names_are_its_run_and_in_its_unit(mean: float) -> N
 
 
 def test_logs_of_another_run_than_the_output_that_names_them_are_doubted() -> None:
-    found = [Original(n, "fio-log", log.FORMAT.read(d, n)) for n, d in averages(30_000, 9).items()]
+    found = [
+        Original(n, "fio-log", fio_log.FORMAT.read(d, n)) for n, d in averages(30_000, 9).items()
+    ]
     (run,) = fio_logs.together([*found, told("out.json", 30e-6, write_iops_log="x")])
     (doubt,) = run.recordings[0].doubts
     assert doubt.check == "fio-logs-differ"

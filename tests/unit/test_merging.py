@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.formats.histogram import merged as bins_merged
-from iotrial.formats.histogram import percentiles
+from iotrial.formats.fio.bins import added_up as bins_merged
+from iotrial.formats.fio.bins import percentiles
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Parsed
 from iotrial.tools import tool

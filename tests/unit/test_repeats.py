@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from iotrial.cli.main import status
-from iotrial.formats.fio import log
 from iotrial.model.recording import Bins, Recording
 from iotrial.model.results import Latency
 from iotrial.rows import latency_in, latency_out
 from iotrial.store import open_results
-from iotrial_import.repeats import latencies
-from iotrial_import.run import Run
+from iotrial_import.folder import latencies
+from iotrial_import.formats import fio_log
+from iotrial_import.legend import Run
 
 RECORDED = Path(__file__).parent.parent / "data" / "fio"
 
@@ -46,7 +46,7 @@ def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def percentiles(data: bytes) -> dict[float, float]:
-    (whole,) = log.FORMAT.read(data, "x_clat.1.log")
+    (whole,) = fio_log.FORMAT.read(data, "x_clat.1.log")
     head = "read.clat.p"
     return {
         float(each.metric.removeprefix(head)): each.value

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from iotrial.errors import FormatError
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Format, Recording
-from iotrial_import.formats.sysstat.iostat import FORMAT as IOSTAT
-from iotrial_import.formats.sysstat.sar import FORMAT as SAR
+from iotrial_import.formats.iostat import FORMAT as IOSTAT
+from iotrial_import.formats.sar import FORMAT as SAR
 from mutants import mutants
 
 DATA = Path(__file__).parent.parent / "data"

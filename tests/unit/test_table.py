@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
-from iotrial_import.formats.table.columns import columns_from, to_toml
-from iotrial_import.formats.table.guess import guess
-from iotrial_import.formats.table.pasted import FORMAT, tables
-from iotrial_import.formats.table.rows import columns_of
-from iotrial_import.formats.table.words import is_date
-from iotrial_import.formats.table.xlsx import FORMAT as XLSX
+from iotrial_import.formats.table import FORMAT, tables
+from iotrial_import.formats.table_columns import columns_from, is_date, to_toml
+from iotrial_import.formats.table_rows import columns_of, guess
+from iotrial_import.formats.table_xlsx import FORMAT as XLSX
 from mutants import mutants
 
 DATA = Path(__file__).parent.parent / "data" / "table"

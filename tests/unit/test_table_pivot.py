@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from iotrial.cli.main import status
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.recording import Recording
-from iotrial_import.formats.table.columns import columns_from, to_toml
-from iotrial_import.formats.table.pasted import FORMAT
+from iotrial_import.formats.table import FORMAT
+from iotrial_import.formats.table_columns import columns_from, to_toml
 from iotrial_import.legend import parse
 
 WIDE = (

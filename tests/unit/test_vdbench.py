@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from iotrial.errors import FormatError
 from iotrial.model.recording import Recording
-from iotrial_import.formats.vdbench.output import FORMAT
+from iotrial_import.formats.vdbench import FORMAT
 from mutants import mutants
 
 DATA = Path(__file__).parent.parent / "data" / "vdbench"

@@ -1,7 +1,8 @@
 """Bytes to measurements: what tools wrote, in every version of theirs.  Pure; needs no tool.
 
-A module here, or in a tool's package here, with a ``FORMAT`` is a plugin: adding a format is
-adding a file, and what ``import`` recognises, its listing and the tests of mutated files follow.
+A module here, or in :mod:`iotrial_import.formats`, with a ``FORMAT`` is a plugin: adding a format
+is adding a file, and what ``import`` recognises, its listing and the tests of mutated files follow.
+Here are those of tools that iotrial runs, there those that an import alone reads.
 """
 
 from __future__ import annotations

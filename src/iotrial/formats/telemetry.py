@@ -1,17 +1,28 @@
-"""What a trial's telemetry says over time: the bytes per second of the device under test.
+"""Telemetry: the kernel's counters about once a second, from the moment the load began.
 
-``telemetry.jsonl`` holds the kernel's counters about once a second, from the moment the load began
-(:mod:`iotrial.execute.load.sampler`); the rate is what two lines differ by.  A sector is 512 bytes,
-whatever the device's own is (Documentation/block/stat.rst).
+``telemetry.jsonl`` (:mod:`iotrial.execute.load.sampler`) says the bytes per second of the device
+under test, as what two lines differ by, and *strains*: what CPU, links, adapters, devices and paths
+of a host bore while a load was measured.  These are differences between two samples: the first
+one of the time that was measured, and the last one but the very last (which may be of a moment
+after the last I/O).
+
+Sources: Documentation/block/stat.rst (a sector is 512 bytes, whatever the device's own is);
+proc_stat(5); Documentation/admin-guide/iostats.rst (time with I/O in flight, and that
+time weighed by how many there were: its mean is the mean depth);
+Documentation/block/queue-sysfs.rst (nr_requests, of each hardware queue).
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from iotrial.model.results import Strain, StrainKind
 from iotrial.model.tool import Course
 
 SECTOR = 512
@@ -24,7 +35,10 @@ def course(data: bytes) -> Course | None:
     a device, or a line is torn."""
     try:
         lines: list[dict[str, Any]] = [json.loads(line) for line in data.splitlines()]
-        rows = [(line["t"], _sectors(line["disk"])) for line in lines]
+        rows = [
+            (line["t"], line["disk"]["sectors_read"] + line["disk"]["sectors_written"])
+            for line in lines
+        ]
     except (ValueError, KeyError, TypeError):
         return None
     times = np.array([time for time, _ in rows], dtype=np.float64)
@@ -36,5 +50,186 @@ def course(data: bytes) -> Course | None:
     return Course(step, tuple(rates.tolist()), "the device's bytes")
 
 
-def _sectors(disk: dict[str, int]) -> int:
-    return disk["sectors_read"] + disk["sectors_written"]
+_T = re.compile(rb'^\{"t":([0-9.]+)')
+_FEW = 2
+_IDLE = ("idle", "iowait", "steal")
+
+Row = Mapping[str, Any]
+"""One line of telemetry.jsonl."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hung:
+    """What a disk hangs on, as far as it is counted: the name of its adapter ('': none), and what
+    that carries in bytes per second (0: not known)."""
+
+    adapter: str = ""
+    speed: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is known of one part of a host: its name, the ``first`` and ``last`` line of its
+    telemetry in the time measured, its ``device`` ('': remote), the disks below it and what they
+    hang on, how many I/Os each disk takes (``limits``), what its interfaces carry (``nics``)."""
+
+    part: str
+    device: str
+    first: Row
+    last: Row
+    ways: Mapping[str, Hung] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+    nics: Mapping[str, float] = field(default_factory=dict)
+
+
+def between(data: bytes, measured: float, seconds: float) -> tuple[Row, Row] | None:
+    """First and last line of the time that was ``measured`` at the end of a load that took
+    ``seconds``; of all, where too few are in it.  None where there are no two whole lines."""
+    timed = [(float(found[1]), line) for line in data.splitlines() if (found := _T.match(line))]
+    inside = [line for t, line in timed[:-1] if t >= seconds - measured] if measured else []
+    lines = inside if len(inside) >= _FEW else [line for _, line in timed]
+    try:
+        rows = [json.loads(lines[place]) for place in (0, -1)]
+    except (IndexError, ValueError):
+        return None
+    return (rows[0], rows[1]) if rows[1]["t"] > rows[0]["t"] else None
+
+
+def limits(data: bytes, queues: Mapping[str, int]) -> dict[str, int]:
+    """How many I/Os each disk takes at once, as the first line of its telemetry says: of each of
+    its hardware ``queues``, or a SCSI disk itself.  What is not known is left out."""
+    try:
+        told = json.loads(data.splitlines()[0]).get("limits", {})
+    except (IndexError, ValueError, AttributeError):
+        return {}
+    found: dict[str, int] = {}
+    for disk, (requests, depth) in told.items():
+        known = [each for each in (requests * queues.get(disk, 1), depth) if each > 0]
+        found |= {disk: min(known)} if known else {}
+    return found
+
+
+def strains(host: str, told: Sequence[Told]) -> Iterator[Strain]:
+    """Everything of one host, whose parts these are."""
+    yield from _processors(host, told)
+    yield from _links(host, told)
+    disks: dict[str, tuple[Strain, Hung]] = {}
+    for each in told:
+        if not each.device:
+            continue
+        paths = each.last.get("paths", {})
+        whole = _device(host, each, each.device, "device")
+        if whole:
+            yield whole
+        for name in paths:
+            if path := _device(host, each, name, "path"):
+                yield path
+                disks[name] = path, each.ways.get(name, Hung())
+        if whole and not paths:
+            disks[each.device] = whole, each.ways.get(each.device, Hung())
+    yield from _adapters(host, disks)
+
+
+def _processors(host: str, told: Sequence[Told]) -> Iterator[Strain]:
+    for each in told:
+        old, new = each.first.get("cpu", {}), each.last.get("cpu", {})
+        spent = {name: new[name] - old.get(name, 0) for name in new} if old else {}
+        if (whole := sum(spent.values())) <= 0:
+            continue
+        yield Strain(
+            host,
+            "cpu",
+            "all",
+            busy=_round(1 - sum(spent.get(state, 0) for state in _IDLE) / whole),
+            interrupts=_round((spent.get("irq", 0) + spent.get("softirq", 0)) / whole),
+            stolen=_round(spent.get("steal", 0) / whole),
+        )
+        break
+    for each in told:
+        if most := _busiest(each.first.get("cores", {}), each.last.get("cores", {})):
+            name, busy, interrupted = most
+            yield Strain(host, "core", name, busy=_round(busy), interrupts=_round(interrupted))
+            break
+
+
+def _busiest(
+    old: Mapping[str, list[int]], new: Mapping[str, list[int]]
+) -> tuple[str, float, float] | None:
+    """The one CPU that did most: its number, busy, in interrupts."""
+    found = []
+    for name in new:
+        if name in old:
+            busy, interrupted, whole = (b - a for a, b in zip(old[name], new[name], strict=True))
+            if whole > 0:
+                found.append((busy / whole, interrupted / whole, name))
+    if len(found) < _FEW:  # it is the whole
+        return None
+    most = max(found)
+    return most[2], most[0], most[1]
+
+
+def _links(host: str, told: Sequence[Told]) -> Iterator[Strain]:
+    for each in told:
+        old, new = each.first.get("nics", {}), each.last.get("nics", {})
+        span = each.last["t"] - each.first["t"]
+        for name in new:
+            if name not in old:
+                continue
+            moved = [max(0, b - a) / span for a, b in zip(old[name], new[name], strict=True)]
+            came, went = (round(way, 1) for way in moved)
+            speed = each.nics.get(name, 0.0)
+            busy = _round(max(moved) / speed) if speed else None
+            yield Strain(host, "nic", name, busy=busy, came=came, went=went)
+
+
+def _device(host: str, told: Told, name: str, kind: StrainKind) -> Strain | None:
+    old, new = (_counters(row, name, kind) for row in (told.first, told.last))
+    span = told.last["t"] - told.first["t"]
+    if not old or not new:
+        return None
+    grown = {key: max(0, new[key] - old.get(key, 0)) for key in new}
+    done = grown.get("reads", 0) + grown.get("writes", 0)
+    waited = (grown.get("read_ms", 0) + grown.get("write_ms", 0)) / 1000
+    return Strain(
+        host,
+        kind,
+        name,
+        of=told.part,
+        busy=_round(grown.get("io_ms", 0) / 1000 / span),
+        ios=round(done / span, 3),
+        came=round(grown.get("sectors_read", 0) * SECTOR / span, 1),
+        went=round(grown.get("sectors_written", 0) * SECTOR / span, 1),
+        latency=waited / done if done else 0.0,
+        depth=round(grown.get("weighted_ms", 0) / 1000 / span, 3),
+        limit=told.limits.get(name, 0),
+    )
+
+
+def _counters(row: Row, name: str, kind: StrainKind) -> Mapping[str, int]:
+    found = row.get("disk", {}) if kind == "device" else row.get("paths", {}).get(name, {})
+    return found if isinstance(found, Mapping) else {}
+
+
+def _adapters(host: str, disks: Mapping[str, tuple[Strain, Hung]]) -> Iterator[Strain]:
+    """What went through each adapter: the sum over its disks, each once."""
+    for adapter in dict.fromkeys(hung.adapter for _, hung in disks.values() if hung.adapter):
+        mine = [strain for strain, hung in disks.values() if hung.adapter == adapter]
+        ios, came, went = (
+            sum(column) for column in zip(*((s.ios, s.came, s.went) for s in mine), strict=True)
+        )
+        speed = next(hung.speed for _, hung in disks.values() if hung.adapter == adapter)
+        yield Strain(
+            host,
+            "adapter",
+            adapter,
+            busy=_round(max(came, went) / speed) if speed else None,
+            ios=round(ios, 3),
+            came=round(came, 1),
+            went=round(went, 1),
+            latency=sum(s.latency * s.ios for s in mine) / ios if ios else 0.0,
+            depth=round(sum(s.depth for s in mine), 3),
+        )
+
+
+def _round(share: float) -> float:
+    return round(min(max(share, 0.0), 1.0), 4)

@@ -125,3 +125,10 @@ _QUANTITIES: dict[str, tuple[str, bool | None, str]] = {
     "per_io": ("s", False, "CPU per I/O"),
     "value": ("", None, "value"),
 }
+
+
+def of_metric(
+    name: str, value: float, raw: str, job: str = "all", censored: Literal["", "high", "low"] = ""
+) -> Measurement:
+    """A number of a metric, in its base unit.  Raises KeyError as :func:`metric`."""
+    return Measurement(name, value, metric(name).unit, job, raw, censored)

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from iotrial.errors import IotrialError, UsageError
-from iotrial.formats.bonnie import output as bonnie
+from iotrial.formats import bonnie
 from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Reach, inside
 from iotrial.model.trial import Doubt
 from iotrial.model.workload import OptionValue, Workload

@@ -24,7 +24,7 @@ from typing import Any
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.cells import parse_number
-from iotrial.formats.lines import text_of
+from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.tool import Aimed, Load, Parsed, Reach
 from iotrial.model.workload import Wanted, Workload

@@ -22,8 +22,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.formats.dd import output as report
-from iotrial.formats.dd.operands import asked
+from iotrial.formats import dd as report
+from iotrial.formats.dd import asked
 from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Reach
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.units import parse_bytes

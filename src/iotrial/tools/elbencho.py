@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from iotrial.errors import UsageError
-from iotrial.formats.elbencho import output
+from iotrial.formats import elbencho
 from iotrial.model.tool import Aimed, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.parallel import (
@@ -83,7 +83,7 @@ class Elbencho(Parallel):
             yield "block", "it is larger than the file: elbencho would take another"
 
     def read(self, data: bytes) -> Parsed:
-        return output.parse(data, _RESULT)
+        return elbencho.parse(data, _RESULT)
 
     def reach(self, workload: Workload) -> Reach:
         said = _TABLE.said(workload)

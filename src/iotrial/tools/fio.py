@@ -28,9 +28,9 @@ from pathlib import Path
 
 from iotrial.errors import UsageError
 from iotrial.formats.fio import json_output as fio_json
-from iotrial.formats.fio.course import OPERATIONS
-from iotrial.formats.fio.course import course as fio_course
 from iotrial.formats.fio.jobfile import Section, cut, escaped
+from iotrial.formats.fio.log import OPERATIONS
+from iotrial.formats.fio.log import course as fio_course
 from iotrial.model.listen import Listen
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import Aimed, Course, Gate, Left, Load, Parsed, Reach, inside

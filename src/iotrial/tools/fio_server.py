@@ -24,8 +24,8 @@ from pathlib import Path
 
 from iotrial.errors import FormatError
 from iotrial.formats.fio import json_output
-from iotrial.formats.fio.documents import MARK, messages
 from iotrial.formats.fio.jobfile import Section, unwritable
+from iotrial.formats.fio.json_output import MARK, messages
 from iotrial.model.listen import Listen
 from iotrial.model.tool import Load
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from iotrial.errors import UsageError
-from iotrial.formats.ior import text
+from iotrial.formats import ior
 from iotrial.model.tool import Aimed, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.parallel import (
@@ -74,7 +74,7 @@ class Ior(Parallel):
             yield "direct", "it is for the API POSIX"
 
     def read(self, data: bytes) -> Parsed:
-        return text.parse(data, "stdout")
+        return ior.parse(data, "stdout")
 
     def reach(self, workload: Workload) -> Reach:
         said = _TABLE.said(workload)

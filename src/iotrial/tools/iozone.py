@@ -39,10 +39,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iotrial.errors import FormatError, IotrialError, UsageError
+from iotrial.formats import iozone
 from iotrial.formats.fio import json_output as fio_json
 from iotrial.formats.fio.jobfile import escaped, unwritable
-from iotrial.formats.iozone import text as iozone
-from iotrial.formats.iozone.xls import FORMAT as SHEET
+from iotrial.formats.iozone_xls import FORMAT as SHEET
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
 from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Reach

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from iotrial.errors import UsageError
-from iotrial.formats.iperf3 import output as iperf3
+from iotrial.formats import iperf3
 from iotrial.model.tool import Aimed, Load, Parsed, Reach
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.results import result

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from iotrial.errors import UsageError
-from iotrial.formats.ior import mdtest
+from iotrial.formats import mdtest
 from iotrial.model.tool import Aimed, Load, Parsed, Reach, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.parallel import (

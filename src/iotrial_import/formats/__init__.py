@@ -1,1 +1,1 @@
-"""Formats that only results of other tools, and of former days, need."""
+"""Formats that an import alone reads: of other tools, of former days, and fio's logs."""

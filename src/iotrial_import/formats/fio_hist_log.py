@@ -18,19 +18,17 @@ from functools import partial
 import numpy as np
 
 from iotrial.errors import FormatError
-from iotrial.formats.fio.bins import BINS, Ints, counted
+from iotrial.formats.fio.bins import BINS, Ints, counted, measured
+from iotrial.formats.fio.log import OPERATIONS
 from iotrial.formats.fio.log_rows import AGAIN, Refused, Table, extent, rows, wrong
 from iotrial.formats.fio.report import LAST_BIN
-from iotrial.formats.histogram import percentiles
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Bins, Buffer, Recording
-from iotrial.model.trial import Doubt
+from iotrial_import.formats.fio_log import EPOCH, torn_doubts
 
-_OPERATIONS = ("read", "write", "trim")
 _FIXED = 3
 _COARSEST = 6
 _SHAPES = {bins >> n: (tick, 1 << n) for tick, bins in BINS.items() for n in range(_COARSEST + 1)}
-_EPOCH = 10**11
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +70,18 @@ class FioHistLog:
 
     def read(self, data: Buffer, raw: str) -> tuple[Recording, ...]:
         found = histograms(data, raw)
-        bins = {_OPERATIONS[d]: found.bins(d) for d in sorted(found.counts)}
-        measured = [each for name, one in bins.items() for each in _latencies(name, one, raw)]
-        doubts = []
-        if extent(data, raw)[1]:
-            doubts.append(
-                Doubt(
-                    "fio-log-torn",
-                    f"{raw}: its last line does not end: it is left out, and more may be missing",
-                    "repeat the run: fio was killed, or the disk was full",
-                )
-            )
+        bins = {OPERATIONS[d]: found.bins(d) for d in sorted(found.counts)}
+        numbers = [each for name, one in bins.items() for each in _latencies(name, one, raw)]
         return (
             Recording(
                 tool="fio",
-                workload="+".join(_OPERATIONS[each] for each in sorted(found.counts)),
-                measurements=tuple(measured),
+                workload="+".join(OPERATIONS[each] for each in sorted(found.counts)),
+                measurements=tuple(numbers),
                 name=raw.rsplit("/", 1)[-1].partition("_clat_hist")[0].partition("_hist")[0],
                 line=1,
-                doubts=tuple(doubts),
-                started=found.first / 1000 if found.first > _EPOCH else 0.0,
-                seconds=(found.last - (found.first if found.first > _EPOCH else 0)) / 1000,
+                doubts=tuple(torn_doubts(raw, torn=extent(data, raw)[1])),
+                started=found.first / 1000 if found.first > EPOCH else 0.0,
+                seconds=(found.last - (found.first if found.first > EPOCH else 0)) / 1000,
                 bins={f"{name}.clat": each for name, each in bins.items()},
             ),
         )
@@ -138,6 +127,4 @@ def _digest(columns: list[Ints]) -> tuple[dict[int, Ints], tuple[int, int]]:
 def _latencies(operation: str, bins: Bins, raw: str) -> Iterator[Measurement]:
     total = sum(bins.counts.values())
     yield Measurement(f"{operation}.ios", float(total), "", raw=raw)
-    for p, value in percentiles(bins.counts).items():
-        name, beyond = f"{operation}.clat.p{p:g}", value >= bins.last
-        yield Measurement(name, value * bins.tick, "s", raw=raw, censored="high" if beyond else "")
+    yield from measured(f"{operation}.clat", bins, raw)

@@ -45,13 +45,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from iotrial.errors import FormatError
-from iotrial.formats.fio.documents import MARK, messages, printable
-from iotrial.formats.fio.doubts import doubts_about
-from iotrial.formats.fio.measured import measurements, weights
-from iotrial.formats.fio.report import Direction, Job, Latency
-from iotrial.formats.fio.runs import INTERVAL, goes_on, names, relabelled, without_options
-from iotrial.formats.histogram import PERCENTILES
-from iotrial.formats.lines import text_of
+from iotrial.formats.fio.bins import PERCENTILES
+from iotrial.formats.fio.json_output import (
+    INTERVAL,
+    MARK,
+    goes_on,
+    messages,
+    names,
+    printable,
+    relabelled,
+    without_options,
+)
+from iotrial.formats.fio.report import Direction, Job, Latency, doubts_about, measurements, weights
+from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.trial import Doubt

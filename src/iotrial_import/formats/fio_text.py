@@ -47,10 +47,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iotrial.errors import FormatError
-from iotrial.formats.fio.doubts import doubts_about
-from iotrial.formats.fio.measured import measurements, weights
-from iotrial.formats.fio.report import Direction, Job, Latency
-from iotrial.formats.lines import text_of
+from iotrial.formats.fio.report import Direction, Job, Latency, doubts_about, measurements, weights
+from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.trial import Doubt, Treatment

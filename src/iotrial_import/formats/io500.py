@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterator
 
 from iotrial.errors import FormatError
-from iotrial.formats.lines import text_of
-from iotrial.model.measurement import Measurement, metric
+from iotrial.formats.text import text_of
+from iotrial.model.measurement import Measurement, of_metric
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.trial import Doubt
 
@@ -71,7 +71,7 @@ def _recordings(text: str, raw: str) -> Iterator[Recording]:
             tool="io500",
             workload=phase,
             measurements=(
-                Measurement(name, value, metric(name).unit, raw=raw),
+                of_metric(name, value, raw),
                 Measurement("total.seconds", float(said["time"]), "s", raw=raw),
             ),
             line=number,

@@ -25,7 +25,7 @@ from iotrial.execute.load.load import Ended, last_words
 from iotrial.execute.load.sealed import DEV, Seal
 from iotrial.execute.load.served import Client
 from iotrial.execute.session import HostSession
-from iotrial.formats.strain import Hung, Told, between, limits, strains
+from iotrial.formats.telemetry import Hung, Told, between, limits, strains
 from iotrial.look.inodes import folders_of, settled
 from iotrial.model.host import Host
 from iotrial.model.listen import Listen

@@ -1,384 +1,280 @@
-"""fio's logs of bandwidth, IOPS and latencies (``write_bw_log`` …) → measurements.
+"""fio's logs: what their columns are, what the name of a file says, and the rate over time.
 
-The file's name says what was logged (``x_clat.1.log``); :mod:`~iotrial.formats.fio.log_layout`
-has the columns of each version.  A log of every I/O gives what fio itself counts: I/Os, bytes,
-rates, the latency's mean and its percentiles from fio's own bins.  A log of averages gives means
-over time (:mod:`~iotrial.formats.fio.log_windows`).  A log has no version:
-:mod:`~iotrial.formats.fio.log_unit` tells micro- from nanoseconds.
+No log says which fio wrote it.  What each version prints, from its sources (``log.c``, later
+``iolog.c``: ``flush_samples``):
 
-Memory is flat for logs of every I/O: 100 million lines take a few hundred MiB.
+========  ===========================================================================
+1.10      time (ms), value, direction (0 read, 1 write)
+1.30      … and the block size (bytes)
+2.0.11    … direction 2 is trim
+2.1.11    … and the offset (bytes), with ``log_offset``
+3.18      … and at the end whether the priority class is real time: 0 or 1
+3.28      … or the whole priority as ``0x0004``, with ``log_prio``
+3.37      … a second value, the maximum, after the first, with ``log_window_value=both``
+3.38      … and at the end when the I/O was issued (ns), with ``log_issue_time``
+========  ===========================================================================
+
+With ``log_avg_msec`` a line stands for a window of time: its block size, offset and issue time
+are 0.
+
+``write_lat_log=x`` writes ``x_lat.1.log``, ``x_clat.1.log`` and ``x_slat.1.log``; without a name
+fio takes the job's.  The number counts the threads of the fio process (``per_job_logs=0``: none),
+and a client adds the host: ``x_clat.1.log.box7``.
+
+A rate over time is that of all jobs together, by logs of averages.  Each line of one stands for the
+window that ends at its time; a window in which nothing was done has no line.  The helper thread
+that writes them is a few milliseconds early or late, and jobs differ in it: the lines are added up
+over time and read off at even steps.
+
+Samples are taken only when the ramp time is over, and the times count from there.
+
+Sources: ``log_name`` of fio's ``backend.c`` and ``client.c``, ``add_bw_samples`` and
+``add_iops_samples`` of its ``stat.c``; seen in 3.33.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from iotrial.errors import FormatError
-from iotrial.formats.fio import log_ios as fio_log_ios
-from iotrial.formats.fio import log_kernel as fio_log_kernel
-from iotrial.formats.fio import log_windows as fio_log_windows
-from iotrial.formats.fio.bins import counted
-from iotrial.formats.fio.log_ios import Ios, Tally
-from iotrial.formats.fio.log_layout import Layout, job_of, kind_of, layout_of
-from iotrial.formats.fio.log_rows import AGAIN, Table, extent, rows, wrong
-from iotrial.formats.fio.log_unit import MICRO, NANO, Evidence, tick_of
-from iotrial.formats.fio.log_windows import Average, Manner, Windows
-from iotrial.formats.fio.report import LAST_BIN
-from iotrial.formats.histogram import percentiles
-from iotrial.model.measurement import Measurement
-from iotrial.model.recording import Bins, Buffer, Recording
-from iotrial.model.trial import Doubt
+from iotrial.formats.fio.bins import Ints
+from iotrial.formats.fio.log_rows import Refused, Table, rows
+from iotrial.model.tool import Course
 
-_OPERATIONS = ("read", "write", "trim")
-_HEAD = 65536
-_EPOCH = 10**11  # ms: 1973; no job lasts three years
-_SHORTEST = 0.1  # seconds; fio's times are whole milliseconds
-_BRIEF = 1.0
-_RARE = 50  # ms between windows; fio's bandwidth logs before 2.10 have 500
-_KIB = 1024
-_FEW = 3
-
-
-class FioLog:
-    """The format ``fio-log``."""
-
-    name = "fio-log"
-    title = "fio, log of bandwidth, IOPS or latency"
-
-    def recognises(self, head: bytes, name: str) -> int:
-        if name.endswith(".log.fz") and head[:1] == b"\x78":
-            return 2
-        shaped = layout_of(_lines(head)[:100]) is not None
-        return (1 + 2 * bool(kind_of(name))) if shaped else 0
-
-    def read(self, data: Buffer, raw: str) -> tuple[Recording, ...]:
-        kind, layout = kind_of(raw), _layout(data, raw)
-        if not kind:
-            raise FormatError(
-                f"{raw}: the name does not say what was logged: bw, iops, lat, clat or slat",
-                advice="Name it as fio does: job_clat.1.log",
-            )
-        head = _lines(bytes(data[:_HEAD]))
-        how = _manner(layout, kind, head)
-        torn = extent(data, raw)[1]
-        made = _ios(data, raw, layout, kind) if how == "ios" else None
-        log = made or _windows(data, raw, layout, older=how == "older")
-        tick, judged = _unit(log, layout, kind)
-        found = _Read(layout, kind, raw, how == "older", tuple(_torn(raw, torn=torn)))
-        if not judged:
-            known = 0.0 if kind in ("bw", "iops") else tick
-            return (replace(_recording(log, found, tick), tick=known),)
-        other = _recording(log, found, MICRO if tick == NANO else NANO)
-        mine = _recording(log, found, tick)
-        return (replace(mine, doubts=(*mine.doubts, *judged), tick=tick, other=other),)
+HIST = "clat_hist"
+_NAME = re.compile(
+    rf"(?P<name>.+)_(?P<kind>{HIST}|bw|iops|clat|slat|lat)(?:\.(?P<job>\d+))?\.log(?:\.(?P<host>.+))?"
+)
+_PACKED = re.compile(r"\.(?:gz|bz2|xz)$")
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """What is known of a log beside its lines; ``older`` than fio 2.10."""
+class LogName:
+    """``folder`` is '' or ends with ``/``; ``job`` and ``host`` '' where the name has none."""
 
-    layout: Layout
+    folder: str
+    name: str
     kind: str
-    raw: str
-    older: bool
-    torn: tuple[Doubt, ...]
+    job: str
+    host: str
+
+    @property
+    def run(self) -> tuple[str, str, bool, bool]:
+        """The same for the logs of one run."""
+        return self.folder, self.name, bool(self.job), bool(self.host)
 
 
-def _unit(log: Ios | Windows, layout: Layout, kind: str) -> tuple[float, tuple[Doubt, ...]]:
-    """The unit of its latencies, and a doubt where it was judged."""
-    if kind in ("bw", "iops") or layout.recent:
-        return NANO, ()
-    if isinstance(log, Windows):
-        return tick_of(_evidence(log, kind))
-    total = sum(each.total for each in log.tallies.values())
-    return tick_of(
-        Evidence(log.rows, total, log.early, log.quick, log.span, averages=False, kind=kind)
+def log_name(file: str) -> LogName | None:
+    """The parts of a log's name; None where fio does not name logs so."""
+    folder, slash, base = file.rpartition("/")
+    found = _NAME.fullmatch(_PACKED.sub("", base))
+    if not found:
+        return None
+    name, kind, job, host = (found[each] or "" for each in ("name", "kind", "job", "host"))
+    return LogName(folder + slash, name, kind, job, host)
+
+
+KINDS = ("bw", "iops", "clat", "slat", "lat")
+_KIND = re.compile(r"(?<![a-zA-Z])(bw|iops|clat|slat|lat)(?![a-zA-Z])")
+_PRIORITY = re.compile(rb"[01]|0x[0-9a-f]{1,8}")
+_DIRECTIONS = {b"0", b"1", b"2"}
+_SHORTEST, _LONGEST = 3, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which column is what, from 0; -1 where the log has none.  ``names`` in order."""
+
+    names: tuple[str, ...]
+    hexadecimal: int = -1
+
+    def at(self, name: str) -> int:
+        return self.names.index(name) if name in self.names else -1
+
+    @property
+    def recent(self) -> bool:
+        """Whether fio 3.18 or a later one wrote it: latencies are nanoseconds."""
+        return "priority" in self.names
+
+
+_ENDS = (
+    (),
+    ("priority",),
+    ("offset",),
+    ("offset", "priority"),
+    ("priority", "issued"),
+    ("offset", "priority", "issued"),
+)
+_LAYOUTS = (
+    ("time", "value", "direction"),
+    *(("time", "value", "direction", "size", *end) for end in _ENDS),
+    *(("time", "value", "top", "direction", "size", *e) for e in _ENDS if "priority" in e),
+)
+
+
+def layout_of(lines: Sequence[bytes]) -> Layout | None:
+    """The layout that all these lines have; None where there is none.  Where two would do, the
+    one without an offset (which is a multiple of 512) and without a second value."""
+    table = [[word.strip() for word in line.split(b",")] for line in lines]
+    width = len(table[0]) if table else 0
+    if not _SHORTEST <= width <= _LONGEST or any(len(row) != width for row in table):
+        return None
+    columns = [set(column) for column in zip(*table, strict=True)]
+    for names in _LAYOUTS:
+        if len(names) == width and all(map(_fits, names, columns)):
+            at = names.index("priority") if "priority" in names else -1
+            if at >= 0 and len({word[:2] == b"0x" for word in columns[at]}) > 1:
+                continue
+            found = Layout(names, at if at >= 0 and table[0][at][:2] == b"0x" else -1)
+            if not _mistaken(found, table):
+                return found
+    return None
+
+
+def _fits(name: str, words: set[bytes]) -> bool:
+    if name == "priority":
+        return all(map(_PRIORITY.fullmatch, words))
+    return all(map(bytes.isdigit, words)) and (name != "direction" or words <= _DIRECTIONS)
+
+
+def _mistaken(layout: Layout, table: Sequence[Sequence[bytes]]) -> bool:
+    """A second value of 0 (each I/O logged, both values asked for) looks like a direction, and
+    the direction then like a block size."""
+    at, offset = layout.at("size"), layout.at("offset")
+    if offset < 0 or layout.at("top") >= 0 or not layout.recent:
+        return False
+    return all(int(row[at]) <= 2 for row in table) and any(int(row[offset]) for row in table)  # noqa: PLR2004
+
+
+def kind_of(name: str) -> str:
+    """``clat`` of ``x_clat.1.log``; '' where the name says none, or that it is something else."""
+    if (known := log_name(name)) is not None:
+        return "" if known.kind == HIST else known.kind
+    base = name.rsplit("/", 1)[-1]
+    if re.search(r"(?<![a-zA-Z])hist(?![a-zA-Z])", base):
+        return ""
+    found = _KIND.findall(base.lower())
+    return found[-1] if found else ""
+
+
+def job_of(name: str) -> str:
+    """What stands before the kind in a file's name: ``x`` of ``x_clat.1.log``."""
+    if (known := log_name(name)) is not None:
+        return known.name
+    base = name.rsplit("/", 1)[-1]
+    found = list(_KIND.finditer(base.lower()))
+    return base[: found[-1].start()].rstrip("_-. ") if found else ""
+
+
+def check(layout: Layout, columns: list[Ints]) -> None:
+    """Directions and priorities are what fio writes.  Raises Refused."""
+    limits = {"direction": 2}
+    if layout.hexadecimal < 0 and layout.recent:
+        limits["priority"] = 1
+    for name, limit in limits.items():
+        column = columns[layout.at(name)]
+        if int(column.max()) > limit:
+            at = int(np.flatnonzero(column > limit)[0])
+            raise Refused(at, f"{name} {column[at]}: fio writes 0 to {limit} there")
+
+
+Floats = NDArray[np.float64]
+OPERATIONS = ("read", "write", "trim")
+_KIB = 1024.0
+_LATE = 1.5
+_FEWEST = 2
+
+
+def course(logs: Mapping[str, bytes], kind: str, operation: str) -> Course | None:
+    """The rate of ``operation`` ('' : all) by the logs of one ``kind`` (``bw`` or ``iops``), one
+    file a job, by name; in bytes/s or 1/s.
+
+    None where no log has two lines of it.  Raises FormatError for a file that is no such log.
+    """
+    found = [_windows_in(data, name) for name, data in logs.items() if data]
+    wanted = range(3) if not operation else (OPERATIONS.index(operation),)
+    parts = [
+        (log.times[chosen], log.values[chosen])
+        for log in found
+        for direction in wanted
+        if (chosen := log.directions == direction).sum() >= _FEWEST
+    ]
+    if not parts:
+        return None
+    step = float(np.median(np.concatenate([np.diff(times) for times, _ in parts]))) or 1.0
+    begin = max(float(times[0]) for times, _ in parts) - step
+    end = min(float(times[-1]) for times, _ in parts)
+    if end - begin < _FEWEST * step:
+        return None
+    grid: Floats = begin + step * np.arange(int((end - begin) / step) + 1, dtype=np.float64)
+    done = np.zeros(len(grid))
+    for times, values in parts:
+        done += _amount(times, values, step, grid)
+    rates = np.diff(done) / step * (_KIB if kind == "bw" else 1.0)
+    return Course(step / 1000, tuple(rates.tolist()), f"fio's {kind} log")
+
+
+def _windows_in(data: bytes, name: str) -> Windows:
+    layout = layout_of(data.split(b"\n")[:-1][:100])
+    if layout is None or layout.at("size") < 0:
+        none = np.zeros(0, np.int64)
+        return Windows(none, none, none, None)
+    known = layout
+
+    def take(columns: list[Ints]) -> Windows:
+        return windows_of(known, columns, older=False)
+
+    table = Table(len(layout.names), take, layout.hexadecimal)
+    return joined([block.digested for block in rows(data, name, table)])
+
+
+def _amount(times: Ints, values: Ints, step: float, grid: Floats) -> Floats:
+    """What was done until each time of the grid."""
+    lasted = np.diff(times, prepend=times[0] - step)
+    late = lasted > _LATE * step
+    whole = np.where(late, step, lasted)
+    done = np.cumsum(whole * values)
+    starts, before = times - whole, done - whole * values
+    knots = np.stack([starts, times], axis=1).ravel()
+    return np.asarray(np.interp(grid, knots, np.stack([before, done], axis=1).ravel()))
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The lines of a log, in its order; ``top`` the second values, where there are some."""
+
+    times: Ints
+    directions: Ints
+    values: Ints
+    top: Ints | None
+
+
+def windows_of(layout: Layout, columns: list[Ints], *, older: bool) -> Windows:
+    """A block's lines.  Raises Refused for a line that no fio writes."""
+    check(layout, columns)
+    if layout.at("size") >= 0 and not older:
+        sizes = columns[layout.at("size")]
+        if sizes.any():
+            at = int(np.flatnonzero(sizes)[0])
+            raise Refused(at, f"block size {sizes[at]}; the lines before are averages and have 0")
+    top = columns[layout.at("top")] if layout.at("top") >= 0 else None
+    times, directions, values = (columns[layout.at(n)] for n in ("time", "direction", "value"))
+    return Windows(times, directions, values, top)
+
+
+def joined(parts: list[Windows]) -> Windows:
+    """All blocks as one."""
+    times, directions, values = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("times", "directions", "values")
     )
-
-
-def _recording(log: Ios | Windows, found: _Read, tick: float) -> Recording:
-    """What the log says, its latencies being in units of ``tick`` seconds."""
-    bins: dict[str, Bins] = {}
-    if isinstance(log, Ios):
-        measured, doubts, bins = _of_ios(log, found, tick)
-        seconds, first = log.span, log.earliest
-        directions = sorted(log.tallies)
-    else:
-        measured, doubts, seconds = _of_windows(log, found, tick)
-        first, directions = int(log.times.min()), sorted(set(log.directions.tolist()))
-    return Recording(
-        tool="fio",
-        workload="+".join(_OPERATIONS[each] for each in directions),
-        measurements=tuple(measured),
-        name=job_of(found.raw),
-        line=1,
-        treatment=_treatment(log) if isinstance(log, Ios) else (),
-        doubts=(*doubts, *found.torn),
-        started=first / 1000 if first > _EPOCH else 0.0,
-        seconds=seconds,
-        bins=bins,
-        weights={f"{name}.mean": float(sum(e.counts.values())) for name, e in bins.items()},
+    top = (
+        None
+        if parts[0].top is None
+        else np.concatenate([p.top for p in parts if p.top is not None])
     )
-
-
-FORMAT = FioLog()
-
-
-def _lines(head: bytes) -> list[bytes]:
-    """The whole lines of a head; of a head that is one line, that line."""
-    lines = head.split(b"\n")
-    return lines[:-1] if len(lines) > 1 else lines
-
-
-def _layout(data: Buffer, raw: str) -> Layout:
-    """Raises FormatError with the line that is none of a log."""
-    if data[:1] == b"\x78" and raw.endswith(".fz"):
-        advice = "Unpack it with the fio that wrote it: fio --inflate-log=FILE > NAME_clat.1.log"
-        raise FormatError(f"{raw}: byte 0: a compressed log (log_store_compressed)", advice=advice)
-    end, _ = extent(data, raw)
-    lines = _lines(bytes(data[: min(end, _HEAD)]))
-    if found := layout_of(lines):
-        return found
-    words = [word.strip() for word in lines[0].split(b",")]
-    prefixed = [number for number, word in enumerate(words) if word.startswith(b"0x")]
-    for number, line in enumerate(lines, 1):
-        if why := wrong(line, len(words), prefixed[0] if prefixed else -1):
-            raise FormatError(f"{raw}: line {number}: {why}", advice=AGAIN)
-    good, bad = 0, len(lines)
-    while bad - good > 1:
-        half = (good + bad) // 2
-        good, bad = (half, bad) if layout_of(lines[:half]) else (good, half)
-    shown = lines[bad - 1][:60].decode("latin-1")
-    message = f"{raw}: line {bad}: {shown!r} is not what fio logs there, in any version"
-    raise FormatError(message, advice=AGAIN)
-
-
-def _manner(layout: Layout, kind: str, head: list[bytes]) -> str:
-    """``ios``: a line for each I/O; ``averages``: one for each window; ``older``: the same before
-    fio 2.10, where bandwidth and IOPS were always averages and lines have a block size."""
-    table = [[word.strip() for word in line.split(b",")] for line in head]
-    size, value, offset = (layout.at(name) for name in ("size", "value", "offset"))
-    if size < 0:
-        return "ios" if kind not in ("bw", "iops") else "older"
-    if all(row[size].strip(b"0") == b"" for row in table):
-        return "averages"
-    if layout.recent or kind not in ("bw", "iops"):
-        return "ios"
-    if kind == "iops":
-        return "ios" if all(row[value] == b"1" for row in table) else "older"
-    if offset >= 0 and any(row[offset].strip(b"0") for row in table):
-        return "ios"  # averages have no offset
-    times: dict[bytes, list[int]] = {}
-    for row in table:
-        times.setdefault(row[layout.at("direction")], []).append(int(row[0]))
-    apart = [b - a for each in times.values() for a, b in pairwise(each)]
-    return "older" if all(each < 0 or each >= _RARE for each in apart) else "ios"
-
-
-def _ios(data: Buffer, raw: str, layout: Layout, kind: str) -> Ios:
-    made = Ios()
-    take = partial(fio_log_ios.digest, layout, kind)
-    swift = fio_log_kernel.reader(layout, kind, len(data))
-    for block in rows(data, raw, Table(len(layout.names), take, layout.hexadecimal, swift)):
-        made.add(block.digested)
-    time, row = made.fall
-    if time > made.first + fio_log_ios.BEGINNING:
-        message = (
-            f"{raw}: line {row + 1}: the time goes back to {time} ms, and not to the beginning"
-        )
-        raise FormatError(message, advice=AGAIN)
-    return made
-
-
-def _windows(data: Buffer, raw: str, layout: Layout, *, older: bool) -> Windows:
-    take = partial(fio_log_windows.digest, layout, older=older)
-    parts = []
-    for block in rows(data, raw, Table(len(layout.names), take, layout.hexadecimal)):
-        parts.append(block.digested)
-        if block.line + block.count > fio_log_windows.MOST:
-            message = f"{raw}: line {block.line}: more than {fio_log_windows.MOST} averages"
-            raise FormatError(message, advice="Give a part of it.")
-    return fio_log_windows.joined(parts)
-
-
-def _of_ios(
-    log: Ios, found: _Read, tick: float
-) -> tuple[list[Measurement], list[Doubt], dict[str, Bins]]:
-    kind, raw = found.kind, found.raw
-    measured: list[Measurement] = []
-    bins: dict[str, Bins] = {}
-    doubts = [*_disorder(log, raw), *_pause(log.pause / 1000, log.span, log.rows, raw)]
-    if log.span < _BRIEF:
-        doubts.append(
-            Doubt(
-                "fio-log-short",
-                f"{raw}: {log.rows} I/Os in {log.span:g} s, by a clock of whole milliseconds"
-                + ("" if log.span >= _SHORTEST else ": no rates are given"),
-                "run it longer",
-            )
-        )
-    for direction, tally in sorted(log.tallies.items()):
-        operation = _OPERATIONS[direction]
-        for name, value, unit in _counted(tally, log):
-            measured.append(Measurement(f"{operation}.{name}", value, unit, raw=raw))
-        if kind not in ("bw", "iops"):
-            histogram = Bins(tick, LAST_BIN[tick], counted(tally.bins, tick))
-            bins[f"{operation}.{kind}"] = histogram
-            measured += _latencies(tally, f"{operation}.{kind}", histogram, raw)
-    return measured, doubts, bins
-
-
-def _counted(tally: Tally, log: Ios) -> Iterator[tuple[str, float, str]]:
-    yield "ios", float(tally.count), ""
-    if tally.largest:
-        yield "bytes", float(tally.size), "bytes"
-    if log.span < _SHORTEST:
-        return
-    yield "iops", tally.count / log.span, "1/s"
-    if tally.largest:
-        yield "bw", tally.size / log.span, "bytes/s"
-    for name, value in fio_log_ios.spreads(tally, log):
-        yield name, value, "1/s" if name.startswith("iops") else "bytes/s"
-
-
-def _latencies(tally: Tally, name: str, bins: Bins, raw: str) -> Iterator[Measurement]:
-    tick = bins.tick
-    yield Measurement(f"{name}.mean", tally.total / tally.count * tick, "s", raw=raw)
-    yield Measurement(f"{name}.max", tally.most * tick, "s", raw=raw)
-    for p, value in percentiles(bins.counts).items():
-        beyond = value >= bins.last
-        yield Measurement(
-            f"{name}.p{p:g}", value * tick, "s", raw=raw, censored="high" if beyond else ""
-        )
-
-
-def _disorder(log: Ios, raw: str) -> Iterator[Doubt]:
-    if log.back:
-        yield Doubt(
-            "fio-log-jobs",
-            f"{raw}: line {log.back_at + 1}: the time goes back, there and {log.back - 1} times "
-            "more: several jobs in one file; taken as side by side, their rates added up",
-            "were they runs one after another, the rates are too high: give a file for each "
-            "(per_job_logs=1)",
-        )
-
-
-def _pause(longest: float, seconds: float, rows: int, raw: str) -> Iterator[Doubt]:
-    if longest > seconds / 2 and longest > _BRIEF and rows > _FEW:
-        yield Doubt(
-            "fio-log-pause",
-            f"{raw}: no line for {longest:g} of {seconds:g} s: a device that hung, or a wrong time",
-            "look at the times around it; the rates count it as time",
-        )
-
-
-def _treatment(log: Ios) -> tuple[tuple[str, str], ...]:
-    least = min(each.smallest for each in log.tallies.values())
-    most = max(each.largest for each in log.tallies.values())
-    if not most or least != most:
-        return ()
-    for unit, letter in ((2**20, "m"), (2**10, "k")):
-        if most % unit == 0:
-            return (("bs", f"{most // unit}{letter}"),)
-    return (("bs", str(most)),)
-
-
-def _torn(raw: str, *, torn: bool) -> Iterator[Doubt]:
-    if torn:
-        yield Doubt(
-            "fio-log-torn",
-            f"{raw}: its last line does not end: it is left out, and more may be missing",
-            "repeat the run: fio was killed, or the disk was full",
-        )
-
-
-def _of_windows(
-    log: Windows, about: _Read, tick: float
-) -> tuple[list[Measurement], list[Doubt], float]:
-    layout, kind, raw, older = about.layout, about.kind, about.raw, about.older
-    parts = fio_log_windows.sections(log, raw)
-    manner: Manner = fio_log_windows.manner(log, older=older, recent=layout.recent)
-    start, end = fio_log_windows.span(log)
-    found = {
-        direction: fio_log_windows.average(log, parts, direction, manner)
-        for direction in sorted(set(log.directions.tolist()))
-    }
-    seconds = (end - start) / 1000
-    pause = float(np.diff(np.sort(log.times)).max(initial=0)) / 1000
-    doubts = [*_joined_jobs(parts, raw), *_pause(pause, seconds, log.times.size, raw)]
-    if kind not in ("bw", "iops"):
-        doubts.append(_LATENCY)
-        return list(_window_latencies(found, kind, tick, raw)), doubts, seconds
-    if kind == "iops" and not older and bool((log.values == 1).all()):
-        doubts.append(_COMPRESSED)
-        return [], doubts, seconds
-    if not layout.recent and not older and any(each.idle > 0.01 for each in found.values()):  # noqa: PLR2004
-        doubts.append(_GAPS)
-    scale, unit = (_KIB, "bytes/s") if kind == "bw" else (1, "1/s")
-    measured = []
-    for direction, each in found.items():
-        values = {kind: each.mean * scale}
-        if len(parts) == 1 and log.times.size > 1:
-            values[f"{kind}.sd"] = each.sd * scale
-            if kind == "iops":
-                values["iops.min"] = 0.0 if each.gap else each.least
-                values["iops.max"] = each.most if each.top is None else float(each.top)
-        measured += [
-            Measurement(f"{_OPERATIONS[direction]}.{name}", value, unit, raw=raw)
-            for name, value in values.items()
-        ]
-    return measured, doubts, seconds
-
-
-def _evidence(log: Windows, kind: str) -> Evidence:
-    early = log.values > (log.times + 2) * 1000
-    total = sum(log.values.tolist())
-    return Evidence(
-        log.values.size, total, int(early.sum()), 0, float(log.times.max()) / 1000,
-        averages=True, kind=kind,
-    )  # fmt: skip
-
-
-def _window_latencies(
-    found: dict[int, Average], kind: str, tick: float, raw: str
-) -> Iterator[Measurement]:
-    for direction, each in found.items():
-        name = f"{_OPERATIONS[direction]}.{kind}"
-        yield Measurement(f"{name}.mean", each.busy_mean * tick, "s", raw=raw)
-        if each.top is not None:
-            yield Measurement(f"{name}.max", each.top * tick, "s", raw=raw)
-
-
-def _joined_jobs(parts: list[slice], raw: str) -> Iterator[Doubt]:
-    if len(parts) > 1:
-        yield Doubt(
-            "fio-log-jobs",
-            f"{raw}: line {parts[1].start + 1}: the time begins anew, in all {len(parts)} times: "
-            "several jobs in one file; taken as side by side, their rates added up",
-            "were they runs one after another, the rates are too high: give a file for each",
-        )
-
-
-_LATENCY = Doubt(
-    "fio-log-averages",
-    "a log of averages (log_avg_msec): the mean latency is weighted by time, not by I/Os, and "
-    "there are no percentiles; with log_max_value each line is a maximum, and the file does "
-    "not say so",
-    "log every I/O, or use json+ output or write_hist_log",
-)
-_GAPS = Doubt(
-    "fio-log-gaps",
-    "times without a line count as 0, as fio means them since 2.10; before, the line after a time "
-    "without any I/O stood for that time too",
-    "compare with fio's own output of the run",
-)
-_COMPRESSED = Doubt(
-    "fio-log-ones",
-    "every window says 1: with log_compression fio averages the ones of each I/O: no rate",
-    "leave out log_compression, or log_avg_msec",
-)
+    return Windows(times, directions, values, top)

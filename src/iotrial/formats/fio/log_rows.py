@@ -7,7 +7,7 @@ it is left out, and :attr:`Rows.torn` says so.
 
 A block is copied from the file, read by pyarrow (where that is not installed, by NumPy), and
 digested while others are; the results come in the order of the file.  A table may have a swifter
-way for blocks of regular lines, such as :mod:`~iotrial.formats.fio.log_kernel`, which does not
+way for blocks of regular lines, such as :mod:`~iotrial_import.formats.fio_log_ios`, which does not
 copy.  Memory holds a few blocks, whatever the size of the file: pages of a mapped file are given
 back when they were read.
 """
@@ -24,12 +24,116 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from iotrial.errors import FormatError
 from iotrial.extras import missing
-from iotrial.formats.fio import log_arrow, log_plain
 from iotrial.formats.fio.bins import Ints
-from iotrial.formats.fio.log_plain import HEXADECIMAL, LARGEST, Irregular
 from iotrial.model.recording import Buffer
+
+LARGEST = 2**53
+"""No number of a log is larger: nanoseconds of a hundred days, bytes of 8 PiB."""
+HEXADECIMAL = r"0x[0-9a-f]{1,8}"
+_NUMBER = r"[0-9]{1,18}"
+
+
+class Irregular(Exception):
+    """A line in a block is no row; which one is found by looking at each."""
+
+
+def pattern(width: int, hexadecimal: int = -1) -> re.Pattern[bytes]:
+    """What a line of ``width`` numbers looks like, without its end."""
+    words = [HEXADECIMAL if at == hexadecimal else _NUMBER for at in range(width)]
+    return re.compile(",".join(rf"[ \t]*{word}[ \t]*" for word in words).encode() + rb"\r?")
+
+
+def columns_by_numpy(block: bytes, width: int, hexadecimal: int) -> list[Ints]:
+    """The numbers of each column but the hexadecimal one.  Raises Irregular."""
+    line = pattern(width, hexadecimal)
+    lines = block.split(b"\n")[:-1]
+    if not all(map(line.fullmatch, lines)):
+        raise Irregular("a line that is no row of numbers")
+    numbers = re.sub(HEXADECIMAL.encode(), b"0", block) if hexadecimal >= 0 else block
+    flat = numbers.translate(None, b" \t\r").rstrip(b"\n").replace(b"\n", b",")
+    table = np.array(flat.split(b","), "S18").astype(np.int64).reshape(len(lines), width)
+    if int(table.max()) > LARGEST:
+        raise Irregular("a number that is too large")
+    return [table[:, at] for at in range(width) if at != hexadecimal]
+
+
+_FREE = 2  # time and value differ from line to line; the others seldom
+_PRIORITY = re.compile(HEXADECIMAL.encode())
+
+
+def columns_by_arrow(block: bytes, width: int, hexadecimal: int) -> list[Ints]:
+    """The numbers of each column but the hexadecimal one.  Raises Irregular."""
+    import pyarrow as pa  # noqa: PLC0415  an extra, and slow to import
+
+    try:
+        return _columns(block, width, hexadecimal)
+    except pa.ArrowException as error:
+        raise Irregular(str(error)) from None
+
+
+def _columns(block: bytes, width: int, hexadecimal: int) -> list[Ints]:
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import csv  # noqa: PLC0415
+
+    lines = int(np.count_nonzero(np.frombuffer(block, np.uint8) == ord("\n")))
+    names = [str(number) for number in range(width)]
+    same = _same(block, lines, width, hexadecimal)
+    kinds = {name: pa.int64() for name in names}
+    if hexadecimal >= 0:
+        kinds[names[hexadecimal]] = pa.dictionary(pa.int32(), pa.binary())
+    read = csv.read_csv(
+        pa.BufferReader(block),
+        read_options=csv.ReadOptions(
+            use_threads=False, block_size=len(block) + 1, column_names=names
+        ),
+        parse_options=csv.ParseOptions(
+            quote_char=False, escape_char=False, newlines_in_values=False, ignore_empty_lines=False
+        ),
+        convert_options=csv.ConvertOptions(
+            column_types=kinds,
+            null_values=[],
+            check_utf8=False,
+            include_columns=names[: width - len(same)],
+        ),
+    )
+    if read.num_rows != lines:
+        raise Irregular(f"{read.num_rows} rows on {lines} lines")
+    # Arrow takes 0x10 for 16 wherever it stands.  Looking for one x is faster than counting all.
+    if hexadecimal >= 0:
+        plain = block.count(b"x") == lines and b"X" not in block
+    else:
+        plain = b"x" not in block and b"X" not in block
+    if not plain:
+        raise Irregular("a hexadecimal number")
+    found = []
+    for number, column in enumerate(read.columns):
+        whole = column.chunk(0)  # the block is one
+        if number == hexadecimal:
+            words = [word.strip() for word in whole.dictionary.to_pylist()]
+            if not all(map(_PRIORITY.fullmatch, words)):
+                raise Irregular("no hexadecimal number")
+            continue
+        numbers: Ints = whole.to_numpy(zero_copy_only=False)
+        if int(numbers.min()) < 0 or int(numbers.max()) > LARGEST:
+            raise Irregular("a number that is too large")
+        found.append(numbers)
+    return found + [np.full(lines, number, np.int64) for number in same]
+
+
+def _same(block: bytes, lines: int, width: int, hexadecimal: int) -> list[int]:
+    """The numbers from the third on, where all lines have the same: they need not be converted."""
+    first = block[: block.find(b"\n")]
+    if hexadecimal >= 0 or not pattern(width).fullmatch(first):
+        return []
+    words = first.split(b",")[_FREE:]
+    same = [int(word) for word in words]
+    whole = b"," + b",".join(words) + b"\n"
+    return same if max(same, default=0) <= LARGEST and block.count(whole) == lines else []
+
 
 T = TypeVar("T")
 AGAIN = "fio was killed, the disk was full, or the file was changed: give it as fio wrote it."
@@ -137,7 +241,7 @@ def _digested(block: bytes, table: Table[T]) -> tuple[int, T]:
 
 @functools.cache
 def _reader() -> Callable[[bytes, int, int], list[Ints]]:
-    return log_plain.columns if missing("parquet") else log_arrow.columns
+    return columns_by_numpy if missing("parquet") else columns_by_arrow
 
 
 def _explained(

@@ -1,1 +1,0 @@
-"""What bonnie++ writes: its CSV of every version, and its tables."""

@@ -1,1 +1,0 @@
-"""What any dd prints, in any language."""

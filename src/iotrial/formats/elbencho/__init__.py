@@ -1,1 +1,0 @@
-"""What elbencho writes."""

@@ -1,1 +1,0 @@
-"""What IOR and mdtest write."""

@@ -1,1 +1,0 @@
-"""What IOzone writes: tables, Excel reports, throughput, spreadsheets."""

@@ -1,1 +1,0 @@
-"""What iperf3 writes: JSON, JSON streams, text."""

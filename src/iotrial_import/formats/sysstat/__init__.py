@@ -1,1 +1,0 @@
-"""What iostat and sar write."""

@@ -1,1 +1,0 @@
-"""Tables of numbers, and what their columns are."""
