@@ -239,6 +239,13 @@ def of_native(plugin: Plugin) -> Iterator[str]:
     yield from says(plugin.value, "about", "source")
 
 
+def of_sections(plugin: Plugin) -> Iterator[str]:
+    yield from named(plugin.value.name)
+    yield from says(plugin.value, "title")
+    if not callable(plugin.value.blocks):
+        yield "its blocks is no function"
+
+
 def of_reports(plugin: Plugin) -> Iterator[str]:
     yield from named(plugin.value.name)
     yield from says(plugin.value, "title")

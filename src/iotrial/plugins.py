@@ -108,6 +108,13 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 "files that keep a setting over a boot",
             ),
             Kind(
+                "sections",
+                "SECTION",
+                (),
+                "iotrial.report.sections:ReportSection",
+                "sections of a report",
+            ),
+            Kind(
                 "reports",
                 "REPORT",
                 ("iotrial_suites.together",),

@@ -1,4 +1,6 @@
-"""The documentation is a test: links resolve, what exists is described, sessions are real."""
+"""The documentation is a test: links resolve, what exists is described, sessions are real.
+
+The verbs of wings (iotrial_lint and others) too."""
 
 from __future__ import annotations
 

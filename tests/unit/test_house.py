@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -290,3 +291,66 @@ def test_no_import_leads_in_a_circle() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
     assert circles({"a": {"b"}, "b": set(), "d": {"a"}}) == []
     assert circles(imports()) == []
+
+
+# -- one trial passes through few files -----------------------------------------------------------
+
+WALK = """
+import json, sys, threading
+from pathlib import Path
+
+from iotrial.execute import runner
+from iotrial.execute.interruption import Interruption
+from iotrial.hosts.fake.host import FakeHost
+from iotrial.plan.load import load_study
+
+passed = set()
+
+
+def noting(do):
+    def trial(*words):
+        threading.setprofile(note)
+        sys.setprofile(note)
+        try:
+            return do(*words)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+
+    def note(frame, event, _):
+        if event == "call":
+            passed.add(frame.f_code.co_filename)
+
+    return trial
+
+
+runner.execute_trial = noting(runner.execute_trial)
+with Interruption() as stop:
+    runner.execute_study(load_study(Path(sys.argv[1])), FakeHost(), Path("out"), interruption=stop)
+print(json.dumps(sorted(passed)))
+"""
+STUDY = """
+question = "Does read-ahead matter?"
+targets.disk.loop.size = "64MiB"
+workloads.read = { tool = "fio", options = { rw = "read", bs = "64k", runtime = "1s" } }
+factors.ahead = { tunable = "queue.read_ahead_kb", levels = [128, 512], baseline = 128 }
+design.blocks = 1
+"""
+
+
+def test_the_walk_of_one_trial_is_short_and_the_page_that_describes_it_is_true(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    done = subprocess.run(
+        [sys.executable, "-c", WALK, "study.toml"],
+        cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300,
+    )  # fmt: skip
+    own = f"{SOURCE / 'iotrial'}/"
+    files = {path.removeprefix(own) for path in json.loads(done.stdout) if path.startswith(own)}
+    on_disk = {"store.py", "rows.py", "files.py", "trial_files.py"}
+    walk = {path for path in files if path.startswith("execute/") or path in on_disk}
+    page = text_of(ROOT / "ARCHITECTURE.md")
+    table = page.partition("The walk of one trial")[2].partition("\n4. ")[0]
+    assert set(re.findall(r"`([a-z_/]+\.py)`", table)) == walk
+    assert len(walk) <= 20

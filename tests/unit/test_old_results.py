@@ -1,5 +1,6 @@
 """Results of earlier versions, recorded when these were current, stay readable: they are opened,
-judged, reported, resumed and paid by this one (tests/data/results-*/RECORD.md)."""
+judged, reported, resumed and paid by this one (tests/data/results-*/RECORD.md); those of checks by
+the wing iotrial_suites."""
 
 from __future__ import annotations
 

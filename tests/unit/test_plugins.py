@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -13,10 +14,14 @@ from pathlib import Path
 
 import pytest
 
+import factories
 from iotrial import plugins
 from iotrial.conformance import problems
 from iotrial.errors import UsageError
+from iotrial.judgement import judge
 from iotrial.plugins import KINDS, Plugin, PluginWarning
+from iotrial.report import study
+from iotrial.report.view import view
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "plugin"
@@ -65,7 +70,7 @@ def every() -> list[Plugin]:
     return [plugin for kind in KINDS for plugin in plugins.plugins(kind)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.packages])
 def test_what_iotrial_brings_conforms(kind: str) -> None:
     found = plugins.plugins(kind)
     assert found
@@ -113,7 +118,7 @@ def test_a_plugin_that_cannot_be_loaded_is_named_and_the_others_work(folder: Pat
     assert [str(each.message).partition("is left out: ")[2] for each in told] == [
         "ModuleNotFoundError: No module named 'there_is_no_such_module'",
         "its FORMAT is of type int, not Format",
-        "it has none of TUNABLES, TOOL, FORMAT, @check, @rule, SUITE, NATIVE, REPORT, LAB",
+        "it has none of TUNABLES, TOOL, FORMAT, @check, @rule, SUITE, NATIVE, SECTION, REPORT, LAB",
         "line 3: invalid syntax",
     ]
 
@@ -348,3 +353,106 @@ def test_a_run_names_the_plugin_that_it_used(installed: Path, tmp_path: Path) ->
     again = iotrial("run", out, "--more-blocks", "1", more=beside, code=2)
     changed = "tools pread was iotrial-example 1.0, is iotrial-example 1.1"
     assert f"was begun with other plugins: {changed}" in again.stderr
+
+
+SECTION = """
+    from iotrial.report.blocks import Text
+    from iotrial.report.sections import ReportSection
+
+    def blocks(judged):
+        if judged.results.study.name == "breaks":
+            raise KeyError("no such trial")
+        yield Text(f"{len(judged.results.records)} trials & <more>")
+
+    SECTION = ReportSection("count", "How many trials", blocks)
+"""
+
+
+def test_a_section_of_a_plugin_stands_in_the_report(folder: Path) -> None:
+    write(folder, "count.py", SECTION)
+    results = factories.results()
+    page = study.html(view(judge(results)))
+    assert "How many trials</h2>" in page
+    assert f"<p>{len(results.records)} trials &amp; &lt;more&gt;</p>" in page
+
+
+def test_a_section_that_fails_says_so_and_the_report_is_written(folder: Path) -> None:
+    write(folder, "count.py", SECTION)
+    results = factories.results()
+    broken = dataclasses.replace(results, study=dataclasses.replace(results.study, name="breaks"))
+    page = study.html(view(judge(broken)))
+    assert "The plugin failed: KeyError" in page
+    assert "Verdicts" in page
+
+
+RUNS = """
+    question = "Does read-ahead matter?"
+
+    [targets.disk]
+    loop = { size = "64MiB" }
+
+    [workloads.read]
+    tool = "fio"
+    options = { rw = "read", bs = "64k", runtime = "1s" }
+
+    [factors.ahead]
+    tunable = "queue.read_ahead_kb"
+    levels = [128, 512]
+    baseline = 128
+
+    [design]
+    blocks = 2
+"""
+WITHOUT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, *_):
+        root = name.partition(".")[0]
+        if root in {"iotrial_import", "iotrial_lint", "iotrial_suites", "iotrial_vmlab"}:
+            raise ModuleNotFoundError(f"No module named {root!r}", name=root)
+
+sys.meta_path.insert(0, Absent())
+from iotrial.cli.main import status
+sys.exit(status(sys.argv[1:]))
+"""
+
+
+def without_wings(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("verb", "wing"),
+    [
+        ("import", "iotrial_import"),
+        ("lint", "iotrial_lint"),
+        ("check", "iotrial_suites"),
+        ("vmlab", "iotrial_vmlab"),
+    ],
+)
+def test_a_verb_of_a_wing_that_is_not_installed_says_so(verb: str, wing: str) -> None:
+    done = without_wings(verb, "x")
+    assert done.returncode == 2
+    assert f"the verb {verb} is not installed: the package {wing} is missing" in done.stderr
+
+
+def test_the_core_does_its_work_without_any_wing(tmp_path: Path) -> None:
+    assert without_wings("--help").returncode == 0
+    text = write(tmp_path, "study.toml", RUNS)
+    done = without_wings("run", text, "--pretend", "--out", tmp_path / "out", "--json")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out/report.html").exists()
+    listed = without_wings("plugins", "--json")
+    kinds = {row["kind"] for row in json.loads(listed.stdout)["plugins"]}
+    assert {"tunables", "tools", "formats", "validity", "native"} <= kinds
+    assert not {"lint", "suites", "labs", "reports"} & kinds
+    both = without_wings("report", tmp_path / "out", tmp_path / "out")
+    assert both.returncode == 2
+    assert "the package iotrial_suites is missing" in both.stderr

@@ -102,6 +102,7 @@ def _sections(view: View, drawn: Pictures, folder: str) -> Iterator[Block]:
     if not recorded:
         yield evidence.settings_section(view.settings)
         yield evidence.machines_section(view.machines)
+    yield from view.added
     if kept := keepsake(view.kept):
         yield kept
     yield Section("", tuple(_commands(view, recorded=recorded)), "commands", "Commands")

@@ -21,8 +21,10 @@ from iotrial.model.measurement import Metric
 from iotrial.model.results import ORIGINALS, Latency, Results
 from iotrial.model.trial import Doubt, TrialRecord, treatment_text
 from iotrial.report import evidence, staged, words
+from iotrial.report.blocks import Section
 from iotrial.report.keepsake import Keepsake, keepsake
 from iotrial.report.panels import Panel, panels
+from iotrial.report.sections import added
 from iotrial.report.series import Series, series
 from iotrial.report.words import visible, visible_lines
 from iotrial.stats.host_effects import HostEffect
@@ -112,6 +114,7 @@ class View:
     block_hosts: tuple[HostEffect, ...] = ()
     borne: tuple[Borne, ...] = ()
     panels: tuple[Panel, ...] = ()
+    added: tuple[Section, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -168,6 +171,7 @@ def view(judged: Judged) -> View:
         block_hosts=judged.block_hosts,
         borne=judged.utilisation,
         panels=panels(comparison.grids),
+        added=added(judged),
     )
 
 
