@@ -17,7 +17,6 @@ from iotrial import __version__
 from iotrial.called import as_root, help_as_called
 from iotrial.cli.output import UNREAD, Output, visible_parts
 from iotrial.errors import IotrialError, UsageError
-from iotrial.plugins import wing
 
 GROUPS = (
     (
@@ -133,6 +132,8 @@ class Verbs(click.Group):
 @functools.cache
 def _loaded(name: str) -> click.Command:
     """The verb's command; its help names commands as they are to be typed here."""
+    from iotrial.plugins import wing  # not for --help alone, which answers at once
+
     place = f"{WINGS[name]}.cli" if name in WINGS else f"iotrial.cli.{name}"
     module = wing(place)
     if module is None:
