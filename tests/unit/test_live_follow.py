@@ -90,7 +90,7 @@ def test_a_run_that_was_killed_is_told_and_no_good_end(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gone = next(n for n in range(2**22 - 1, 2, -1) if not Path(f"/proc/{n}").exists())
-    write(here, pid=gone, now=time.time() - status.PATIENCE - 1)
+    write(here, pid=gone, now=time.time() - follow.PATIENCE - 1)
     assert status(["status", ".", "--follow", "--json"]) == 1
     said = capsys.readouterr()
     assert json.loads(said.out)["live"]["pid"] == gone
@@ -99,9 +99,9 @@ def test_a_run_that_was_killed_is_told_and_no_good_end(
 
 def test_a_run_elsewhere_that_falls_silent_is_gone_too() -> None:
     now = {"pid": os.getpid(), "now": time.time()}
-    assert not status._gone(now)
-    assert not status._gone({**now, "now": now["now"] - status.PATIENCE - 1})
-    assert status._gone({**now, "now": now["now"] - status.SILENT - 1})
+    assert not follow._gone(now)
+    assert not follow._gone({**now, "now": now["now"] - follow.PATIENCE - 1})
+    assert follow._gone({**now, "now": now["now"] - follow.SILENT - 1})
 
 
 def test_a_folder_without_a_run_is_told_after_a_while(
