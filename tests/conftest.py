@@ -93,6 +93,11 @@ class WithoutWings:
         text = collection_path.read_text("utf-8")
         return True if any(name in text for name in self.names) else None
 
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        _leave_out(config, items, _those(config, items, OF_WINGS))
+
 
 class GoingOn:
     """What was cut off goes on where it stopped: FILE holds what has passed so far."""
@@ -121,24 +126,23 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item], some: list[pytes
 
 
 LONG = Path(__file__).parent / "long.txt"
+OF_WINGS = Path(__file__).parent / "wings.txt"
 
 
-def long_tests() -> list[str]:
-    """What tests begin with that only ``--all`` does (long.txt)."""
-    lines = LONG.read_text("utf-8").splitlines()
+def listed(file: Path = LONG) -> list[str]:
+    """What the names of tests begin with that a file names."""
+    lines = file.read_text("utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _without_long(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is long, but for a test that was asked for by its very name."""
-    if config.getoption("--all") or any("::" in argument for argument in config.args):
-        return
-    long = long_tests()
+def _those(config: pytest.Config, items: list[pytest.Item], file: Path) -> list[pytest.Item]:
+    """The tests that a file names.  Raises UsageError for a line that names none."""
+    names = listed(file)
     by_file: dict[str, list[str]] = {}
-    for each in long:
+    for each in names:
         by_file.setdefault(each.partition("::")[0], []).append(each)
     unused = {
-        each for each in long if any(i.nodeid.startswith(each.partition("::")[0]) for i in items)
+        each for each in names if any(i.nodeid.startswith(each.partition("::")[0]) for i in items)
     }
     some = []
     for item in items:
@@ -148,8 +152,15 @@ def _without_long(config: pytest.Config, items: list[pytest.Item]) -> None:
                 unused.discard(each)
                 break
     if unused and not any(config.getoption(name, None) for name in ("keyword", "markexpr")):
-        raise pytest.UsageError(f"{LONG}: no test begins with {sorted(unused)}")
-    _leave_out(config, items, some)
+        raise pytest.UsageError(f"{file}: no test begins with {sorted(unused)}")
+    return some
+
+
+def _without_long(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is long, but for a test that was asked for by its very name."""
+    if config.getoption("--all") or any("::" in argument for argument in config.args):
+        return
+    _leave_out(config, items, _those(config, items, LONG))
 
 
 @pytest.hookimpl(trylast=True)
