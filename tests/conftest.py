@@ -93,6 +93,7 @@ class WithoutWings:
         text = collection_path.read_text("utf-8")
         return True if any(name in text for name in self.names) else None
 
+    @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
