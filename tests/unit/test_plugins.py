@@ -456,3 +456,24 @@ def test_the_core_does_its_work_without_any_wing(tmp_path: Path) -> None:
     both = without_wings("report", tmp_path / "out", tmp_path / "out")
     assert both.returncode == 2
     assert "the package iotrial_suites is missing" in both.stderr
+
+
+REFUSES = """
+    from iotrial.report.folders import FolderReport
+
+    def written(folders, kind, base):
+        raise PermissionError(13, "Permission denied", str(folders[0] / "secret"))
+
+    REPORT = FolderReport(
+        "mine", "mine", {"html": "html"}, lambda folder: (folder / "mine").exists(), written
+    )
+"""
+
+
+def test_what_cannot_be_read_is_not_told_as_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    write(tmp_path, "mine.py", REFUSES)
+    (tmp_path / "results/mine").mkdir(parents=True)
+    own = {"IOTRIAL_PLUGINS": str(tmp_path)}
+    done = iotrial("report", tmp_path / "results", more=own, code=5)
+    assert str(tmp_path / "results/secret") in done.stderr
+    assert "cannot be written" not in done.stderr

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iotrial.cli.output import Output, common, json_text, write, writing
+from iotrial.cli.output import Output, common, json_text, write
 from iotrial.errors import UsageError
 from iotrial.extras import extra
 from iotrial.model.results import Results
@@ -86,9 +86,12 @@ def _report_of(folders: Sequence[Path]) -> FolderReport | None:
     from iotrial.plugins import values
 
     reports: list[FolderReport] = list(values("reports").values())
-    of = [each for each in reports if any(map(each.takes, folders))]
-    if len(folders) == 1 or of or reports:
-        return next(iter(of or (reports if len(folders) > 1 else [])), None)
+    if meant := next((each for each in reports if any(map(each.takes, folders))), None):
+        return meant
+    if len(folders) == 1:
+        return None
+    if reports:
+        return reports[0]
     raise UsageError(
         "no report of several folders is installed: the package iotrial_suites is missing",
         advice="Write the report of one folder, or install iotrial with that package.",
@@ -107,8 +110,7 @@ def _report_folders(
         )
     place = out or folders[0] / f"{report.name}.{report.shapes[kind]}"
     base = Path.cwd() if str(place) == "-" else place.absolute().parent
-    with writing(place):
-        made = report.written(folders, kind, base)
+    made = report.written(folders, kind, base)
     for page, text in made.pages.items():
         if text is not None:
             write(page, text.encode("utf-8", "backslashreplace"), top=page.parent)

@@ -345,7 +345,6 @@ def _one(parts: Sequence[Part], said: Total, place: Place, kilo: int) -> None:
 
 
 _BS = re.compile(rf"(?:\(([RWT])\) )?{SIZE}(?:-{SIZE})?[/, ]*")
-_LETTERS = "RWT"
 _32_BITS = 2**32
 _ODD = "do not use these numbers before you know why"
 

@@ -27,7 +27,6 @@ _LINE = re.compile(
     r"(?P<unit>[GM]i?B/s|k?[iI][oO][pP][sS])"
     rf"\s*:\s*time\s+(?P<time>{_NUMBER}) seconds(?P<invalid>\s*\[INVALID\])?\s*"
 )
-_SCORE = re.compile(r"\[SCORE[\w -]*\].*")
 _SHAPE = re.compile(rb"\[RESULT(?:-invalid)?\s*\] .+ : time +\d[\d.]* seconds")
 _OPERATIONS = ("write", "read", "stat", "delete", "find")
 _SCALE = {"gib/s": 2**30, "gb/s": 2**30, "mib/s": 2**20, "mb/s": 2**20, "kiops": 1e3, "iops": 1.0}

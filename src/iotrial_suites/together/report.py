@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from iotrial.cli.output import json_text
+from iotrial.cli.output import json_text, writing
 from iotrial.errors import UsageError
 from iotrial.judgement import Judged, judge
 from iotrial.judgement.parts import VerdictRow
@@ -232,7 +232,8 @@ def _checks(folder: Path, page: Path) -> Checked:
     """A session; its page is written where the session was killed before it was."""
     whole = checked(folder)
     if not page.exists():
-        files_of(whole, folder)
+        with writing(page):
+            files_of(whole, folder)
     return whole
 
 
